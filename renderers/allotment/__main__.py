@@ -1,0 +1,5 @@
+"""`python -m allotment` is `allot`."""
+
+from allotment.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""What the numbers say: units and who holds them, money; exact, never float."""

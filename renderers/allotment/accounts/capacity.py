@@ -1,0 +1,260 @@
+"""Units of GPU capacity: how large one is, how many a node pool fits, who holds them.
+
+A unit is what one replica of an instance gets. Formulas are those of docs/decisions/0002-units.md.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
+from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.kinds.tenant import Tenant
+
+GPU = "nvidia.com/gpu"
+SHARED_GPU = "nvidia.com/gpu.shared"
+MIG_SLICES = 7  # compute slices of a MIG-capable GPU: NVIDIA's 1g is one of seven
+
+
+class Unit(NamedTuple):
+    """What one unit asks of a node: `amount` of an extended resource, CPU in millicores, memory in bytes."""
+
+    resource: str
+    amount: int
+    cpu: int
+    memory: int
+
+
+def mig_resource(profile: str) -> str:
+    """Return the extended resource of a MIG profile: 1g.10gb → nvidia.com/mig-1g.10gb."""
+    return f"nvidia.com/mig-{profile.replace('+', '.')}"
+
+
+def unit(spec: GPUSpecSpec) -> Unit:
+    """Return what a unit of `spec` asks of a node."""
+    resource = GPU
+    if spec.sharing is not None:
+        resource = mig_resource(spec.sharing.mig.profile) if spec.sharing.mig else SHARED_GPU
+    return Unit(resource, spec.gpu.count, spec.cpu, spec.memory)
+
+
+def physical_gpus(spec: GPUSpecSpec) -> Fraction:
+    """Return the physical GPUs of one unit, exactly: a quarter of a time-sliced GPU is 1/4, a 2g slice 2/7."""
+    if spec.sharing is None:
+        return Fraction(spec.gpu.count)
+    if spec.sharing.time_slicing is not None:
+        return Fraction(spec.gpu.count, spec.sharing.time_slicing.replicas)
+    assert spec.sharing.mig is not None
+    return Fraction(spec.gpu.count * int(spec.sharing.mig.profile[0]), MIG_SLICES)
+
+
+def node_resources(pool: NodePoolSpec) -> dict[str, int]:
+    """Return the extended resources that one node of a pool has."""
+    gpus = pool.node.gpu.count
+    if pool.sharing is None:
+        return {GPU: gpus}
+    if pool.sharing.time_slicing is not None:
+        return {SHARED_GPU: gpus * pool.sharing.time_slicing.replicas}
+    assert pool.sharing.mig is not None
+    return {mig_resource(profile): gpus * count for profile, count in pool.sharing.mig.devices.items()}
+
+
+def units_per_node(spec: GPUSpecSpec, pool: NodePoolSpec) -> int:
+    """Return how many units of `spec` an empty node of `pool` takes, by GPUs (or slices), CPU and memory."""
+    wanted = unit(spec)
+    slots = node_resources(pool).get(wanted.resource, 0) // wanted.amount
+    return min(slots, pool.node.cpu // wanted.cpu, pool.node.memory // wanted.memory)
+
+
+class Packing(NamedTuple):
+    """How stocks lie on a pool: nodes in use, and the units of each stock that found no place."""
+
+    nodes: int
+    missing: dict[str, int]
+
+
+class _Room:
+    """What is left of one node."""
+
+    def __init__(self, pool: NodePoolSpec) -> None:
+        self.resources = node_resources(pool)
+        self.cpu = pool.node.cpu
+        self.memory = pool.node.memory
+
+    def take(self, wanted: Unit, count: int) -> int:
+        """Take up to `count` units; return how many fitted."""
+        slots = self.resources.get(wanted.resource, 0) // wanted.amount
+        fitted = min(count, slots, self.cpu // wanted.cpu, self.memory // wanted.memory)
+        if fitted:
+            self.resources[wanted.resource] -= fitted * wanted.amount
+            self.cpu -= fitted * wanted.cpu
+            self.memory -= fitted * wanted.memory
+        return fitted
+
+
+def pack(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]]) -> Packing:
+    """Return how `stocks` (name, spec, units) lie on the pool's nodes: first fit by decreasing size, every node alike.
+
+    Size is GPUs, then memory, then CPU. Nodes are opened as they are needed, up to the pool's most.
+    """
+
+    def size(one: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
+        wanted = unit(one[1])
+        return -wanted.amount, -wanted.memory, -wanted.cpu, one[0]
+
+    rooms: list[_Room] = []
+    missing: dict[str, int] = {}
+    for name, spec, count in sorted(stocks, key=size):
+        wanted, left = unit(spec), count
+        for room in rooms:
+            left -= room.take(wanted, left)
+            if not left:
+                break
+        while left and len(rooms) < pool.most_nodes:
+            room = _Room(pool)
+            fitted = room.take(wanted, left)
+            if not fitted:
+                break
+            rooms.append(room)
+            left -= fitted
+        if left:
+            missing[name] = left
+    return Packing(len(rooms), missing)
+
+
+class Claim(NamedTuple):
+    """What an instance holds: units of a spec in a cluster; `rendered` of them as pods that may run now."""
+
+    cluster: str
+    gpu_spec: str
+    tenant: str
+    instance: str
+    units: int
+    rendered: int
+
+
+def runs(tenant: Folder) -> bool:
+    """Return whether a tenant's instances may run: it is neither suspended nor retired."""
+    declared = tenant.one(Tenant)
+    return declared is not None and declared.model.spec.lifecycle == "Active"
+
+
+def holding(tenant: Folder) -> list[Declared[GPUInstance]]:
+    """Return the tenant's instances that hold units."""
+    if not runs(tenant):
+        return []
+    return [one for one in tenant.of(GPUInstance).values() if one.model.spec.state == "Running"]
+
+
+class PoolStocks(NamedTuple):
+    """One cluster's stocks of one spec."""
+
+    shared: list[Declared[Stock]]
+    reserved: dict[str, list[Declared[Stock]]]
+
+    @property
+    def all(self) -> list[Declared[Stock]]:
+        """All of them, shared ones first."""
+        return self.shared + [one for owner in sorted(self.reserved) for one in self.reserved[owner]]
+
+    def units(self, tenant: str) -> int:
+        """Return the units held for one tenant alone."""
+        return sum(one.model.spec.count for one in self.reserved.get(tenant, ()))
+
+    @property
+    def shared_units(self) -> int:
+        """The units that any tenant may hold."""
+        return sum(one.model.spec.count for one in self.shared)
+
+
+def stocks_of(cluster: Folder, gpu_spec: str) -> PoolStocks:
+    """Return the stocks of a spec in a cluster."""
+    found = PoolStocks([], {})
+    for one in cluster.of(Stock).values():
+        if one.model.spec.gpu_spec == gpu_spec:
+            owner = one.model.spec.tenant
+            (found.shared if owner is None else found.reserved.setdefault(owner, [])).append(one)
+    return found
+
+
+class Holdings(NamedTuple):
+    """Who holds units of one spec in one cluster, against its stocks."""
+
+    cluster: str
+    gpu_spec: str
+    stocks: PoolStocks
+    held: dict[str, int]
+
+    def beyond_own(self, tenant: str) -> int:
+        """Return the shared units that a tenant holds: what goes beyond its own stocks."""
+        return max(0, self.held.get(tenant, 0) - self.stocks.units(tenant))
+
+    @property
+    def shared_held(self) -> int:
+        """Shared units held by all tenants together; more than `stocks.shared_units` is oversold."""
+        return sum(self.beyond_own(tenant) for tenant in self.held)
+
+
+def holdings(offers: Offers, claims: Iterable[Claim]) -> list[Holdings]:
+    """Return who holds what, for every cluster and spec that is claimed or stocked, sorted."""
+    held: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for claim in claims:
+        units = held[(claim.cluster, claim.gpu_spec)]
+        units[claim.tenant] = units.get(claim.tenant, 0) + claim.units
+    for cluster in offers.clusters.values():
+        for stock in cluster.of(Stock).values():
+            held.setdefault((cluster.name, stock.model.spec.gpu_spec), {})
+    return [
+        Holdings(cluster, spec, stocks_of(offers.clusters[cluster], spec), tenants)
+        for (cluster, spec), tenants in sorted(held.items())
+        if cluster in offers.clusters
+    ]
+
+
+def placeholders(offers: Offers, claims: Iterable[Claim]) -> dict[tuple[str, str], int]:
+    """Return how many placeholders each stock (cluster, name) keeps: min(warm, max(0, count − units rendered)).
+
+    A tenant's rendered units lie on its own stocks first, then on shared ones, each in the order of names.
+    """
+    rendered = [claim._replace(units=claim.rendered) for claim in claims]
+    kept: dict[tuple[str, str], int] = {}
+    for one in holdings(offers, rendered):
+        shared_left = one.shared_held
+        for owner, stocks in sorted(one.stocks.reserved.items()):
+            left = one.held.get(owner, 0)
+            for stock in stocks:
+                left = _keep(kept, one.cluster, stock, left)
+        for stock in one.stocks.shared:
+            shared_left = _keep(kept, one.cluster, stock, shared_left)
+    return kept
+
+
+def _keep(kept: dict[tuple[str, str], int], cluster: str, stock: Declared[Stock], used: int) -> int:
+    spec = stock.model.spec
+    free = max(0, spec.count - used)
+    kept[(cluster, stock.model.name)] = free if spec.warm is None else min(spec.warm, free)
+    return max(0, used - spec.count)
+
+
+def pool_stocks(offers: Offers, cluster: Folder, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:
+    """Return a pool's stocks as `pack` takes them, leaving out those whose spec doesn't exist."""
+    specs: Mapping[str, Declared[GPUSpec]] = offers.platform.of(GPUSpec)
+    return [
+        (stock.model.name, specs[stock.model.spec.gpu_spec].model.spec, stock.model.spec.count)
+        for stock in cluster.of(Stock).values()
+        if stock.model.spec.node_pool == pool and stock.model.spec.gpu_spec in specs
+    ]
+
+
+def pools_for(offers: Offers, cluster: Folder, gpu_spec: str, tenant: str) -> list[Declared[NodePool]]:
+    """Return the pools on which a tenant's units of a spec may lie: those of its own and of shared stocks, by name."""
+    pools = cluster.of(NodePool)
+    stocks = stocks_of(cluster, gpu_spec)
+    names = {one.model.spec.node_pool for one in [*stocks.shared, *stocks.reserved.get(tenant, ())]}
+    return [pools[name] for name in sorted(names) if name in pools]

@@ -1,0 +1,71 @@
+"""What things cost: prices by day, and the cost of what is declared to run, a month of 730 hours."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NamedTuple, Protocol, TypeVar
+
+from allotment.accounts.capacity import holding
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.values import GIBI
+
+HOURS_A_MONTH = 730
+
+
+class _Priced(Protocol):
+    @property
+    def start(self) -> datetime.date: ...
+
+
+P = TypeVar("P", bound=_Priced)
+
+
+def price_on(prices: Sequence[P], day: datetime.date) -> P:
+    """Return the entry in force on `day`: the last that has begun, or the first when none has."""
+    ordered = sorted(prices, key=lambda price: price.start)
+    begun = [price for price in ordered if price.start <= day]
+    return begun[-1] if begun else ordered[0]
+
+
+class Cost(NamedTuple):
+    """A part of a tenant's cost: what it is for, and currency per month."""
+
+    what: str
+    path: str
+    per_month: Decimal
+
+
+def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
+    """Return what a tenant's storages and running instances cost a month at the prices of `offers.as_of`, largest first.
+
+    An instance: units × price per hour × 730. A storage: GiB × price per GiB and month.
+    """
+    specs, storage_specs = offers.platform.of(GPUSpec), offers.platform.of(StorageSpec)
+    costs = []
+    for instance in holding(tenant):
+        spec = specs.get(instance.model.spec.gpu_spec)
+        if spec is not None:
+            hourly = price_on(spec.model.spec.prices, offers.as_of).per_hour
+            costs.append(
+                Cost(
+                    f"instance {instance.model.name}",
+                    instance.path,
+                    hourly * HOURS_A_MONTH * instance.model.spec.replicas,
+                )
+            )
+    for storage in tenant.of(GPUStorage).values():
+        offer = storage_specs.get(storage.model.spec.storage_spec)
+        if offer is not None:
+            per_gib = price_on(offer.model.spec.prices, offers.as_of).per_gib_month
+            costs.append(Cost(f"storage {storage.model.name}", storage.path, per_gib * storage.model.spec.size / GIBI))
+    return sorted(costs, key=lambda cost: (-cost.per_month, cost.what))
+
+
+def money_text(amount: Decimal) -> str:
+    """Return an amount with two places, rounded half up."""
+    return str(amount.quantize(Decimal("0.01"), rounding="ROUND_HALF_UP"))

@@ -1,0 +1,143 @@
+"""Problems as people and forges read them: text, JSON, GitHub, GitLab, SARIF."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from allotment import VERSION
+from allotment.problems import Problem
+
+Format = Callable[[Sequence[Problem], int, int], str]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def as_text(problems: Sequence[Problem], files: int, tenants: int) -> str:
+    """Return a line a problem, then what to do; colour where it goes to a terminal."""
+    lines = []
+    for one in problems:
+        line = str(one)
+        place, rest = line.split(": ", 1)
+        rest, _, rule = rest.rpartition(" [")
+        colour = "yellow" if one.warning else "red"
+        lines.append(
+            f"{click.style(place, bold=True)}: {click.style(rest, fg=colour)} {click.style(f'[{rule}', dim=True)}"
+        )
+    errors = [one for one in problems if not one.warning]
+    read = f"{_count(files, 'file')} of {_count(tenants, 'tenant')}"
+    if errors:
+        count, paths = _count(len(errors), "problem"), sorted({one.path for one in errors})
+        where = paths[0] if len(paths) == 1 else _count(len(paths), "file")
+        lines.append(
+            f"{count} in {where} ({read} read). Correct them and run `allot validate` again; `allot explain KIND.field` says what a field takes."
+        )
+    else:
+        warned = f", {_count(len(problems), 'warning')}" if problems else ""
+        lines.append(click.style(f"{read}: fine{warned}", fg="green"))
+    return "\n".join(lines) + "\n"
+
+
+def _plain(one: Problem) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "line": one.line,
+        "column": one.column,
+        "field": one.field,
+        "message": one.message,
+        "rule": one.rule,
+        "severity": "warning" if one.warning else "error",
+        "related": list(one.related),
+    }
+
+
+def as_json(problems: Sequence[Problem], files: int, tenants: int) -> str:
+    """Return one JSON object with all problems."""
+    return (
+        json.dumps(
+            {"files": files, "tenants": tenants, "problems": [_plain(one) for one in problems]},
+            indent=2,
+            ensure_ascii=False,
+        )
+        + "\n"
+    )
+
+
+def as_github(problems: Sequence[Problem], files: int, tenants: int) -> str:
+    """Return GitHub's workflow commands, with its escapes."""
+
+    def escaped(text: str, more: str = "") -> str:
+        for character in "%\r\n" + more:
+            text = text.replace(character, f"%{ord(character):02X}")
+        return text
+
+    lines = [
+        f"::{'warning' if one.warning else 'error'} file={escaped(one.path, ':,')},line={one.line},col={one.column},"
+        f"title={escaped(one.rule, ':,')}::{escaped(f'{one.field}: {one.message}')}\n"
+        for one in problems
+    ]
+    return "".join(lines)
+
+
+def as_gitlab(problems: Sequence[Problem], files: int, tenants: int) -> str:
+    """Return GitLab's code quality report."""
+    report = [
+        {
+            "description": f"{one.field}: {one.message}",
+            "check_name": one.rule,
+            "fingerprint": hashlib.sha256(f"{one.path}\n{one.field}\n{one.rule}\n{one.message}".encode()).hexdigest(),
+            "severity": "minor" if one.warning else "major",
+            "location": {"path": one.path, "lines": {"begin": one.line}},
+        }
+        for one in problems
+    ]
+    return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_sarif(problems: Sequence[Problem], files: int, tenants: int) -> str:
+    """Return a SARIF 2.1.0 log."""
+    results = [
+        {
+            "ruleId": one.rule,
+            "level": "warning" if one.warning else "error",
+            "message": {"text": f"{one.field}: {one.message}"},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": _uri(one.path)},
+                        "region": {"startLine": one.line, "startColumn": one.column},
+                    }
+                }
+            ],
+        }
+        for one in problems
+    ]
+    driver = {
+        "name": "allot",
+        "version": VERSION,
+        "rules": [{"id": rule} for rule in sorted({one.rule for one in problems})],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path)
+
+
+FORMATS: dict[str, Format] = {
+    "text": as_text,
+    "json": as_json,
+    "github": as_github,
+    "gitlab": as_gitlab,
+    "sarif": as_sarif,
+}

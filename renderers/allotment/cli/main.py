@@ -1,0 +1,71 @@
+"""`allot`: the command itself. Commands are imported when they are called, so that `allot --help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from allotment import VERSION
+from allotment.problems import AllotmentError
+
+COMMANDS = {
+    "validate": "Check declarations, and say everything that is wrong at once.",
+    "render": "Write the Kubernetes manifests that the declarations mean.",
+    "explain": "Show the manual page of a kind or field.",
+    "fmt": "Write declarations in their canonical form, comments kept.",
+    "schema": "Write JSON Schemas for editors.",
+}
+
+
+class _Commands(click.Group):
+    """Finds a command's module by its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"allotment.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="allot")
+def allot() -> None:
+    """Turn a Git repository of declarations into a GPU cloud.
+
+    Exit status: 0 fine, 1 the declarations are wrong, 2 the command is, 3 Allotment is.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with its status; what we didn't foresee becomes a report to send, status 3."""
+    try:
+        allot(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone; there is nobody left to tell
+        sys.exit(141)
+    except AllotmentError as error:
+        click.echo(f"allot: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception:
+        from allotment.cli.report import write_report
+
+        click.echo(f"allot: this is a bug of ours, not of your declarations; please send us {write_report()}", err=True)
+        sys.exit(3)

@@ -1,0 +1,223 @@
+"""`allot render`: the manifests, into a folder or to standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from allotment.cli.formats import as_text
+from allotment.cli.options import day_of, repository, source_of, source_options
+from allotment.problems import Refused, quoted
+
+if TYPE_CHECKING:
+    import datetime
+
+    from allotment.adapters.source import Source
+    from allotment.adapters.tree_folder import Written
+    from allotment.cli.survey import Survey
+    from allotment.declared.inventory import Folder, Offers
+
+Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty means all
+
+
+@click.command()
+@source_options
+@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster; may be given again.")
+@click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Only this tenant; may be given again.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The folder to write; it must be empty or a tree written before."
+)
+@click.option("--stdout", is_flag=True, help="Write one YAML stream instead of a folder.")
+def command(
+    repo: Path | None,
+    commit: str | None,
+    as_of: datetime.date | None,
+    clusters: tuple[str, ...],
+    tenants: tuple[str, ...],
+    out: Path | None,
+    stdout: bool,
+) -> None:
+    """Write the Kubernetes manifests that the declarations mean.
+
+    Everything is checked first; while anything is wrong nothing is written. OUT becomes the whole tree, one folder a
+    cluster; with --cluster or --tenant only their part of it. Files that don't change aren't touched.
+    """
+    if stdout == (out is not None):
+        raise click.UsageError("Name a folder with --out DIR, or give --stdout.")
+    root = repository(repo)
+    source = source_of(root, commit)
+    selection = (frozenset(clusters), frozenset(tenants))
+    if out is None:
+        _to_stdout(root, source, as_of, selection)
+    else:
+        _to_folder(root, source, as_of, selection, out)
+
+
+def _to_folder(root: Path, source: Source, as_of: datetime.date | None, selection: Selection, out: Path) -> None:
+    from allotment.adapters.tree_folder import TreeFolder
+
+    _outside_sources(root, out)
+    tree = TreeFolder(out)
+    try:
+        found = _surveyed(
+            root, source, as_of, selection, lambda files: {path: tree.stage(path, data) for path, data in files}
+        )
+        produced: dict[str, bool] = {}
+        for staged in found.made.values():
+            produced.update(staged or {})
+        for path, data in _platform_files(found, selection):
+            produced[path] = tree.stage(path, data)
+        written = tree.commit(produced, lambda path: _selected(path, selection))
+    finally:
+        tree.close()
+    _say(found, produced, written, out)
+
+
+def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selection: Selection) -> None:
+    """Each process keeps what it renders in a file of its own until all is known to be right."""
+    with tempfile.TemporaryDirectory(prefix="allot-render-") as folder:
+        spools: dict[int, BinaryIO] = {}
+
+        def keep(files: Iterable[tuple[str, bytes]]) -> tuple[int, int, int]:
+            spool = spools.get(os.getpid())
+            if spool is None:
+                spool = spools[os.getpid()] = open(f"{folder}/{os.getpid()}", "wb")  # noqa: SIM115  # lives as long as the process
+            start = spool.tell()
+            spool.write(b"".join(_document(path, data) for path, data in files))
+            spool.flush()
+            return os.getpid(), start, spool.tell()
+
+        found = _surveyed(root, source, as_of, selection, keep)
+        target = sys.stdout.buffer
+        for path, data in _platform_files(found, selection):
+            target.write(_document(path, data))
+        kept: dict[int, BinaryIO] = {}
+        for name in sorted(found.made):
+            if found.made[name] is None:
+                continue
+            process, start, end = found.made[name]
+            if process not in kept:
+                kept[process] = open(f"{folder}/{process}", "rb")  # noqa: SIM115  # closed below
+            kept[process].seek(start)
+            target.write(kept[process].read(end - start))
+        target.flush()
+        for file in (*kept.values(), *spools.values()):
+            file.close()
+
+
+def _document(path: str, data: bytes) -> bytes:
+    return b"---\n# " + path.encode() + b"\n" + data
+
+
+def _surveyed(
+    root: Path,
+    source: Source,
+    as_of: datetime.date | None,
+    selection: Selection,
+    keep: Callable[[Iterable[tuple[str, bytes]]], Any],
+) -> Survey:
+    """Check everything and render each selected tenant with `keep`; end with the problems where there are any."""
+    from allotment.cli.survey import survey
+
+    clusters, tenants = selection
+    gates: dict[int, Any] = {}
+
+    def render(offers: Offers, tenant: Folder) -> Any:
+        from allotment.manifests.isolation import Boundary, Gate
+        from allotment.manifests.tree import clusters_of, render_tenant
+
+        if (tenants and tenant.name not in tenants) or any(name not in offers.clusters for name in clusters_of(tenant)):
+            return None
+        gate = gates.get(os.getpid())
+        if gate is None:
+            gate = gates[os.getpid()] = Gate(
+                {name: Boundary.of(cluster) for name, cluster in offers.clusters.items() if not cluster.broken}
+            )
+        files = []
+        for path, data in render_tenant(offers, tenant, clusters or None):
+            gate.check(path, data)
+            files.append((path, data))
+        return keep(files)
+
+    with _progress() as progress:
+        found = survey(source, day_of(root, source, as_of), each=render, progress=progress)
+    if found.errors:
+        click.echo(as_text(found.problems, found.files, len(found.parts)), nl=False, err=True)
+        raise click.exceptions.Exit(1)
+    _known("cluster", clusters, found.offers.clusters)
+    _known("tenant", tenants, found.parts)
+    return found
+
+
+def _known(what: str, wanted: frozenset[str], known: Iterable[str]) -> None:
+    from allotment.declared.reading import nearest
+
+    for name in sorted(wanted - set(known)):
+        raise Refused(f"no {what} is named {quoted(name)}{nearest(name, known)}")
+
+
+def _platform_files(found: Survey, selection: Selection) -> Iterable[tuple[str, bytes]]:
+    """Yield the clusters' own files, through the gate. They are nobody's when tenants are selected."""
+    from allotment.accounts.capacity import placeholders
+    from allotment.manifests.isolation import Boundary, Gate
+    from allotment.manifests.tree import render_cluster
+
+    clusters, tenants = selection
+    if tenants:
+        return
+    offers = found.offers
+    gate = Gate({name: Boundary.of(cluster) for name, cluster in offers.clusters.items()})
+    counts = placeholders(offers, [claim for part in found.parts.values() for claim in part.claims])
+    for name, cluster in offers.clusters.items():
+        if not clusters or name in clusters:
+            letters = frozenset(tenant[0] for tenant, part in found.parts.items() if name in part.clusters)
+            for path, data in render_cluster(offers, cluster, letters, counts):
+                gate.check(path, data)
+                yield path, data
+
+
+def _selected(path: str, selection: Selection) -> bool:
+    clusters, tenants = selection
+    parts = path.split("/")
+    if clusters and parts[0] not in clusters:
+        return False
+    if not tenants:
+        return True
+    owner = parts[2] if parts[1:2] == ["tenants"] else parts[-1].removesuffix(".yaml")
+    return owner in tenants
+
+
+def _outside_sources(root: Path, out: Path) -> None:
+    """Refuse a folder that is, holds, or lies among the declarations."""
+    target = Path(os.path.realpath(out))
+    sources = [Path(os.path.realpath(root / name)) for name in ("platform", "clusters", "tenants", ".git")]
+    if target == Path(os.path.realpath(root)) or any(
+        target == one or one in target.parents or target in one.parents for one in sources
+    ):
+        raise Refused(f"{quoted(str(out))} holds declarations or lies among them: name another folder")
+
+
+def _progress() -> AbstractContextManager[Any]:
+    """Return a progress bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return nullcontext(None)
+    from allotment.cli.progress import bar
+
+    return bar("Rendering tenants")
+
+
+def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path) -> None:
+    clusters = len({path.split("/")[0] for path in produced if "/" in path})
+    warnings = len(found.problems)
+    click.echo(
+        f"{out}: {clusters} clusters, {len(found.parts)} tenants, {len(produced) - 1} files:"
+        f" {written.added} added, {written.changed} changed, {written.removed} removed, {written.kept} unchanged"
+        + (f"; {warnings} warnings, see `allot validate`" if warnings else "")
+    )

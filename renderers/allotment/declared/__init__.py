@@ -1,0 +1,1 @@
+"""What people wrote: from (path, bytes) to an inventory of checked declarations."""

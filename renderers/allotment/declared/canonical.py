@@ -1,0 +1,255 @@
+"""The canonical form of a declaration: fields in the model's order, lists by key, one entry a line, comments kept.
+
+Only the form changes: `canonical(text)` reads to the same values. A comment stays with the entry that it stands above
+or beside; comments above the first entry stay at the top of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import BaseModel
+
+from allotment.declared import documents
+from allotment.declared.reading import without_optional
+
+LIST_KEYS = ("name", "version", "mountPath", "from", "storageSpec", "key")
+ORDERED_LISTS = ("command", "args")
+
+_PLAIN = re.compile(
+    r"[^\W\d_](?:[\w ./@+()'*;!?-]|,(?= )|:(?=[\w/@-]))*|/[\w./@+-]*|[1-9][0-9]*(?:Mi|Gi|Ti|m)|(?:[0-9]+h)?(?:[0-9]+m)?[0-9]+[hms]"
+)
+_ESCAPED = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+
+
+class _Comments(NamedTuple):
+    above: list[str]
+    beside: str
+
+
+class _Entry(NamedTuple):
+    """A key with its value, or a list's item (key None)."""
+
+    key: str | None
+    value: Any
+    comments: _Comments
+
+
+class _Group(NamedTuple):
+    """A mapping or a list."""
+
+    mapping: bool
+    entries: list[_Entry]
+
+
+def canonical(data: bytes, model: type[BaseModel] | None) -> bytes:
+    """Return a readable document's canonical form; `model` gives the order of fields."""
+    text = data.decode("utf-8").replace("\r\n", "\n")
+    tree, comments = _Tree(text).build()
+    header = comments.header
+    lines = [*header]
+    _write(tree, model, "", lines, "")
+    lines += comments.footer
+    return ("\n".join(lines) + "\n").encode("utf-8")
+
+
+class _Placed(NamedTuple):
+    header: list[str]
+    footer: list[str]
+
+
+class _Tree:
+    """Reads a document into entries with their comments."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.events: list[Any] = [
+            event for event in yaml.parse(text, Loader=documents.PARSER) if not isinstance(event, _FRAME)
+        ]
+        self.at = 0
+        self.comments = _find_comments(text, [event for event in self.events if isinstance(event, yaml.ScalarEvent)])
+
+    def build(self) -> tuple[_Group, _Placed]:
+        first = self.events[0].start_mark.line
+        header = self._take_before(first, whole_lines=True)
+        group = self._node()
+        footer = [text for line, (text, _) in sorted(self.comments.items())]
+        return group, _Placed(header, footer)
+
+    def _take_before(self, line: int, whole_lines: bool) -> list[str]:
+        found = [
+            number for number, (_, alone) in sorted(self.comments.items()) if number < line and alone is whole_lines
+        ]
+        return [self.comments.pop(number)[0] for number in found]
+
+    def _node(self) -> Any:
+        event = self.events[self.at]
+        self.at += 1
+        if isinstance(event, yaml.ScalarEvent):
+            return event
+        mapping = isinstance(event, yaml.MappingStartEvent)
+        entries = []
+        while not isinstance(self.events[self.at], (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            start: Any = self.events[self.at].start_mark
+            line: int = start.line
+            above = self._take_before(line, whole_lines=True)
+            key = None
+            if mapping:
+                key = self.events[self.at].value
+                self.at += 1
+            beside = self._beside(self._last_line(self.events[self.at], line))
+            entries.append(_Entry(key, self._node(), _Comments(above, beside)))
+        self.at += 1
+        return _Group(mapping, entries)
+
+    @staticmethod
+    def _last_line(event: Any, line: int) -> int:
+        """Where a comment beside an entry stands: the line its text ends on, of a block its first, else its key's."""
+        if not isinstance(event, yaml.ScalarEvent):
+            return line
+        mark: Any = event.start_mark if event.style in ("|", ">") else event.end_mark
+        last: int = mark.line
+        return last
+
+    def _beside(self, line: int) -> str:
+        """A comment at the end of a line belongs to the last entry that begins on it."""
+        if line not in self.comments or self.comments[line][1]:
+            return ""
+        later: list[Any] = [event for event in self.events[self.at + 1 :] if isinstance(event, yaml.ScalarEvent)]
+        if any(event.start_mark.line == line for event in later):
+            return ""
+        return self.comments.pop(line)[0]
+
+
+_FRAME = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentStartEvent, yaml.DocumentEndEvent)
+
+
+def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]:
+    """Return each line's comment, and whether the line holds nothing else."""
+    lines = text.split("\n")
+    taken: dict[int, list[tuple[int, int]]] = {}
+    for event in scalars:
+        start, end = event.start_mark, event.end_mark
+        block = event.style in ("|", ">")
+        for line in range(start.line + 1 if block else start.line, end.line + 1):
+            first = start.column if line == start.line else 0
+            last = end.column if line == end.line else len(lines[line]) if line < len(lines) else 0
+            taken.setdefault(line, []).append((first, last))
+    found: dict[int, tuple[str, bool]] = {}
+    for number, text_line in enumerate(lines):
+        for hit in re.finditer(r"(?:^|(?<=[ \t]))#", text_line):
+            if not any(first <= hit.start() < last for first, last in taken.get(number, ())):
+                found[number] = (text_line[hit.start() :].rstrip(), not text_line[: hit.start()].strip())
+                break
+    return found
+
+
+def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: str) -> None:
+    """Append a group's lines; `first` replaces the padding of the first line (a list's dash)."""
+    fields = _field_order(annotation) if group.mapping else {}
+    entries = group.entries
+    if group.mapping and fields:
+        order = {alias: index for index, alias in enumerate(fields)}
+        entries = sorted(entries, key=lambda entry: order.get(str(entry.key), len(order)))
+    elif group.mapping:
+        entries = sorted(entries, key=lambda entry: str(entry.key)) if annotation is not None else entries
+    for entry in entries:
+        lines += [f"{pad}{comment}" for comment in entry.comments.above]
+        lead = first or pad
+        first = ""
+        start = f"{lead}{_text(str(entry.key))}:" if group.mapping else f"{lead}-"
+        beside = f"  {entry.comments.beside}" if entry.comments.beside else ""
+        _write_value(entry, fields.get(str(entry.key)) if group.mapping else annotation, pad, start, beside, lines)
+
+
+def _write_value(entry: _Entry, annotation: Any, pad: str, start: str, beside: str, lines: list[str]) -> None:
+    value = entry.value
+    if not isinstance(value, _Group):
+        lines.append(f"{start} {_scalar(value, pad)[0]}{beside}")
+        lines.extend(_scalar(value, pad)[1])
+    elif not value.entries:
+        lines.append(f"{start} {'{}' if value.mapping else '[]'}{beside}")
+    elif value.mapping and entry.key is None:
+        inner = _ordered(value, annotation)
+        if beside or inner.entries[0].comments.above:
+            lines += [
+                f"{pad}{comment}" for comment in ([beside.strip()] if beside else []) + inner.entries[0].comments.above
+            ]
+            inner.entries[0] = inner.entries[0]._replace(comments=inner.entries[0].comments._replace(above=[]))
+        _write(inner, annotation, pad + "  ", lines, f"{pad}- ")
+    elif value.mapping:
+        lines.append(f"{start}{beside}")
+        _write(value, annotation, pad + "  ", lines, "")
+    else:
+        lines.append(f"{start}{beside}")
+        item = _item_of(annotation)
+        _write(_sorted_list(value, entry.key), item, pad + "  ", lines, "")
+
+
+def _ordered(group: _Group, annotation: Any) -> _Group:
+    order = {alias: index for index, alias in enumerate(_field_order(annotation))}
+    return _Group(True, sorted(group.entries, key=lambda entry: order.get(str(entry.key), len(order))))
+
+
+def _sorted_list(group: _Group, key: str | None) -> _Group:
+    """Return a list sorted by its key; a list of texts by the texts; one whose order means something as it is."""
+    if key in ORDERED_LISTS:
+        return group
+    keys: list[tuple[Any, ...]] = []
+    for entry in group.entries:
+        value = entry.value
+        if not isinstance(value, _Group):
+            keys.append((value.value,))
+            continue
+        texts = {one.key: one.value.value for one in value.entries if not isinstance(one.value, _Group)}
+        name = next((name for name in LIST_KEYS if name in texts), None)
+        if name is None:
+            return group
+        keys.append((texts[name], texts.get("mountPath", ""), texts.get("operator", "")))
+    order = sorted(range(len(keys)), key=lambda index: keys[index])
+    return _Group(False, [group.entries[index] for index in order])
+
+
+def _field_order(annotation: Any) -> dict[str, Any]:
+    """Return the aliases of a model's fields with their annotations; of a mapping by name, nothing."""
+    annotation = without_optional(annotation)
+    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return {}
+    return {str(field.alias): field.annotation for field in annotation.model_fields.values()}
+
+
+def _item_of(annotation: Any) -> Any:
+    arguments = typing.get_args(without_optional(annotation)) if annotation is not None else ()
+    return without_optional(arguments[-1]) if arguments else None
+
+
+def _scalar(event: Any, pad: str) -> tuple[str, list[str]]:
+    """Return a scalar's text after its key, and the lines that follow it."""
+    value: str = event.value
+    if not event.style:
+        return value, []
+    if "\n" in value and _fits_block(value):
+        ending = "" if value.endswith("\n") and not value.endswith("\n\n") else "-" if not value.endswith("\n") else "+"
+        body = value.removesuffix("\n").split("\n")
+        return f"|{ending}", [f"{pad}  {line}" if line else "" for line in body]
+    return _text(value), []
+
+
+def _fits_block(value: str) -> bool:
+    lines = value.split("\n")
+    return (
+        bool(lines[0].strip())
+        and not value.startswith(" ")
+        and all(line == line.rstrip() and line.replace("\t", " ").isprintable() for line in lines)
+        and not value.endswith("\n\n")
+    )
+
+
+def _text(value: str) -> str:
+    if _PLAIN.fullmatch(value) and not value.endswith(" ") and documents.reads_as_text(value):
+        return value
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,391 @@
+"""The only reader of declared YAML: bytes to plain values, strictly, with the line and column of every field.
+
+YAML has more ways to write a value than a reader of a pull request can be expected to know. What two YAML
+readers, or a reader and a person, could take for different things is an error that says what to write instead.
+
+The parser is PyYAML's, used at its events: libyaml's where it is built in, the pure one otherwise. The loaders on
+top of it recurse, and accept far more than we want.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+
+from allotment.problems import FieldPath, Finding, printable
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 32
+SKIP_MARKER = "+argocd:skip-file-rendering"
+
+PARSER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_FORBIDDEN = re.compile(
+    "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # what YAML itself doesn't take
+    "|[\u2028\u2029\ufeff]"  # line ends to some readers, and the byte order mark
+    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder what a reviewer sees
+    "|\r(?!\n)"
+)
+_TAB_INDENT = re.compile(r"^[ -]*\t", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^%", re.MULTILINE)
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_SURPRISING_WORDS = frozenset(
+    form
+    for word in ("y", "n", "yes", "no", "on", "off", "true", "false")
+    for form in (word, word.title(), word.upper())
+)
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+# Whatever YAML 1.1 or 1.2 could read as a number, a date or a time: `012`, `0o14`, `1_000`, `1e3`, `1:30`, `.5`, `1.10`.
+_NUMBER_LIKE = re.compile(
+    r"[-+]?(?:0[xob][0-9a-fA-F_]+|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
+    r"|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|\.(?:inf|Inf|INF|nan|NaN|NAN))"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"
+)
+
+
+class Place(NamedTuple):
+    """Where a field stands: its value and its key, as 1-based lines and columns (a list's entry has no key)."""
+
+    line: int
+    column: int
+    key_line: int
+    key_column: int
+
+
+class _Stop(Exception):
+    """Reading can't go on after this finding."""
+
+    def __init__(self, message: str, rule: str, line: int, column: int, field: FieldPath = ()) -> None:
+        super().__init__(message)
+        self.finding = LocatedFinding(message, rule, line, column, field)
+
+
+class LocatedFinding(NamedTuple):
+    """A finding of the reader, which knows its place."""
+
+    message: str
+    rule: str
+    line: int
+    column: int
+    field: FieldPath = ()
+
+
+class Document(NamedTuple):
+    """What a file holds: plain dicts, lists, str, int and bool, with findings; the value is None where reading stopped."""
+
+    value: dict[str, Any] | None
+    findings: list[LocatedFinding]
+
+
+def read(data: bytes) -> Document:
+    """Return the one mapping that `data` holds, and everything that is wrong with how it is written."""
+    try:
+        text = _decoded(data)
+    except _Stop as stop:
+        return Document(None, [stop.finding])
+    found: list[LocatedFinding] = []
+    try:
+        value = _Builder(text, found, None).build()
+    except _Stop as stop:
+        return Document(None, [*found, stop.finding])
+    return Document(value, found)
+
+
+def reads_as_text(value: str) -> bool:
+    """Return whether `value`, written without quotes, is text to every YAML reader."""
+    return not (
+        value in _SURPRISING_WORDS
+        or value in _NULLS
+        or _NUMBER_LIKE.fullmatch(value)
+        or _INTEGER.fullmatch(value)
+        or value in ("=", "<<")
+    )
+
+
+def places(data: bytes) -> dict[FieldPath, Place]:
+    """Return the place of every field that can be read in `data`; `()` is the document itself."""
+    marks: dict[FieldPath, Place] = {(): Place(1, 1, 1, 1)}
+    with contextlib.suppress(_Stop):  # what was read before the stop still has its place
+        _Builder(_decoded(data), [], marks).build()
+    return marks
+
+
+def locate(marks: dict[FieldPath, Place], finding: Finding) -> tuple[int, int]:
+    """Return line and column of a finding's field, or of the nearest field around it that exists."""
+    field = finding.field
+    while field and field not in marks:
+        field = field[:-1]
+    place = marks[field]
+    return (place.key_line, place.key_column) if finding.at_key else (place.line, place.column)
+
+
+def _decoded(data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise _Stop(f"the file has more than {MAX_BYTES} bytes: split it, or keep data elsewhere", "size", 1, 1)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")):
+        raise _Stop("the file is UTF-16 or binary: save it as UTF-8", "encoding", 1, 1)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        good = data[: error.start].decode("utf-8")
+        line, column = _line_column(good, len(good))
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8"
+        raise _Stop(message, "encoding", line, column) from None
+    plain = text.isascii() and text.replace("\n", "").isprintable()
+    if not plain and (bad := _FORBIDDEN.search(text)):
+        line, column = _line_column(text, bad.start())
+        code = f"U+{ord(bad.group()[0]):04X}"
+        message = (
+            f'character {code} is not allowed: remove it, or write "\\u{ord(bad.group()[0]):04x}" in double quotes'
+        )
+        raise _Stop(message, "encoding", line, column)
+    if not plain and (tab := _TAB_INDENT.search(text)):
+        line, column = _line_column(text, tab.end() - 1)
+        raise _Stop("a tab can't indent YAML: use spaces", "tab", line, column)
+    if (at := text.find(SKIP_MARKER)) >= 0:
+        line, column = _line_column(text, at)
+        raise _Stop(f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved", line, column)
+    return text
+
+
+def _line_column(text: str, index: int) -> tuple[int, int]:
+    before = text[:index].replace("\r\n", "\n")
+    return before.count("\n") + 1, index - (text.rfind("\n", 0, index) + 1) + 1
+
+
+class _Builder:
+    """Builds one document's value from parser events, without recursion; with `marks`, notes every place."""
+
+    def __init__(self, text: str, found: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> None:
+        self.text = text
+        self.found = found
+        self.marks = marks
+        self.path: list[str | int] = []
+
+    def build(self) -> dict[str, Any]:
+        value: Any = None
+        try:
+            for document in self._documents():
+                value = document
+        except yaml.YAMLError as error:
+            raise self._syntax(error) from None
+        except RecursionError:
+            raise _Stop(f"the file nests deeper than {MAX_DEPTH} levels: flatten it", "depth", 1, 1) from None
+        if not isinstance(value, dict):
+            raise _Stop("the file is empty: write one document, or remove the file", "document", 1, 1)
+        return value
+
+    def _documents(self) -> Iterator[Any]:
+        parser = PARSER(self.text)
+        try:
+            next_event = parser.get_event
+            seen = 0
+            while True:
+                event = next_event()
+                kind = type(event)
+                if kind is yaml.StreamEndEvent:
+                    return
+                if kind is yaml.DocumentStartEvent:
+                    seen += 1
+                    if seen > 1:
+                        raise self._stop(event, "a second document starts here: write one a file", "document")
+                    if event.version or event.tags:
+                        raise self._stop(event, "a directive (%) is not allowed: remove it", "directive")
+                    yield self._root(next_event)
+        finally:
+            parser.dispose()
+
+    def _root(self, next_event: Any) -> Any:
+        event = next_event()
+        kind = type(event)
+        self._plain_node(event)
+        if kind is yaml.SequenceStartEvent:
+            raise self._stop(
+                event, "a list stands at the top: write a mapping with apiVersion, kind, metadata, spec", "document"
+            )
+        if kind is yaml.ScalarEvent and event.value == "" and not event.style:
+            return None
+        if kind is not yaml.MappingStartEvent:
+            raise self._stop(event, "the file is no mapping: write apiVersion, kind, metadata and spec", "document")
+        if self.marks is not None:
+            mark = event.start_mark
+            self.marks[()] = Place(mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 1)
+        return self._collect({}, next_event)
+
+    def _collect(self, root: dict[str, Any], next_event: Any) -> dict[str, Any]:
+        """Read events up to the end of `root`. The hot loop of the whole program: it stays one function."""
+        scalar_event, mapping_end, sequence_end = yaml.ScalarEvent, yaml.MappingEndEvent, yaml.SequenceEndEvent
+        path, marks = self.path, self.marks
+        stack: list[Any] = []
+        keys: list[dict[str, int] | None] = [{}]
+        current: Any = root
+        in_mapping = True
+        while True:
+            event = next_event()
+            kind = type(event)
+            if kind is mapping_end or kind is sequence_end:
+                keys.pop()
+                if not stack:
+                    return root
+                current = stack.pop()
+                in_mapping = type(current) is dict
+                path.pop()
+                continue
+            key_mark = None
+            if in_mapping:
+                key_mark = event.start_mark
+                key = self._key(event, keys[-1])  # type: ignore[arg-type]  # a mapping's entry is never None
+                path.append(key)
+                event = next_event()
+                kind = type(event)
+            else:
+                path.append(len(current))
+            if marks is not None:
+                mark = event.start_mark
+                key_mark = key_mark or mark
+                marks[tuple(path)] = Place(mark.line + 1, mark.column + 1, key_mark.line + 1, key_mark.column + 1)
+            if kind is scalar_event:
+                value: Any = event.value
+                if event.anchor is not None or event.tag is not None:
+                    self._plain_node(event)
+                if not event.style:
+                    value = self._plain(event, value)
+                elif not value.isprintable():
+                    self._check_text(event, value)
+                if in_mapping:
+                    current[key] = value
+                else:
+                    current.append(value)
+                path.pop()
+                continue
+            self._plain_node(event)
+            child: Any = {} if kind is yaml.MappingStartEvent else []
+            if in_mapping:
+                current[key] = child
+            else:
+                current.append(child)
+            if len(stack) + 2 > MAX_DEPTH:
+                raise self._stop(event, f"the file nests deeper than {MAX_DEPTH} levels: flatten it", "depth")
+            stack.append(current)
+            current = child
+            in_mapping = kind is yaml.MappingStartEvent
+            keys.append({} if in_mapping else None)
+
+    def _key(self, event: Any, seen: dict[str, int]) -> str:
+        if type(event) is not yaml.ScalarEvent:
+            self._plain_node(event)
+            raise self._stop(event, "a key must be plain text: write `key: value`", "key")
+        self._plain_node(event)
+        key: str = event.value
+        line: int = self._line(event)
+        if not event.style:
+            if key == "<<":
+                raise self._stop(event, "a merge key (<<) is not allowed: write the fields out", "merge-key")
+            if not key:
+                raise self._stop(event, "a key is missing before the colon", "key")
+            if key in _SURPRISING_WORDS or key in _NULLS or _NUMBER_LIKE.fullmatch(key):
+                self._note(
+                    event,
+                    f'key {printable(key, 40)} is no text to every YAML reader: quote it, "{printable(key, 40)}"',
+                    "scalar",
+                )
+        else:
+            self._check_text(event, key)
+        if key in seen:
+            self.path.append(key)
+            self._note(
+                event,
+                f"key '{printable(key, 40)}' is written twice, first in line {seen[key]}: remove one",
+                "duplicate-key",
+            )
+            self.path.pop()
+        else:
+            seen[key] = line
+        return key
+
+    def _plain(self, event: Any, value: str) -> Any:
+        """Return what an unquoted scalar means, or note why it could mean more than one thing."""
+        first = value[:1]
+        if first.isalpha():
+            if value == "true":
+                return True
+            if value == "false":
+                return False
+            if value in _SURPRISING_WORDS:
+                self._note(
+                    event,
+                    f'{value} is true or false to some YAML readers: quote it, "{value}", or write true or false',
+                    "scalar",
+                )
+            elif value in _NULLS:
+                self._note(event, f'{value} means "nothing" to YAML: remove the field, or quote it', "null")
+            return value
+        if value in _NULLS:
+            self._note(event, "the field has no value: write one, or remove the field", "null")
+        elif _INTEGER.fullmatch(value):
+            if len(value) > 19:
+                self._note(event, f"a number of {len(value)} digits is too large: write at most 18", "number")
+                return 0
+            return int(value)
+        elif _NUMBER_LIKE.fullmatch(value) or value == "=":
+            shown = printable(value, 40)
+            self._note(
+                event,
+                f'{shown} is a number, date or time to some YAML readers and text to others: quote it, "{shown}"',
+                "scalar",
+            )
+        return value
+
+    def _plain_node(self, event: Any) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            raise self._stop(
+                event, f"alias *{printable(str(event.anchor), 40)} is not allowed: write the value out", "alias"
+            )
+        if event.anchor is not None:
+            raise self._stop(event, f"anchor &{printable(event.anchor, 40)} is not allowed: remove it", "anchor")
+        if event.tag is not None:
+            raise self._stop(event, f"tag {printable(event.tag, 60)} is not allowed: remove it", "tag")
+
+    def _check_text(self, event: Any, value: str) -> None:
+        """Note what an escape can bring into a quoted text and no file or pod can hold."""
+        for character in value:
+            code = ord(character)
+            if code == 0 or 0xD800 <= code <= 0xDFFF:
+                self._note(event, f"character U+{code:04X} can't stand in a text: remove it", "encoding")
+                return
+        if SKIP_MARKER in value:
+            self._note(event, f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved")
+
+    @staticmethod
+    def _line(event: Any) -> int:
+        line: int = event.start_mark.line
+        return line + 1
+
+    def _note(self, event: Any, message: str, rule: str) -> None:
+        mark = event.start_mark
+        self.found.append(LocatedFinding(message, rule, mark.line + 1, mark.column + 1, tuple(self.path)))
+
+    def _stop(self, event: Any, message: str, rule: str) -> _Stop:
+        mark = event.start_mark
+        return _Stop(message, rule, mark.line + 1, mark.column + 1, tuple(self.path))
+
+    def _syntax(self, error: yaml.YAMLError) -> _Stop:
+        """Return a syntax error in the pure parser's words and place, whichever parser found it."""
+        try:
+            for _ in yaml.parse(self.text, Loader=yaml.SafeLoader):
+                pass
+        except yaml.YAMLError as pure:
+            error = pure
+        except (RecursionError, ValueError):
+            pass
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        what = getattr(error, "problem", None) or "it can't be read"
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        return _Stop(
+            f"this is no YAML: {printable(str(what))}; look at this line and the one before", "syntax", line, column
+        )

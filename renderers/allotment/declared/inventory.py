@@ -1,0 +1,83 @@
+"""All declarations of one commit, indexed: what the platform offers, what each cluster has, what a tenant wants.
+
+A tenant's folder is a whole of its own, so that a repository of thousands is read, checked and rendered one tenant
+at a time, and what crosses tenants goes through small accounts (`allotment.accounts`).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.layout import PLATFORM, Scope
+from allotment.problems import Finding
+
+D = TypeVar("D", bound=Declaration)
+D_co = TypeVar("D_co", bound=Declaration, covariant=True)
+
+
+class Declared(NamedTuple, Generic[D_co]):
+    """A declaration with the file it was read from."""
+
+    path: str
+    data: bytes
+    model: D_co
+
+    def finding(
+        self, field: str, message: str, rule: str, *, warning: bool = False, related: tuple[str, ...] = ()
+    ) -> Finding:
+        """Return a finding about a field, written as `spec.storages.0.name`."""
+        parts = tuple(int(part) if part.isdigit() else part for part in field.split(".") if part)
+        return Finding(self.path, parts, message, rule, warning, related)
+
+
+class Folder:
+    """The declarations of one scope, by kind and name, in the order of their names.
+
+    `broken` are the (kind, name) of files that are there but can't be read: what refers to them isn't blamed for it.
+    """
+
+    def __init__(
+        self, scope: Scope, declared: Iterable[Declared[Declaration]] = (), broken: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        self.scope = scope
+        self.name = scope.name
+        self.broken = frozenset(broken)
+        self._kinds: dict[str, dict[str, Declared[Declaration]]] = {}
+        for one in sorted(declared, key=lambda one: one.path):
+            self._kinds.setdefault(one.model.kind, {})[one.model.metadata.name] = one
+
+    def of(self, kind: type[D]) -> Mapping[str, Declared[D]]:
+        """Return all declarations of a kind by name."""
+        return self._kinds.get(kind.__name__, {})  # type: ignore[return-value]  # filed under their own kind
+
+    def lacks(self, kind: type[D], name: str) -> bool:
+        """Return whether no file declares this."""
+        return name not in self.of(kind) and (kind.__name__, name) not in self.broken
+
+    def one(self, kind: type[D]) -> Declared[D] | None:
+        """Return the declaration of a kind that a folder holds once."""
+        return next(iter(self.of(kind).values()), None)
+
+    def all(self) -> Iterable[Declared[Declaration]]:
+        """Return every declaration, sorted by kind's folder and name."""
+        return (one for kind in self._kinds.values() for one in kind.values())
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of all files that were read."""
+        return tuple(one.path for one in self.all())
+
+
+class Offers(NamedTuple):
+    """What the platform team declares: the catalog and the clusters, on a day whose prices count."""
+
+    platform: Folder
+    clusters: Mapping[str, Folder]
+    as_of: datetime.date
+
+    @staticmethod
+    def empty(as_of: datetime.date) -> Offers:
+        """Return offers of nothing."""
+        return Offers(Folder(PLATFORM), {}, as_of)

@@ -1,0 +1,60 @@
+"""The declared kinds: one module each, and the table that says where each kind's files lie.
+
+`KINDS` is the only registry. A module is imported when its kind is first read, so that a command pays only for the
+kinds it meets.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from allotment.declared.kinds.declaration import Declaration
+
+
+class Kind(NamedTuple):
+    """A declared kind: its name, its module here, and the path of its files.
+
+    In `path`, `{name}` stands for the declared name; where it is absent the folder's name is the declared name.
+    `{cluster}` and `{tenant}` are the scope that the path gives.
+    """
+
+    name: str
+    module: str
+    path: str
+
+    @property
+    def model(self) -> type[Declaration]:
+        """The pydantic model, imported on first use."""
+        model: type[Declaration] = getattr(import_module(f"{__name__}.{self.module}"), self.name)
+        return model
+
+    @property
+    def scope(self) -> str:
+        """What the path belongs to: platform, cluster or tenant."""
+        return {"platform": "platform", "clusters": "cluster", "tenants": "tenant"}[self.path.split("/", 1)[0]]
+
+    @property
+    def singleton(self) -> bool:
+        """Whether a folder holds one of it at most."""
+        return "{name}" not in self.path
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("Platform", "platform", "platform/platform.yaml"),
+        Kind("GPUSpec", "gpu_spec", "platform/specs/{name}.yaml"),
+        Kind("StorageSpec", "storage_spec", "platform/storage-specs/{name}.yaml"),
+        Kind("App", "app", "platform/apps/{name}.yaml"),
+        Kind("Plan", "plan", "platform/plans/{name}.yaml"),
+        Kind("Cluster", "cluster", "clusters/{cluster}/cluster.yaml"),
+        Kind("NodePool", "node_pool", "clusters/{cluster}/node-pools/{name}.yaml"),
+        Kind("Stock", "stock", "clusters/{cluster}/stocks/{name}.yaml"),
+        Kind("Tenant", "tenant", "tenants/{tenant}/tenant.yaml"),
+        Kind("Members", "members", "tenants/{tenant}/members.yaml"),
+        Kind("GPUStorage", "gpu_storage", "tenants/{tenant}/storages/{name}.yaml"),
+        Kind("GPUInstance", "gpu_instance", "tenants/{tenant}/instances/{name}.yaml"),
+    )
+}

@@ -1,0 +1,80 @@
+"""Cluster: where instances and storages run."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
+from allotment.declared.values import Host, HttpsUrl, KubernetesName, Reference, Size
+
+
+class Destination(Strict):
+    """The cluster as Argo CD knows it: exactly one of name and server."""
+
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("name", "server")
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = None
+    server: HttpsUrl | None = None
+    _exactly_one = model_validator(mode="after")(one_of)
+
+
+class Gateway(Strict):
+    """The Gateway that instances are reached through."""
+
+    name: KubernetesName
+    namespace: KubernetesName
+    section_name: KubernetesName = Field(description="The HTTPS listener, for *.<domain>.")
+
+
+class SecretRef(Strict):
+    """A Secret."""
+
+    name: KubernetesName
+    namespace: KubernetesName
+
+
+class Oidc(Strict):
+    """Who logs people in at the Gateway."""
+
+    issuer: HttpsUrl
+    client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] = Field(alias="clientID")
+    client_secret_ref: SecretRef = Field(description="A Secret with the key client-secret.")
+    jwks_uri: HttpsUrl | None = Field(
+        default=None,
+        alias="jwksURI",
+        description="Where the issuer's keys lie; absent: <issuer>/.well-known/jwks.json.",
+    )
+
+
+class ClusterStorage(Strict):
+    """A StorageSpec that this cluster has."""
+
+    storage_spec: Reference
+    storage_class_name: KubernetesName = Field(description="Its reclaim policy is Retain.")
+    capacity: Size = Field(description="The most that all storages of this kind may take together.")
+
+
+class ClusterSpec(Offer):
+    """How the cluster is reached and what it has."""
+
+    destination: Destination
+    domain: Host = Field(
+        description="Instances are served at labels below it; no cluster's domain lies within another's."
+    )
+    gateway: Gateway
+    oidc: Oidc
+    storages: Annotated[list[ClusterStorage], unique("storage_spec")] = Field(default=[])
+    disk_storage_class_name: KubernetesName = Field(
+        description="Of the units' own disks; its reclaim policy is Delete."
+    )
+
+
+class Cluster(Declaration):
+    """A Kubernetes cluster that instances and storages run on.
+
+    Its nodes are declared as NodePools, what they hold ready as Stocks, in the folders beside it.
+    """
+
+    kind: Literal["Cluster"]
+    spec: ClusterSpec

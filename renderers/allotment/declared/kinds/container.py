@@ -1,0 +1,158 @@
+"""A container as Apps and instances declare it: the fields of a Pod's container that a tenant may set."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from allotment.declared.kinds.declaration import Strict, one_of, unique
+from allotment.declared.values import BasePath, Duration, Image, Size, name_of
+from allotment.problems import printable
+
+_RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
+_ENV_NAME = re.compile(r"[\x21-\x3c\x3e-\x7e]{1,253}")
+_SECRET_VALUES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}"
+    r"|\bglpat-[A-Za-z0-9_-]{18,}|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}|://[^/\s:@]+:[^/\s:@]{3,}@"
+)
+_SECRET_NAMES = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?)$", re.IGNORECASE
+)
+_NO_SECRET = re.compile(r"|true|false|none|null|auto|disabled?|enabled?|[0-9]{1,5}|/[\w./-]*", re.IGNORECASE)
+
+
+def _looks_random(value: str) -> bool:
+    """Return whether `value` is long and varied enough to be a key: 3 bits a character, by Shannon's formula."""
+    if len(value) < 8 or " " in value:
+        return False
+    counts = Counter(value)
+    entropy = -sum(n / len(value) * math.log2(n / len(value)) for n in counts.values())
+    return entropy > 2.5
+
+
+def _env_name(value: str) -> str:
+    if not _ENV_NAME.fullmatch(value):
+        raise PydanticCustomError(
+            "env", "'{name}' is no name of a variable: write printable ASCII without '='", {"name": printable(value)}
+        )
+    if _RESERVED_ENV.fullmatch(value):
+        raise PydanticCustomError(
+            "reserved", "{name} decides which GPUs a container sees: the platform sets it, remove it", {"name": value}
+        )
+    return value
+
+
+class EnvVar(Strict):
+    """An environment variable. Its value reaches the container unchanged: `$(NAME)` is not expanded."""
+
+    name: Annotated[str, AfterValidator(_env_name)] = Field(
+        description="Printable ASCII without '='; not NVIDIA_* or CUDA_MPS_*."
+    )
+    value: Annotated[str, Field(max_length=32768)] = Field(
+        description="Any text; never a secret, Git can't forget one."
+    )
+
+    @model_validator(mode="after")
+    def _no_secret(self) -> Self:
+        value = self.value
+        if _SECRET_VALUES.search(value) or (
+            _SECRET_NAMES.search(self.name) and not _NO_SECRET.fullmatch(value) and _looks_random(value)
+        ):
+            raise PydanticCustomError(
+                "secret",
+                "the value of {name} looks like a secret ({n} characters), and Git can't forget one: revoke it, put the new one in a file"
+                " on a storage, and give the container that file's path ({name}_FILE)",
+                {"name": self.name, "n": len(value)},
+            )
+        return self
+
+
+class Port(Strict):
+    """A port the container listens on, and who can reach it."""
+
+    name: Annotated[str, name_of(15)] = Field(
+        description="`http` is served at <instance>--<tenant>.<domain>, others at <instance>--<port>--<tenant>."
+    )
+    container_port: Annotated[int, Field(ge=1, le=65535)]
+    protocol: Literal["HTTP", "TCP"] = "HTTP"
+    exposure: Literal["Namespace", "Members", "Public"] = Field(
+        default="Namespace",
+        description="Namespace: the tenant's own pods. Members: the internet, after login. Public: anyone.",
+    )
+    base_path: BasePath = Field(default="/", description="The path that a person's link opens.")
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        if self.name == "files":
+            raise PydanticCustomError("reserved", "'files' is the storages' own port: choose another name")
+        if self.protocol == "TCP" and self.exposure != "Namespace":
+            raise PydanticCustomError(
+                "exposure", "a TCP port can't be exposed to {exposure}: only Namespace", {"exposure": self.exposure}
+            )
+        return self
+
+
+class HttpGet(Strict):
+    """An HTTP GET that answers below 400 when the container is ready."""
+
+    path: Annotated[str, Field(pattern=r"^/[\x21-\x7e]*$", max_length=500)] = "/"
+    port: str = Field(description="A port's name.")
+
+
+class TcpSocket(Strict):
+    """A port that takes connections when the container is ready."""
+
+    port: str = Field(description="A port's name.")
+
+
+class Probe(Strict):
+    """When the container counts as running: exactly one of httpGet and tcpSocket."""
+
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("http_get", "tcp_socket")
+    http_get: HttpGet | None = None
+    tcp_socket: TcpSocket | None = None
+    start_timeout: Duration = Field(default=600, description="How long the start may take before it is tried again.")
+    _exactly_one = model_validator(mode="after")(one_of)
+
+
+class Container(Strict):
+    """A container: fields as in a Pod."""
+
+    image: Image | None = Field(default=None, description="With its digest; a rebuild is a new version.")
+    command: list[str] = Field(
+        default=[], max_length=100, description="Replaces the image's entry point. `$(NAME)` expands as in a Pod."
+    )
+    args: list[str] = Field(default=[], max_length=500, description="Replaces the image's arguments.")
+    env: Annotated[list[EnvVar], unique("name")] = Field(default=[], max_length=200)
+    ports: Annotated[list[Port], unique("name"), unique("container_port")] = Field(default=[], max_length=20)
+    probe: Probe | None = Field(
+        default=None, description="Absent: the container counts as running once it has started."
+    )
+    shm_size: Size | None = Field(default=None, description="Size of /dev/shm, at most the unit's memory.")
+
+    @model_validator(mode="after")
+    def _probed_port(self) -> Self:
+        if self.probe is None:
+            return self
+        probed: Any = self.probe.http_get or self.probe.tcp_socket
+        names = [port.name for port in self.ports]
+        if probed.port not in names:
+            known = ", ".join(names) or "none"
+            raise PydanticCustomError(
+                "reference",
+                "the probe's port '{port}' is none of the ports: {known}",
+                {"port": printable(probed.port), "known": known},
+            )
+        return self
+
+
+class ImageContainer(Container):
+    """A container that names its image."""
+
+    image: Image = Field(description="With its digest; a rebuild is a new version.")

@@ -1,0 +1,101 @@
+"""What every declared kind shares: the strict base models, the envelope, and checks that several kinds use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from allotment.declared.values import Labels, Text
+
+Lifecycle = Literal["Active", "Deprecated", "Retired"]
+
+
+class Strict(BaseModel):
+    """A mapping that takes exactly its fields, each of exactly its type."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, alias_generator=to_camel, validate_default=False, defer_build=True
+    )
+    # Fields of which exactly one (or, with a leading None, at most one) must be given.
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ()
+
+    @property
+    def chosen(self) -> str | None:
+        """The name of the one member of this union that is given."""
+        return next((member for member in self.ONE_OF if member and getattr(self, member) is not None), None)
+
+
+def one_of(model: Any) -> Any:
+    """Check a model's ONE_OF; for use in a `model_validator(mode="after")`."""
+    members = [member for member in model.ONE_OF if member]
+    given = [member for member in members if getattr(model, member) is not None]
+    least = 0 if None in model.ONE_OF else 1
+    if least <= len(given) <= 1:
+        return model
+    fields = type(model).model_fields
+    names = ", ".join(str(fields[member].alias) for member in members)
+    found = " and ".join(str(fields[member].alias) for member in given) or "none"
+    raise PydanticCustomError(
+        "one-of", "exactly one of {names} must be given, found {found}", {"names": names, "found": found}
+    )
+
+
+class Metadata(Strict):
+    """Who this is. The name is the file's: `metadata.name` of `instances/webui.yaml` is `webui`."""
+
+    name: str = Field(description="The file's name without .yaml; of Tenant, Members and Cluster the folder's.")
+    labels: Labels = Field(default={}, description="Cost allocation labels: they appear on the bill.")
+
+
+class Spec(Strict):
+    """The fields that every spec takes."""
+
+    display_name: Annotated[str, Field(max_length=100)] | None = Field(
+        default=None, description="A name for people, in any script."
+    )
+    description: Text | None = Field(default=None, description="What this is for, in a sentence or two.")
+
+
+class Offer(Spec):
+    """The fields that everything on offer takes."""
+
+    lifecycle: Lifecycle = Field(
+        default="Active", description="Deprecated warns who uses it; Retired takes nothing new, and what runs stays."
+    )
+
+
+class Declaration(Strict):
+    """The envelope of every file."""
+
+    api_version: Literal["allotment.dev/v1alpha1"] = Field(description="The version of this schema.")
+    kind: str
+    metadata: Metadata
+    spec: Spec
+
+    @property
+    def name(self) -> str:
+        """The declared name."""
+        return self.metadata.name
+
+
+def unique(field: str) -> Any:
+    """Return an annotation for a list whose entries differ in `field`."""
+
+    def check(items: list[Any]) -> list[Any]:
+        seen: dict[Any, int] = {}
+        for index, item in enumerate(items):
+            key = getattr(item, field)
+            if key in seen:
+                alias = type(item).model_fields[field].alias
+                raise PydanticCustomError(
+                    "duplicate",
+                    "entries {first} and {second} have the same {alias}, '{key}'",
+                    {"first": seen[key], "second": index, "alias": alias, "key": str(key)},
+                )
+            seen[key] = index
+        return items
+
+    return AfterValidator(check)

@@ -1,0 +1,71 @@
+"""GPUInstance: a container with a GPU."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from allotment.declared.kinds.container import Container
+from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
+from allotment.declared.values import MountPath, Reference, SubPath
+
+
+class AppChoice(Strict):
+    """A catalog app and its version."""
+
+    name: Reference
+    version: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Mount(Strict):
+    """A storage of the same tenant and cluster, mounted into the container."""
+
+    name: Reference = Field(description="The GPUStorage.")
+    mount_path: MountPath
+    sub_path: SubPath | None = None
+    read_only: bool = False
+
+
+class GPUInstanceSpec(Spec):
+    """What runs, where, on which unit: exactly one of app and container.image."""
+
+    state: Literal["Running", "Stopped"] = Field(
+        default="Running", description="Stopped gives the units back; the storages stay."
+    )
+    cluster: Reference
+    gpu_spec: Reference
+    app: AppChoice | None = None
+    container: Container | None = Field(default=None, description="With an app only args (replaced) and env (by name).")
+    replicas: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=1, description="Copies behind one URL; each holds a unit."
+    )
+    storages: Annotated[list[Mount], unique("mount_path")] = Field(default=[], max_length=30)
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        own = self.container
+        if self.app is None:
+            if own is None or own.image is None:
+                raise PydanticCustomError("one-of", "exactly one of app and container.image must be given, found none")
+            return self
+        if own is None:
+            return self
+        if own.image is not None:
+            raise PydanticCustomError("one-of", "exactly one of app and container.image must be given, found both")
+        if own.command or own.ports or own.probe or own.shm_size is not None:
+            raise PydanticCustomError(
+                "app-container", "with an app only container.args and container.env may be given: remove the rest"
+            )
+        return self
+
+
+class GPUInstance(Declaration):
+    """A container with a GPU: an app from the catalog or an image of the tenant's own, on units of a GPUSpec in one cluster.
+
+    While it is Running it holds `replicas` units, also while it waits for a storage to be prepared.
+    """
+
+    kind: Literal["GPUInstance"]
+    spec: GPUInstanceSpec

@@ -1,0 +1,77 @@
+"""GPUSpec: a size of GPU instance on offer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from allotment.declared.kinds.declaration import Declaration, Offer, Strict, unique
+from allotment.declared.kinds.sharing import GpuModel, SpecSharing
+from allotment.declared.values import Count, Cpu, Date, Money, Size
+
+
+class Gpu(Strict):
+    """The physical device that a unit, or a slice of a unit, lies on."""
+
+    model: GpuModel = Field(description="The model, as node pools name it: nvidia-l4.")
+    count: Annotated[int, Field(ge=1, le=64)] = Field(description="GPUs (or slices) of one unit.")
+    memory: Size = Field(description="Memory of the physical GPU.")
+    cuda_cores: Count | None = Field(default=None, description="CUDA cores of the physical GPU, for people to compare.")
+
+
+class HourlyPrice(Strict):
+    """What a unit costs from a day on, until the next entry's day."""
+
+    start: Date = Field(alias="from", description="The first day, quoted; from midnight in the billing time zone.")
+    per_hour: Money = Field(description="Currency per hour of one unit while it is held, quoted.")
+
+
+class GPUSpecSpec(Offer):
+    """What one unit is. All but prices, tenancy's text and lifecycle is immutable once merged."""
+
+    gpu: Gpu
+    cpu: Cpu = Field(description="Cores of a unit.")
+    memory: Size = Field(description="Memory of a unit.")
+    disk: Size = Field(description="A unit's own disk at /scratch, erased at every stop.")
+    sharing: SpecSharing | None = Field(
+        default=None, description="How a GPU is divided; absent means the unit has its GPUs alone."
+    )
+    tenancy: Literal["Single", "Multi"] | None = Field(
+        default=None,
+        description="Of time-slicing only: whether tenants share a GPU. Single needs stocks of one tenant.",
+    )
+    capacity_type: Literal["OnDemand", "Spot"] = Field(
+        default="OnDemand", description="Whether the cloud may take the nodes back."
+    )
+    prices: Annotated[list[HourlyPrice], unique("start")] = Field(
+        min_length=1, description="Prices by their first day; past ones are immutable."
+    )
+
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        sliced = self.sharing is not None and self.sharing.time_slicing is not None
+        if sliced and self.gpu.count != 1:
+            raise PydanticCustomError(
+                "spec-shape",
+                "gpu.count is {n} and sharing is timeSlicing: a time-sliced unit is one slice",
+                {"n": self.gpu.count},
+            )
+        if sliced and self.tenancy is None:
+            raise PydanticCustomError("spec-shape", "tenancy is missing: a time-sliced spec says Single or Multi")
+        if self.tenancy is not None and not sliced:
+            raise PydanticCustomError(
+                "spec-shape", "tenancy is given, but only time-slicing shares a GPU between units: remove it"
+            )
+        return self
+
+
+class GPUSpec(Declaration):
+    """A size of GPU instance on offer: which GPU or slice of one, how much CPU, memory and disk, at what price.
+
+    A unit is what one instance (or one replica of it) gets. How many units there are is said by Stocks.
+    """
+
+    kind: Literal["GPUSpec"]
+    spec: GPUSpecSpec

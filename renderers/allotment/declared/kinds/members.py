@@ -1,0 +1,52 @@
+"""Members: the people of a tenant."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
+from allotment.declared.values import SshKey, name_of
+
+Role = Literal["Admin", "Member", "Viewer"]
+
+
+class Group(Strict):
+    """A group of the identity provider, as the token's `groups` claim names it."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$")]
+    role: Role
+
+
+class User(Strict):
+    """A person. No e-mail address: Git can't forget one."""
+
+    name: Annotated[str, name_of(32)]
+    role: Role
+    login: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?$")] | None = Field(
+        default=None, description="The login at the forge."
+    )
+    subject: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$")] | None = Field(
+        default=None, description="The `sub` of the OIDC token."
+    )
+    ssh_keys: list[SshKey] = Field(
+        default=[], max_length=20, description="Public keys, one line each, without options."
+    )
+
+
+class MembersSpec(Spec):
+    """Groups and people with their roles: Admin decides, Member uses, Viewer looks."""
+
+    groups: Annotated[list[Group], unique("name")] = Field(default=[], max_length=15)
+    users: Annotated[list[User], unique("name")] = Field(default=[], max_length=200)
+
+
+class Members(Declaration):
+    """The people of a tenant. The tenant's admins keep it.
+
+    Admins and Members log in to instances; Viewers see files of storages and the dashboard.
+    """
+
+    kind: Literal["Members"]
+    spec: MembersSpec

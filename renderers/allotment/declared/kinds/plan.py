@@ -1,0 +1,68 @@
+"""Plan: quota, budget and limits that a tenant is on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from allotment.declared.kinds.declaration import Declaration, Offer, Strict
+from allotment.declared.kinds.sharing import GpuModel
+from allotment.declared.values import CountOrZero, Money, Registry, Size
+
+
+class Quota(Strict):
+    """The most a tenant may declare, over all clusters."""
+
+    gpus: dict[GpuModel, CountOrZero] = Field(
+        description="Physical GPUs by model, exact: a quarter counts 1/4. A model not named: none."
+    )
+    instances: CountOrZero
+    storages: CountOrZero
+    storage: Size = Field(description="Sum of the storages' sizes.")
+
+
+class PartialQuota(Strict):
+    """Parts of a quota that replace the plan's, key by key."""
+
+    gpus: dict[GpuModel, CountOrZero] = Field(default={}, description="Models named here replace the plan's.")
+    instances: CountOrZero | None = None
+    storages: CountOrZero | None = None
+    storage: Size | None = None
+
+
+class Budget(Strict):
+    """The most that what is declared to run may cost a month of 730 hours."""
+
+    per_month: Money = Field(description="In the platform's currency, quoted.")
+    enforcement: Literal["Deny", "Warn"] = "Deny"
+
+
+class Allow(Strict):
+    """What a tenant may choose."""
+
+    sharing: list[Literal["Exclusive", "TimeSlicing", "Mig"]] = Field(
+        default=["Exclusive"], description="Ways of sharing GPUs."
+    )
+    exposure: list[Literal["Members", "Public"]] = Field(default=[], description="Exposures besides Namespace.")
+    image_registries: list[Registry] = Field(
+        default=[], description="Where the tenant's own images may come from; none: catalog apps only."
+    )
+
+
+class PlanSpec(Offer):
+    """A plan's quota, budget and limits."""
+
+    quota: Quota
+    budget: Budget | None = None
+    allow: Allow = Allow(sharing=["Exclusive"], exposure=[], imageRegistries=[])
+
+
+class Plan(Declaration):
+    """What a tenant is on: how much it may declare, what it may spend, what it may choose.
+
+    A Tenant names its plan, and may replace parts of the quota.
+    """
+
+    kind: Literal["Plan"]
+    spec: PlanSpec

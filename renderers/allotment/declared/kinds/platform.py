@@ -1,0 +1,59 @@
+"""Platform: the forge, the currency and the brake."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from allotment.declared.kinds.declaration import Declaration, Spec, Strict
+from allotment.declared.values import Count, HttpsUrl
+
+
+class Git(Strict):
+    """The repository that holds the declarations, and the branches the program writes."""
+
+    forge: Literal["GitHub", "GitLab", "Gitea"] = Field(description="What kind of forge it lies on.")
+    url: HttpsUrl = Field(description="The address to clone; Argo CD reads the rendered branches from it too.")
+    branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=100)] = Field(
+        default="main", description="The branch that counts."
+    )
+
+
+class Billing(Strict):
+    """What prices are in, and when a day begins. Both are immutable."""
+
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = Field(description="An ISO 4217 code, such as EUR.")
+    time_zone: Annotated[str, Field(pattern=r"^[A-Za-z]+(?:/[A-Za-z0-9_+-]+){0,2}$")] = Field(
+        description="An IANA time zone, such as Europe/Berlin: a day's price begins at its midnight."
+    )
+
+
+class Brake(Strict):
+    """When a change deletes so much at once that a person must approve it."""
+
+    max_deleted_percent: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=30, description="The most tenants, instances or storages that may go within 24 hours, in percent."
+    )
+    min_objects: Count = Field(default=10, description="Below so many objects the brake doesn't act.")
+    approved_plans: list[Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]] = Field(
+        default=[], description="Checksums of plans that may pass, once each."
+    )
+
+
+class PlatformSpec(Spec):
+    """What holds for the whole repository."""
+
+    git: Git
+    billing: Billing
+    brake: Brake = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
+
+
+class Platform(Declaration):
+    """The platform itself: where its repository lies, what money it counts in, what it refuses to delete at once.
+
+    There is one, platform/platform.yaml. The platform team owns it.
+    """
+
+    kind: Literal["Platform"]
+    spec: PlatformSpec

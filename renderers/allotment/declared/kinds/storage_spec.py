@@ -1,0 +1,61 @@
+"""StorageSpec: a kind of storage on offer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from allotment.declared.kinds.declaration import Declaration, Offer, Strict, unique
+from allotment.declared.values import Date, Money, Size, size_text
+
+
+class Volume(Strict):
+    """A PersistentVolumeClaim."""
+
+    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = Field(
+        description="ReadWriteOnce: block storage, mounted by one instance at a time. ReadWriteMany: files, by any number."
+    )
+
+
+class SizeRange(Strict):
+    """The sizes a storage may have."""
+
+    min: Size
+    max: Size
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min > self.max:
+            raise PydanticCustomError(
+                "range", "min {min} is more than max {max}", {"min": size_text(self.min), "max": size_text(self.max)}
+            )
+        return self
+
+
+class MonthlyPrice(Strict):
+    """What a GiB costs from a day on, until the next entry's day."""
+
+    start: Date = Field(alias="from", description="The first day, quoted; from midnight in the billing time zone.")
+    per_gib_month: Money = Field(alias="perGiBMonth", description="Currency per GiB and month of 730 hours, quoted.")
+
+
+class StorageSpecSpec(Offer):
+    """What a storage of this kind is. Which StorageClass it is says each cluster."""
+
+    volume: Volume
+    size: SizeRange
+    prices: Annotated[list[MonthlyPrice], unique("start")] = Field(
+        min_length=1, description="Prices by their first day; past ones are immutable."
+    )
+
+
+class StorageSpec(Declaration):
+    """A kind of storage on offer: how it is mounted, how large it may be, what it costs.
+
+    A Cluster lists the StorageSpecs it has, each with its StorageClass and capacity.
+    """
+
+    kind: Literal["StorageSpec"]
+    spec: StorageSpecSpec

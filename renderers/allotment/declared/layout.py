@@ -1,0 +1,108 @@
+"""Where declarations lie: from a path to the kind, scope and name that it means."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from allotment.declared.kinds import KINDS, Kind
+from allotment.declared.values import DEVICE_NAMES
+from allotment.problems import Finding, quoted
+
+ROOTS = ("clusters", "platform", "tenants")
+LONGEST_NAME = {"tenant": 20, "cluster": 24, "GPUInstance": 24}
+DEFAULT_LONGEST = 32
+
+_NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
+_SINGLE_FILES: dict[tuple[str, str], Kind] = {}
+_FOLDERS: dict[tuple[str, str], Kind] = {}
+for _kind in KINDS.values():
+    _parts = _kind.path.split("/")
+    if _kind.singleton:
+        _SINGLE_FILES[(_parts[0], _parts[-1])] = _kind
+    else:
+        _FOLDERS[(_parts[0], _parts[-2])] = _kind
+
+
+class Scope(NamedTuple):
+    """What a file belongs to: the platform, one cluster, or one tenant."""
+
+    kind: str
+    name: str
+
+
+class Spot(NamedTuple):
+    """What a path means."""
+
+    kind: Kind
+    scope: Scope
+    name: str
+
+
+PLATFORM = Scope("platform", "")
+
+
+def scope_of(path: str) -> Scope:
+    """Return the scope of any path below the three roots, whether a file may lie there or not."""
+    parts = path.split("/")
+    if parts[0] == "platform" or len(parts) < 3:
+        return PLATFORM
+    return Scope({"clusters": "cluster", "tenants": "tenant"}[parts[0]], parts[1])
+
+
+def folder_of(scope: Scope) -> str:
+    """Return the folder that holds a scope's files."""
+    return {"platform": "platform", "cluster": "clusters/", "tenant": "tenants/"}[scope.kind] + scope.name
+
+
+def spot_of(path: str) -> Spot | Finding | None:
+    """Return what a file at `path` declares, a finding when nothing may lie there, or None for a README.md."""
+    parts = path.split("/")
+    file = parts[-1]
+    if file == "README.md":
+        return None
+    root = parts[0]
+    depth = 0 if root == "platform" else 1
+    scope = scope_of(path)
+    if depth and len(parts) < 3:
+        return _misplaced(path)
+    if len(parts) == 2 + depth:
+        kind = _SINGLE_FILES.get((root, file))
+        name = scope.name or "platform"
+    elif len(parts) == 3 + depth:
+        kind = _FOLDERS.get((root, parts[-2]))
+        name = file.removesuffix(".yaml")
+        if kind is not None and not file.endswith(".yaml"):
+            return Finding(
+                path, (), f"only .yaml files and README.md may lie here: move {quoted(file)}, or rename it", "layout"
+            )
+    else:
+        return _misplaced(path)
+    if kind is None:
+        return _misplaced(path)
+    for what, owner, text in ((scope.kind, scope.kind, scope.name), ("file", kind.name, name)):
+        if text and (wrong := wrong_name(text, LONGEST_NAME.get(owner, DEFAULT_LONGEST))):
+            return Finding(path, (), f"{what} name {quoted(text)} {wrong}", "name")
+    return Spot(kind, scope, name)
+
+
+def wrong_name(name: str, longest: int) -> str | None:
+    """Return what is wrong with a name and what to write, or None."""
+    if not _NAME.fullmatch(name):
+        return "is not allowed: write a-z, 0-9 and single '-', a letter first, no '-' last"
+    if not 3 <= len(name) <= longest:
+        return f"has {len(name)} characters: write 3 to {longest}"
+    if name in DEVICE_NAMES:
+        return "is a device on Windows, where nobody could check the repository out: choose another"
+    return None
+
+
+def path_of(kind: str, scope: Scope, name: str) -> str:
+    """Return the path of a declaration."""
+    return KINDS[kind].path.format(name=name, cluster=scope.name, tenant=scope.name)
+
+
+def _misplaced(path: str) -> Finding:
+    root = path.split("/", 1)[0]
+    known = ", ".join(kind.path for kind in KINDS.values() if kind.path.startswith(f"{root}/"))
+    return Finding(path, (), f"no declaration lies here: move it to one of {known}", "layout")

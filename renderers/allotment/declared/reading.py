@@ -1,0 +1,199 @@
+"""From a file's bytes to a declaration, or to every problem in it, in words."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from allotment.declared import documents
+from allotment.declared.inventory import Declared, Folder
+from allotment.declared.kinds import KINDS
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.layout import Scope, Spot, spot_of
+from allotment.declared.values import PATTERNS
+from allotment.problems import FieldPath, Finding, Problem, field_text, printable, quoted
+
+API_VERSIONS = ("allotment.dev/v1alpha1",)
+
+
+def read_declaration(path: str, data: bytes, spot: Spot) -> tuple[Declared[Declaration] | None, list[Problem]]:
+    """Return the declaration in `data`, or None and all its problems, placed."""
+    document = documents.read(data)
+    noted = [
+        Problem(path, one.line, one.column, field_text(one.field), one.message, one.rule) for one in document.findings
+    ]
+    value = document.value
+    if value is None:
+        return None, noted
+    if wrong := list(_envelope(path, value, spot)):
+        return None, noted + place(wrong, data)
+    try:
+        model = spot.kind.model.model_validate(value)
+    except ValidationError as error:
+        return None, _merged(
+            noted, place([_finding(path, spot.kind.model, one) for one in error.errors(include_url=False)], data)
+        )
+    if model.metadata.name != spot.name:
+        message = f"{quoted(model.metadata.name)} is not what the path says: write {spot.name}, or move the file"
+        noted += place([Finding(path, ("metadata", "name"), message, "name")], data)
+    return (None if noted else Declared(path, data, model)), noted
+
+
+def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Folder, list[Problem]]:
+    """Return all declarations of a scope that can be read, and the problems of those that can't."""
+    declared: list[Declared[Declaration]] = []
+    broken: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    for path, data in files:
+        spot = spot_of(path)
+        if spot is None:
+            continue
+        if isinstance(spot, Finding):
+            problems += place([spot], b"")
+            continue
+        one, wrong = read_declaration(path, data, spot)
+        problems += wrong
+        if one is None:
+            broken.append((spot.kind.name, spot.name))
+        else:
+            declared.append(one)
+    return Folder(scope, declared, broken), problems
+
+
+def _merged(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
+    """Return both, one a field: what the field asks for says more than how its scalar reads."""
+    specific = {one.field for one in wrong if one.rule != "type" or "whole number" in one.message}
+    noted = [one for one in noted if one.rule != "scalar" or one.field not in specific]
+    taken = {one.field for one in noted}
+    return noted + [one for one in wrong if one.field not in taken]
+
+
+def place(findings: list[Finding], data: bytes) -> list[Problem]:
+    """Return findings about one file as problems, with lines and columns looked up in its bytes."""
+    if not findings:
+        return []
+    marks = documents.places(data)
+    return [
+        Problem(
+            one.path,
+            *documents.locate(marks, one),
+            field_text(one.field),
+            one.message,
+            one.rule,
+            one.warning,
+            one.related,
+        )
+        for one in findings
+    ]
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the known word nearest to `word`, or the few that are known, or nothing."""
+    names = sorted(known)
+    if not names:
+        return ""
+    from difflib import get_close_matches
+
+    if close := get_close_matches(str(word)[:64], names, 1, 0.6):
+        return f"; did you mean '{close[0]}'?"
+    shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    return f"; known: {shown}"
+
+
+def _envelope(path: str, value: dict[str, Any], spot: Spot) -> Iterator[Finding]:
+    version, kind = value.get("apiVersion"), value.get("kind")
+    if version not in API_VERSIONS:
+        message = (
+            f"{quoted(version)} is not known: write {API_VERSIONS[0]}"
+            if "apiVersion" in value
+            else f"is missing: write {API_VERSIONS[0]}"
+        )
+        yield Finding(path, ("apiVersion",), message, "api-version")
+    if kind != spot.kind.name:
+        if "kind" not in value:
+            message = f"is missing: write {spot.kind.name}"
+        elif kind in KINDS:
+            message = (
+                f"{quoted(kind)} does not lie here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
+            )
+        else:
+            message = f"{quoted(kind)} is not known: write {spot.kind.name}{nearest(kind, KINDS)}"
+        yield Finding(path, ("kind",), message, "kind")
+
+
+_TYPES = {
+    "int_type": "a whole number without quotes",
+    "string_type": "text, in quotes where it looks like something else",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+
+
+def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    field: FieldPath = tuple(part for part in detail["loc"] if part != "[key]")
+    at_key = "[key]" in detail["loc"]
+    if kind == "missing":
+        return Finding(path, field, "is missing: write it", "required")
+    if kind == "extra_forbidden":
+        return Finding(
+            path,
+            field,
+            f"no such field{nearest(field[-1], _fields_at(model, field[:-1]))}",
+            "unknown-field",
+            at_key=True,
+        )
+    if kind == "literal_error":
+        known = [part.strip("' ") for part in context["expected"].replace(" or ", ", ").split(",")]
+        return Finding(path, field, f"{quoted(value)} is not allowed: write one of {', '.join(known)}", "enum")
+    if kind in _TYPES:
+        return Finding(path, field, f"{quoted(value)} is not {_TYPES[kind]}: write that", "type")
+    if kind == "string_pattern_mismatch":
+        rule, want = PATTERNS.get(context["pattern"], ("pattern", f"it must match {context['pattern']}"))
+        return Finding(path, field, f"{quoted(value)} is not allowed: {want}", rule, at_key=at_key)
+    if kind in ("string_too_short", "string_too_long"):
+        bound = f"at least {context['min_length']}" if "min_length" in context else f"at most {context['max_length']}"
+        return Finding(
+            path, field, f"{quoted(value)} has {len(value)} characters: write {bound}", "length", at_key=at_key
+        )
+    if kind in ("too_short", "too_long"):
+        bound = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
+        return Finding(path, field, f"{len(value)} entries: write {bound}", "length")
+    if kind in ("greater_than_equal", "less_than_equal"):
+        bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+        return Finding(path, field, f"{quoted(value)} is out of range: write {bound}", "range")
+    rule = printable(kind).replace("_", "-")
+    return Finding(path, field, printable(detail["msg"], 500), rule, at_key=at_key)
+
+
+def _fields_at(model: Any, field: FieldPath) -> list[str]:
+    """Return the aliases that may stand in the mapping at `field` of a document of `model`."""
+    current: Any = model
+    for part in field:
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            current = next((one.annotation for one in current.model_fields.values() if one.alias == part), None)
+        elif typing.get_args(current):
+            current = typing.get_args(current)[-1]
+        current = without_optional(current)
+    if isinstance(current, type) and issubclass(current, BaseModel):
+        return [one.alias or "" for one in current.model_fields.values()]
+    return []
+
+
+def without_optional(annotation: Any) -> Any:
+    """Return what an annotation says beneath `Annotated` and `| None`."""
+    while True:
+        origin = typing.get_origin(annotation)
+        if origin is typing.Annotated:
+            annotation = typing.get_args(annotation)[0]
+        elif origin in (typing.Union, types.UnionType):
+            annotation = next(one for one in typing.get_args(annotation) if one is not type(None))
+        else:
+            return annotation

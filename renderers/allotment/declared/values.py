@@ -1,0 +1,290 @@
+"""The values that fields hold: names, counts, sizes, money, durations, images; each exact, each with one way to write it.
+
+A type here is what a field is annotated with. Its Python value has the unit in its name: `Size` is bytes, `Cpu` is
+millicores, `Duration` is seconds, `Money` is a Decimal. Errors are `PydanticCustomError(rule, message)`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import re
+from decimal import Decimal
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from allotment.problems import quoted
+
+MEBI, GIBI, TEBI = 1024**2, 1024**3, 1024**4
+
+NAME_PATTERN = "^[a-z](?:-?[a-z0-9])*$"
+IMAGE_PATTERN = r"^[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$"
+PATTERNS = {  # what a pattern that isn't met says; the rule's name first
+    NAME_PATTERN: ("name", "write a-z, 0-9 and single '-', a letter first, no '-' last"),
+}
+DEVICE_NAMES = frozenset(("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))))
+
+_SIZE = re.compile(r"([1-9][0-9]{0,6})(Mi|Gi|Ti)")
+_SIZE_UNITS = {"Mi": MEBI, "Gi": GIBI, "Ti": TEBI}
+_MILLI_CPU = re.compile(r"([1-9][0-9]{0,6})m")
+_MONEY = re.compile(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
+_DURATION = re.compile(r"(?:([0-9]{1,5})h)?(?:([0-9]{1,5})m)?(?:([0-9]{1,5})s)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_IMAGE_NAME = re.compile(r"[a-z0-9][a-z0-9._:-]*(?:/[a-z0-9][a-z0-9._-]*)*")
+_IMAGE_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
+_HTTPS_URL = re.compile(r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
+_BASE_PATH = re.compile(r"/(?:[A-Za-z0-9._~-]+/?)*")
+_ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
+_RELATIVE_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
+_LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_SSH_KEY = re.compile(
+    r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com) ([A-Za-z0-9+/]+={0,2})(?: [\x21-\x7e]+)?"
+)
+_SYSTEM_PATHS = (
+    "/dev",
+    "/proc",
+    "/sys",
+    "/etc",
+    "/bin",
+    "/sbin",
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/boot",
+    "/run",
+    "/var/run",
+    "/scratch",
+)
+
+
+def _fail(rule: str, message: str) -> NoReturn:
+    raise PydanticCustomError(rule, message.replace("{", "{{").replace("}", "}}"))
+
+
+def _text(value: Any, want: str, rule: str = "type") -> str:
+    if isinstance(value, str):
+        return value
+    return _fail(rule, f"{quoted(value)} is no text: write {want}")
+
+
+def _size(value: Any) -> int:
+    text = _text(value, "a quoted size such as 16Gi", "quantity")
+    if found := _SIZE.fullmatch(text):
+        return int(found[1]) * _SIZE_UNITS[found[2]]
+    return _fail("quantity", f"{quoted(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi")
+
+
+def _cpu(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 100_000:
+        return value * 1000
+    if isinstance(value, str) and (found := _MILLI_CPU.fullmatch(value)):
+        return int(found[1])
+    return _fail(
+        "quantity", f"{quoted(value)} is no amount of CPU: write whole cores such as 8, or millicores such as 500m"
+    )
+
+
+def _money(value: Any) -> Decimal:
+    if isinstance(value, str) and _MONEY.fullmatch(value):
+        return Decimal(value)
+    return _fail("money", f'{quoted(value)} is no amount: write a quoted decimal with at most 6 places, such as "0.24"')
+
+
+def _fraction(value: Any) -> Decimal:
+    amount = _money(value)
+    if amount > 1:
+        _fail("money", f'{quoted(value)} is more than the whole: write a quoted fraction from "0" to "1"')
+    return amount
+
+
+def _duration(value: Any) -> int:
+    text = _text(value, "a duration such as 1h30m", "duration")
+    found = _DURATION.fullmatch(text)
+    seconds = (
+        sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else 0
+    )
+    if not seconds:
+        _fail("duration", f"{quoted(text)} is no duration: write hours, minutes and seconds, such as 1h30m")
+    if seconds > 366 * 86400:
+        _fail("duration", f"{quoted(text)} is longer than a year")
+    return seconds
+
+
+def _date(value: Any) -> datetime.date:
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            pass
+    return _fail("date", f'{quoted(value)} is no date: write a quoted day such as "2026-01-31"')
+
+
+def _image(value: Any) -> str:
+    text = _text(value, "an image with its digest", "image")
+    name, at, digest = text.partition("@")
+    base, _, tag = name.rpartition(":")
+    if not base or "/" in tag:
+        base, tag = name, ""
+    if tag == "latest":
+        _fail("image", f"{quoted(text)} names 'latest', which moves: write a version and the digest")
+    if not at or not _DIGEST.fullmatch(digest):
+        _fail("image", f"{quoted(text)} has no digest: write name:version@sha256:… with 64 hexadecimal digits")
+    if len(text) > 400 or not _IMAGE_NAME.fullmatch(base) or (tag and not _IMAGE_TAG.fullmatch(tag)):
+        _fail("image", f"{quoted(text)} is no image reference: write registry/name:version@sha256:…")
+    return text
+
+
+def _registry(value: Any) -> str:
+    text = _text(value, "a registry with a '/' at its end", "image")
+    if not text.endswith("/") or not _IMAGE_NAME.fullmatch(text[:-1]):
+        _fail(
+            "image",
+            f"{quoted(text)} is no registry prefix: write a host and path with '/' at the end, such as registry.example/",
+        )
+    return text
+
+
+def _matching(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
+    def check(value: Any) -> str:
+        text = _text(value, want, rule)
+        if len(text) > most or not pattern.fullmatch(text):
+            _fail(rule, f"{quoted(text)} is not allowed here: write {want}")
+        return text
+
+    return check
+
+
+def _base_path(value: Any) -> str:
+    text = _text(value, "a path such as /lab", "path")
+    if len(text) > 200 or not _BASE_PATH.fullmatch(text) or ".." in text:
+        _fail(
+            "path", f"{quoted(text)} is no base path: write / or letters, digits, '-', '_', '.', '~' between single '/'"
+        )
+    return text
+
+
+def _mount_path(value: Any) -> str:
+    text = _text(value, "a path such as /workspace/models", "path")
+    if len(text) > 200 or not _ABSOLUTE_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
+        _fail(
+            "path",
+            f"{quoted(text)} is no absolute path: write one such as /workspace/models, without '..' or a '/' at the end",
+        )
+    if any(text == taken or text.startswith(f"{taken}/") for taken in _SYSTEM_PATHS):
+        _fail("path", f"{quoted(text)} belongs to the system or the platform: mount below /workspace, say")
+    return text
+
+
+def _sub_path(value: Any) -> str:
+    text = _text(value, "a path such as models/v1", "path")
+    if len(text) > 200 or not _RELATIVE_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
+        _fail("path", f"{quoted(text)} is no path inside the storage: write one such as models/v1, without '..'")
+    return text
+
+
+def _ssh_key(value: Any) -> str:
+    text = _text(value, "a public key", "ssh-key")
+    found = _SSH_KEY.fullmatch(text)
+    if found and len(text) <= 2000:
+        try:
+            blob = base64.b64decode(found[2], validate=True)
+        except (binascii.Error, ValueError):
+            blob = b""
+        kind = found[1].encode()
+        if blob.startswith(len(kind).to_bytes(4, "big") + kind) and len(blob) > len(kind) + 32:
+            return text
+    return _fail(
+        "ssh-key", f"{quoted(text)} is no public key: write one line as in id_ed25519.pub, without options before it"
+    )
+
+
+def _labels(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        _fail("type", f"{quoted(value)} is no mapping: write label: value pairs")
+    for key, text in value.items():
+        if not _LABEL_KEY.fullmatch(key):
+            _fail("label", f"{quoted(key)} is no label: write letters, digits, '-', '_', '.', at most 63, no '/'")
+        if not isinstance(text, str) or not _LABEL_VALUE.fullmatch(text):
+            _fail(
+                "label",
+                f"{quoted(text)} is no value of a label: write text of letters, digits, '-', '_', '.', at most 63",
+            )
+    if len(value) > 20:
+        _fail("label", f"{len(value)} labels are too many: write at most 20")
+    return value
+
+
+def _schema(kind: str, pattern: re.Pattern[str] | None, *examples: object, **more: object) -> WithJsonSchema:
+    schema: dict[str, Any] = {"type": kind, **more}
+    if pattern is not None:
+        schema["pattern"] = f"^(?:{pattern.pattern})$"
+    if examples:
+        schema["examples"] = list(examples)
+    return WithJsonSchema(schema)
+
+
+def name_of(longest: int, shortest: int = 3) -> Any:
+    """Return the field settings of a name of `shortest` to `longest` characters."""
+    return Field(pattern=NAME_PATTERN, min_length=shortest, max_length=longest)
+
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+CountOrZero = Annotated[int, Field(ge=0, le=1_000_000)]
+Size = Annotated[int, BeforeValidator(_size), _schema("string", _SIZE, "16Gi")]
+Cpu = Annotated[
+    int,
+    BeforeValidator(_cpu),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^(?:{_MILLI_CPU.pattern})$"}]}
+    ),
+]
+Money = Annotated[Decimal, BeforeValidator(_money), _schema("string", _MONEY, "0.24")]
+Fraction = Annotated[Decimal, BeforeValidator(_fraction), _schema("string", _MONEY, "0.70")]
+Duration = Annotated[int, BeforeValidator(_duration), _schema("string", _DURATION, "1h30m")]
+Date = Annotated[datetime.date, BeforeValidator(_date), _schema("string", _DATE, "2026-01-01")]
+Image = Annotated[str, BeforeValidator(_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN})]
+Registry = Annotated[str, BeforeValidator(_registry), _schema("string", None, "registry.example/")]
+Host = Annotated[
+    str, BeforeValidator(_matching(_HOST, "host", "a domain name in lower case")), _schema("string", _HOST)
+]
+HttpsUrl = Annotated[
+    str,
+    BeforeValidator(_matching(_HTTPS_URL, "url", "an https:// address without query")),
+    _schema("string", _HTTPS_URL),
+]
+BasePath = Annotated[str, BeforeValidator(_base_path), _schema("string", _BASE_PATH)]
+MountPath = Annotated[str, BeforeValidator(_mount_path), _schema("string", _ABSOLUTE_PATH)]
+SubPath = Annotated[str, BeforeValidator(_sub_path), _schema("string", _RELATIVE_PATH)]
+SshKey = Annotated[str, BeforeValidator(_ssh_key), _schema("string", None)]
+Labels = Annotated[
+    dict[str, str],
+    BeforeValidator(_labels),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
+]
+KubernetesName = Annotated[
+    str,
+    BeforeValidator(_matching(_KUBERNETES_NAME, "name", "a Kubernetes name: a-z, 0-9, '-', at most 63")),
+    _schema("string", _KUBERNETES_NAME),
+]
+Text = Annotated[str, Field(max_length=2000)]
+Reference = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+def size_text(size: int) -> str:
+    """Return bytes as the shortest exact quantity: 17179869184 → 16Gi."""
+    for unit, factor in (("Ti", TEBI), ("Gi", GIBI), ("Mi", MEBI)):
+        if size % factor == 0 and size:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
+def cpu_text(millicores: int) -> str:
+    """Return millicores as Kubernetes writes them: 8000 → 8, 500 → 500m."""
+    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"

@@ -1,0 +1,214 @@
+"""GPUInstance → Deployment, and for its ports Service, HTTPRoute and SecurityPolicy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment.accounts.capacity import pools_for
+from allotment.accounts.readiness import app_version, waits_for
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.container import Container, Port, Probe
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
+from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.values import size_text
+from allotment.manifests import exposure, names, pods
+
+PULL_SECONDS = 1800  # how long an image of tens of GB may take, before the rollout counts as failed
+PROBE_PERIOD = 10
+CONTAINER = "main"
+
+
+def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUInstance]) -> list[dict[str, Any]]:
+    """Return an instance's objects, the Deployment first."""
+    instance, place = declared.model, cluster.one(Cluster)
+    assert place is not None
+    container = effective_container(offers, instance)
+    space = names.namespace(tenant.name)
+    selector = {names.INSTANCE: instance.name}
+    objects = [_deployment(offers, cluster, tenant, instance, container)]
+    if container.ports:
+        metadata = {"name": instance.name, "namespace": space, "labels": _labels(tenant, instance)}
+        objects.append(
+            exposure.service(metadata, selector, [(port.name, port.container_port) for port in sorted_ports(container)])
+        )
+    for port in sorted_ports(container):
+        if port.exposure == "Namespace":
+            continue
+        host = names.instance_host(instance.name, port.name, tenant.name, place.model.spec.domain)
+        name = instance.name if port.name == "http" else f"{instance.name}--{port.name}"
+        metadata = {
+            "name": name,
+            "namespace": space,
+            "labels": _labels(tenant, instance),
+            "annotations": {names.EXTERNAL_LINK: f"https://{host}{port.base_path}"},
+        }
+        objects.append(exposure.http_route(metadata, place.model.spec, host, instance.name, port.container_port))
+        policy = {"name": name, "namespace": space, "labels": _labels(tenant, instance)}
+        objects.append(
+            exposure.security_policy(policy, place.model.spec, host, port.exposure, tenant, exposure.INSTANCE_ROLES)
+        )
+    return objects
+
+
+def effective_container(offers: Offers, instance: GPUInstance) -> Container:
+    """Return the container that runs: the app version's with the instance's args and environment, or the instance's own."""
+    version, own = app_version(offers, instance), instance.spec.container
+    if version is None:
+        assert own is not None
+        return own
+    if own is None:
+        return version.container
+    env = {one.name: one for one in version.container.env} | {one.name: one for one in own.env}
+    return version.container.model_copy(update={"args": own.args or version.container.args, "env": list(env.values())})
+
+
+def sorted_ports(container: Container) -> list[Port]:
+    """Return a container's ports by name."""
+    return sorted(container.ports, key=lambda port: port.name)
+
+
+def _labels(tenant: Folder, instance: GPUInstance) -> dict[str, str]:
+    return names.labels(tenant=tenant.name, instance=instance.name)
+
+
+def _deployment(
+    offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container
+) -> dict[str, Any]:
+    waiting = waits_for(offers, tenant, instance)
+    start = container.probe.start_timeout if container.probe else 0
+    metadata: dict[str, Any] = {
+        "name": instance.name,
+        "namespace": names.namespace(tenant.name),
+        "labels": _labels(tenant, instance),
+    }
+    if waiting:
+        metadata["annotations"] = {names.WAITS_FOR: "; ".join(waiting)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {
+            "replicas": 0 if waiting else instance.spec.replicas,
+            "revisionHistoryLimit": 2,
+            "progressDeadlineSeconds": start + PULL_SECONDS,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {names.INSTANCE: instance.name}},
+            "template": _pod_template(offers, cluster, tenant, instance, container),
+        },
+    }
+
+
+def _pod_template(
+    offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container
+) -> dict[str, Any]:
+    spec = offers.platform.of(GPUSpec)[instance.spec.gpu_spec].model.spec
+    place, declared = cluster.one(Cluster), tenant.one(Tenant)
+    assert place is not None and declared is not None
+    pools = [pool.model for pool in pools_for(offers, cluster, instance.spec.gpu_spec, tenant.name)]
+    affinity: dict[str, Any] = {"nodeAffinity": pods.node_affinity(pools)}
+    if spec.tenancy == "Single":
+        affinity["podAntiAffinity"] = _no_other_tenant(tenant.name)
+    labels = _labels(tenant, instance)
+    labels[names.PLAN] = declared.model.spec.plan
+    return {
+        "metadata": {"labels": {**labels, **pods.bill_labels(instance.metadata.labels)}},
+        "spec": pods.pod(
+            names.INSTANCE_PRIORITY,
+            [_container(spec, instance, container)],
+            _volumes(spec, place.model.spec.disk_storage_class_name, instance, container),
+            affinity=affinity,
+            tolerations=[pods.GPU_TOLERATION],
+        ),
+    }
+
+
+def _no_other_tenant(tenant: str) -> dict[str, Any]:
+    """A node that holds a pod of another tenant is out; pods without a tenant, such as DaemonSets', don't count."""
+    expressions = [
+        {"key": names.TENANT, "operator": "Exists"},
+        {"key": names.TENANT, "operator": "NotIn", "values": [tenant]},
+    ]
+    term = {
+        "labelSelector": {"matchExpressions": expressions},
+        "namespaceSelector": {},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def _container(spec: GPUSpecSpec, instance: GPUInstance, container: Container) -> dict[str, Any]:
+    mounts = [{"name": "scratch", "mountPath": "/scratch"}]
+    if container.shm_size is not None:
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # a pod's
+    for mount in sorted(instance.spec.storages, key=lambda mount: mount.mount_path):
+        entry: dict[str, Any] = {"name": f"s-{mount.name}", "mountPath": mount.mount_path}
+        if mount.sub_path is not None:
+            entry["subPath"] = mount.sub_path
+        if mount.read_only:
+            entry["readOnly"] = True
+        mounts.append(entry)
+    return {
+        "name": CONTAINER,
+        "image": container.image,
+        **({"command": list(container.command)} if container.command else {}),
+        **({"args": list(container.args)} if container.args else {}),
+        # `$(NAME)` in a value would be expanded by the kubelet; `$$` is its escape for `$`.
+        **(
+            {"env": [{"name": one.name, "value": one.value.replace("$", "$$")} for one in sorted_env(container)]}
+            if container.env
+            else {}
+        ),
+        **(
+            {
+                "ports": [
+                    {"name": port.name, "containerPort": port.container_port, "protocol": "TCP"}
+                    for port in sorted_ports(container)
+                ]
+            }
+            if container.ports
+            else {}
+        ),
+        "resources": pods.unit_resources(spec),
+        **(_probes(container.probe) if container.probe else {}),
+        "securityContext": pods.CONTAINER_SECURITY,
+        "volumeMounts": mounts,
+    }
+
+
+def sorted_env(container: Container) -> list[Any]:
+    """Return a container's environment by name."""
+    return sorted(container.env, key=lambda one: one.name)
+
+
+def _probes(probe: Probe) -> dict[str, Any]:
+    if probe.http_get is not None:
+        check: dict[str, Any] = {
+            "httpGet": {"path": probe.http_get.path, "port": probe.http_get.port, "scheme": "HTTP"}
+        }
+    else:
+        assert probe.tcp_socket is not None
+        check = {"tcpSocket": {"port": probe.tcp_socket.port}}
+    attempts = -(-probe.start_timeout // PROBE_PERIOD)
+    return {
+        "startupProbe": {**check, "periodSeconds": PROBE_PERIOD, "timeoutSeconds": 5, "failureThreshold": attempts},
+        "readinessProbe": {**check, "periodSeconds": PROBE_PERIOD, "timeoutSeconds": 5, "failureThreshold": 3},
+    }
+
+
+def _volumes(spec: GPUSpecSpec, disk_class: str, instance: GPUInstance, container: Container) -> list[dict[str, Any]]:
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": disk_class,
+        "volumeMode": "Filesystem",
+        "resources": {"requests": {"storage": size_text(spec.disk)}},
+    }
+    volumes: list[dict[str, Any]] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
+    if container.shm_size is not None:
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size_text(container.shm_size)}})
+    volumes += [
+        {"name": f"s-{name}", "persistentVolumeClaim": {"claimName": name}}
+        for name in sorted({mount.name for mount in instance.spec.storages})
+    ]
+    return volumes

@@ -1,0 +1,87 @@
+"""Every name that we give to something in a cluster: labels, annotations, namespaces, classes, hosts."""
+
+from __future__ import annotations
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+PROGRAM = "allotment"
+
+TENANT = "allotment.dev/tenant"
+PLAN = "allotment.dev/plan"
+CLUSTER = "allotment.dev/cluster"
+INSTANCE = "allotment.dev/instance"
+STORAGE = "allotment.dev/storage"
+STOCK = "allotment.dev/stock"
+POOL = "allotment.dev/node-pool"
+ROLE = "allotment.dev/role"
+BILL_PREFIX = "bill.allotment.dev/"
+
+WAITS_FOR = "allotment.dev/waits-for"
+PROTECTED = "allotment.dev/protected"
+DELETION_POLICY = "allotment.dev/deletion-policy"
+INPUT_HASH = "allotment.dev/input-hash"
+ATTEMPT = "allotment.dev/attempt"
+DISPLAY_NAME = "allotment.dev/display-name"
+
+SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+EXTERNAL_LINK = "link.argocd.argoproj.io/external-link"
+KEEP = "Prune=false,Delete=false"
+
+ARGO_NAMESPACE = "argocd"
+STOCK_NAMESPACE = "allotment-stock"
+DEVICE_PLUGIN_NAMESPACE = "nvidia-device-plugin"
+SYSTEM_NAMESPACES = (STOCK_NAMESPACE, DEVICE_PLUGIN_NAMESPACE)
+
+INSTANCE_PRIORITY = "allotment-instance"
+STORAGE_PRIORITY = "allotment-storage"
+STOCK_PRIORITIES = 10  # allotment-stock-1 … -10 have the values −10 … −1
+
+GPU_TAINT = "nvidia.com/gpu"
+DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
+MIG_CONFIG = "nvidia.com/mig.config"
+
+PAUSE_IMAGE = "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
+FILES_IMAGE = "docker.io/sigoden/dufs:v0.46.0"
+FILES_PORT = 5000
+
+
+def namespace(tenant: str) -> str:
+    """Return the namespace of a tenant, the same in every cluster."""
+    return f"t-{tenant}"
+
+
+def stock_priority(rank: int) -> str:
+    """Return the priority class of placeholders of a rank: 1 for a pool's smallest unit."""
+    return f"allotment-stock-{min(rank, STOCK_PRIORITIES)}"
+
+
+def project(tenant: str, cluster: str) -> str:
+    """Return the name of a tenant's AppProject for a cluster."""
+    return f"{tenant}--{cluster}"
+
+
+def application(tenant: str, cluster: str, part: str) -> str:
+    """Return the name of a tenant's Application; `part` is storage or compute."""
+    return f"{tenant}--{cluster}--{part}"
+
+
+def instance_host(instance: str, port: str, tenant: str, domain: str) -> str:
+    """Return the host that serves an instance's port. One label below the domain, injective: no name holds '--'."""
+    label = f"{instance}--{tenant}" if port == "http" else f"{instance}--{port}--{tenant}"
+    return f"{label}.{domain}"
+
+
+def files_host(storage: str, tenant: str, domain: str) -> str:
+    """Return the host that serves a storage's files; no port is named `files`."""
+    return f"{storage}--files--{tenant}.{domain}"
+
+
+def rendered_branch(cluster: str) -> str:
+    """Return the fully qualified branch that a cluster's manifests are published to."""
+    return f"refs/heads/rendered/{cluster}"
+
+
+def labels(**more: str) -> dict[str, str]:
+    """Return the labels of one of our objects; keywords are the words after allotment.dev/."""
+    return {MANAGED_BY: PROGRAM, **{f"allotment.dev/{key.replace('_', '-')}": value for key, value in more.items()}}

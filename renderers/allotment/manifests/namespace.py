@@ -1,0 +1,205 @@
+"""Tenant → its namespace in a cluster, with all that isolates it: Pod Security, quota, limits, network policies."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil
+from typing import Any, NamedTuple
+
+from allotment.accounts.capacity import node_resources, physical_gpus, unit
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.values import GIBI, size_text
+from allotment.manifests import names
+from allotment.manifests.text import Fixed
+from allotment.rules.quota import Limits, limits_of
+
+POD_SECURITY_VERSION = "v1.36"
+ROOM = 2  # the quota is a backstop: rollouts need room above the plan, and review enforces the plan
+
+DNS = Fixed(
+    to=[
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+            "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+        }
+    ],
+    ports=[{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+)
+# Private, shared, link-local (with the metadata service), loopback, documentation, benchmark, multicast, reserved.
+INTERNET = Fixed(
+    to=[
+        {
+            "ipBlock": {
+                "cidr": "0.0.0.0/0",
+                "except": [
+                    "0.0.0.0/8",
+                    "10.0.0.0/8",
+                    "100.64.0.0/10",
+                    "127.0.0.0/8",
+                    "169.254.0.0/16",
+                    "172.16.0.0/12",
+                    "192.0.0.0/24",
+                    "192.0.2.0/24",
+                    "192.168.0.0/16",
+                    "198.18.0.0/15",
+                    "198.51.100.0/24",
+                    "203.0.113.0/24",
+                    "224.0.0.0/4",
+                    "240.0.0.0/4",
+                ],
+            }
+        },
+        {
+            "ipBlock": {
+                "cidr": "::/0",
+                "except": [
+                    "::/96",
+                    "::ffff:0:0/96",
+                    "64:ff9b::/96",
+                    "64:ff9b:1::/48",
+                    "100::/64",
+                    "2001:db8::/32",
+                    "2002::/16",
+                    "fc00::/7",
+                    "fe80::/9",
+                    "ff00::/8",
+                ],
+            }
+        },
+    ]
+)
+SAME_NAMESPACE = Fixed(podSelector={})
+DENY_ALL = Fixed(podSelector={}, policyTypes=["Ingress", "Egress"])
+ALLOW_OUT = Fixed(podSelector={}, policyTypes=["Egress"], egress=[DNS, INTERNET, {"to": [SAME_NAMESPACE]}])
+LIMITS = Fixed(
+    limits=[
+        {
+            "type": "Container",
+            "default": {"cpu": "1", "memory": "1Gi"},
+            "defaultRequest": {"cpu": "100m", "memory": "128Mi"},
+        }
+    ]
+)
+OTHER_PRIORITIES = Fixed(
+    hard={"pods": "0"},
+    scopeSelector={
+        "matchExpressions": [
+            {
+                "scopeName": "PriorityClass",
+                "operator": "NotIn",
+                "values": [names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY],
+            }
+        ]
+    },
+)
+ISOLATION_ANNOTATIONS = {names.SYNC_OPTIONS: names.KEEP}
+
+
+def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+    """Return a tenant's namespace in a cluster and what isolates it, none of it the tenant's to change."""
+    place, limits = cluster.one(Cluster), limits_of(offers, tenant)
+    assert place is not None and limits is not None
+    space = names.namespace(tenant.name)
+    labels = names.labels(tenant=tenant.name)
+
+    def metadata(name: str) -> dict[str, Any]:
+        return {"name": name, "namespace": space, "labels": labels, "annotations": ISOLATION_ANNOTATIONS}
+
+    gateway = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.model.spec.gateway.namespace}}
+    }
+    allow_in = {
+        "podSelector": {},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [gateway]}, {"from": [SAME_NAMESPACE]}],
+    }
+    policy = "networking.k8s.io/v1"
+    return [
+        _namespace(space, labels),
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": metadata("backstop"),
+            "spec": {"hard": _hard(offers, cluster, limits)},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": metadata("other-priorities"),
+            "spec": OTHER_PRIORITIES,
+        },
+        {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata("defaults"), "spec": LIMITS},
+        {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("deny-all"), "spec": DENY_ALL},
+        {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("allow-in"), "spec": allow_in},
+        {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("allow-out"), "spec": ALLOW_OUT},
+    ]
+
+
+def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
+    security = {
+        f"pod-security.kubernetes.io/{mode}{suffix}": value
+        for mode in ("enforce", "audit", "warn")
+        for suffix, value in (("", "restricted"), ("-version", POD_SECURITY_VERSION))
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": space,
+            "labels": {**labels, **security},
+            "annotations": {names.SYNC_OPTIONS: names.KEEP, names.SYNC_WAVE: "-1", names.PROTECTED: "true"},
+        },
+    }
+
+
+class _Density(NamedTuple):
+    """The most units of a resource that one physical GPU of a model is cut into, in a cluster; the largest unit's parts."""
+
+    slices: dict[tuple[str, str], int]
+    disk: int
+
+
+@lru_cache(maxsize=64)
+def _density(cluster: Folder, platform: Folder) -> _Density:
+    slices: dict[tuple[str, str], int] = {}
+    for pool in cluster.of(NodePool).values():
+        gpu = pool.model.spec.node.gpu
+        for resource, amount in node_resources(pool.model.spec).items():
+            key = (resource, gpu.model)
+            slices[key] = max(slices.get(key, 0), ceil(amount / gpu.count))
+    specs = platform.of(GPUSpec)
+    stocked = [
+        specs[one.model.spec.gpu_spec].model.spec
+        for one in cluster.of(Stock).values()
+        if one.model.spec.gpu_spec in specs
+    ]
+    for spec in stocked:
+        wanted = unit(spec)
+        key = (wanted.resource, spec.gpu.model)
+        slices[key] = max(slices.get(key, 0), ceil(wanted.amount / physical_gpus(spec)))
+    return _Density(slices, max((spec.disk for spec in stocked), default=GIBI))
+
+
+def _hard(offers: Offers, cluster: Folder, limits: Limits) -> dict[str, str]:
+    """The backstop: ROOM times what the plan could hold here; every kind of GPU is named, so that none is unlimited."""
+    density = _density(cluster, offers.platform)
+    resources: dict[str, int] = {}
+    for (resource, model), slices in density.slices.items():
+        resources[resource] = resources.get(resource, 0) + ROOM * limits.gpus.get(model, 0) * slices
+    pods = ROOM * (limits.instances + 2 * limits.storages) + 10
+    claims = ROOM * (limits.instances + limits.storages) + 10
+    space = ROOM * (limits.storage + limits.instances * density.disk)
+    return {
+        **{f"requests.{resource}": str(amount) for resource, amount in sorted(resources.items())},
+        "pods": str(pods),
+        "persistentvolumeclaims": str(claims),
+        "requests.storage": size_text(space) if space else "0",
+        "count/jobs.batch": str(ROOM * limits.storages + 10),
+        "services": str(ROOM * (limits.instances + limits.storages) + 10),
+        "services.nodeports": "0",
+        "services.loadbalancers": "0",
+    }

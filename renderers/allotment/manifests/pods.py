@@ -1,0 +1,65 @@
+"""Parts that our pods share: security, placement on node pools, resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment.accounts.capacity import unit
+from allotment.declared.kinds.gpu_spec import GPUSpecSpec
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.values import cpu_text, size_text
+from allotment.manifests import names
+from allotment.manifests.text import Fixed
+
+# Pod Security `restricted`, with root inside a user namespace: most GPU images start as root.
+POD_SECURITY = Fixed(seccompProfile={"type": "RuntimeDefault"}, fsGroup=1000, fsGroupChangePolicy="OnRootMismatch")
+CONTAINER_SECURITY = Fixed(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]})
+READ_ONLY_SECURITY = Fixed(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]}, readOnlyRootFilesystem=True)
+
+GPU_TOLERATION = Fixed(key=names.GPU_TAINT, operator="Exists", effect="NoSchedule")
+
+
+def pod(priority: str, containers: list[dict[str, Any]], volumes: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Return a pod's spec: no service-account token, no service environment, root only inside a user namespace."""
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "hostUsers": False,
+        "priorityClassName": priority,
+        "securityContext": POD_SECURITY,
+        **more,
+        "containers": containers,
+        **({"volumes": volumes} if volumes else {}),
+    }
+
+
+def pool_labels(pool: NodePool) -> dict[str, str]:
+    """Return the labels that a pool's nodes, and no others, carry."""
+    if pool.spec.static is not None:
+        return dict(sorted(pool.spec.static.node_selector.items()))
+    return {names.POOL: pool.metadata.name}
+
+
+def node_affinity(pools: list[NodePool]) -> dict[str, Any]:
+    """Return an affinity that requires a node of one of `pools`."""
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": key, "operator": "In", "values": [value]} for key, value in pool_labels(pool).items()
+            ]
+        }
+        for pool in pools
+    ]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+
+
+def unit_resources(spec: GPUSpecSpec) -> dict[str, Any]:
+    """Return a container's resources for exactly one unit; requests equal limits."""
+    wanted = unit(spec)
+    amounts = {"cpu": cpu_text(wanted.cpu), "memory": size_text(wanted.memory), wanted.resource: str(wanted.amount)}
+    return {"requests": amounts, "limits": dict(amounts)}
+
+
+def bill_labels(declared: dict[str, str]) -> dict[str, str]:
+    """Return declared labels as labels of a pod: cost allocation reads them there."""
+    return {f"{names.BILL_PREFIX}{key}": value for key, value in sorted(declared.items())}

@@ -1,0 +1,72 @@
+"""Stock → a Deployment of placeholder pods that hold its free units until an instance pushes them aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from allotment.accounts.capacity import unit
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.stock import Stock
+from allotment.manifests import names, pods
+
+
+def render(
+    offers: Offers, cluster: Folder, stock: Declared[Stock], placeholders: Mapping[tuple[str, str], int]
+) -> list[dict[str, Any]]:
+    """Return a stock's placeholders: `placeholders` says how many, by cluster and stock."""
+    spec = offers.platform.of(GPUSpec)[stock.model.spec.gpu_spec].model.spec
+    pool = cluster.of(NodePool)[stock.model.spec.node_pool].model
+    labels = names.labels(stock=stock.model.name)
+    container = {
+        "name": "placeholder",
+        "image": names.PAUSE_IMAGE,
+        "resources": pods.unit_resources(spec),
+        "securityContext": pods.CONTAINER_SECURITY,
+    }
+    return [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": stock.model.name, "namespace": names.STOCK_NAMESPACE, "labels": labels},
+            "spec": {
+                "replicas": placeholders.get((cluster.name, stock.model.name), 0),
+                "revisionHistoryLimit": 1,
+                "strategy": {"type": "Recreate"},
+                "selector": {"matchLabels": {names.STOCK: stock.model.name}},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": pods.pod(
+                        names.stock_priority(rank(offers, cluster, stock)),
+                        [container],
+                        [],
+                        terminationGracePeriodSeconds=0,
+                        affinity={"nodeAffinity": pods.node_affinity([pool])},
+                        tolerations=[pods.GPU_TOLERATION],
+                    ),
+                },
+            },
+        }
+    ]
+
+
+def rank(offers: Offers, cluster: Folder, stock: Declared[Stock]) -> int:
+    """Return the place of a stock's unit among the sizes of its pool, the smallest 1.
+
+    A small instance then evicts the small placeholder, and a large placeholder may push small ones together.
+    """
+    specs = offers.platform.of(GPUSpec)
+
+    def size(one: Declared[Stock]) -> tuple[int, int, int]:
+        wanted = unit(specs[one.model.spec.gpu_spec].model.spec)
+        return wanted.amount, wanted.memory, wanted.cpu
+
+    pool = stock.model.spec.node_pool
+    sizes = {
+        size(one)
+        for one in cluster.of(Stock).values()
+        if one.model.spec.node_pool == pool and one.model.spec.gpu_spec in specs
+    }
+    return sorted(sizes).index(size(stock)) + 1

@@ -1,0 +1,273 @@
+"""Manifests as text and back: the one shape of YAML that they need, written fast and read strictly.
+
+Block style, two spaces, a list at its key's own column, one scalar a line. A text that any YAML reader could take
+for something else is written in double quotes with JSON's escapes, so that no value can become structure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+
+_PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./@+-]|:(?=[A-Za-z0-9_./@+-]))*|[1-9][0-9]{0,9}(?:Mi|Gi|Ti|m|s|h)")
+_WORDS = frozenset(
+    form
+    for word in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+    for form in (word, word.title(), word.upper())
+)
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_KEY = re.compile(rf"({_PLAIN.pattern}):(?: |$)")
+_SEPARATOR = "---\n"
+_DECODER = json.JSONDecoder()
+
+_known: dict[str, str] = {}
+_KNOWN_MOST = 20_000
+
+
+class Fixed(dict[str, Any]):
+    """A mapping that never changes once built: its text is kept, one for each depth that it is written at."""
+
+    __slots__ = ("texts",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.texts: dict[str, str] = {}
+
+
+def dump(objects: Iterable[Object]) -> bytes:
+    """Return objects as a YAML stream, in their order, keys in theirs."""
+    texts = []
+    for one in objects:
+        lines: list[str] = []
+        _mapping(one, "", lines)
+        lines.append("")
+        texts.append("\n".join(lines))
+    return _SEPARATOR.join(texts).encode("utf-8")
+
+
+def scalar(text: str) -> str:
+    """Return a text as YAML writes it: plain where every reader takes it for text, else in double quotes."""
+    written = _known.get(text)
+    if written is None:
+        if _PLAIN.fullmatch(text) and text not in _WORDS:
+            written = text
+        else:
+            written = _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
+        if len(_known) < _KNOWN_MOST:
+            _known[text] = written
+    return written
+
+
+def _mapping(one: dict[str, Any], pad: str, lines: list[str]) -> None:
+    append = lines.append
+    for key, value in one.items():
+        kind = type(value)
+        start = f"{pad}{_known.get(key) or scalar(key)}:"
+        if kind is str:
+            append(f"{start} {_known.get(value) or scalar(value)}")
+        elif kind is dict:
+            if value:
+                append(start)
+                _mapping(value, pad + "  ", lines)
+            else:
+                append(start + " {}")
+        elif kind is list:
+            if value:
+                append(start)
+                _sequence(value, pad, lines)
+            else:
+                append(start + " []")
+        elif kind is Fixed:
+            append(f"{start}\n{_fixed(value, pad + '  ')}")
+        else:
+            append(f"{start} {_atom(value)}")
+
+
+def _sequence(items: list[Any], pad: str, lines: list[str]) -> None:
+    inner = pad + "  "
+    for item in items:
+        kind = type(item)
+        if kind is dict or kind is Fixed:
+            at = len(lines)
+            if kind is Fixed:
+                lines.append(_fixed(item, inner))
+            else:
+                _mapping(item, inner, lines)
+            lines[at] = f"{pad}- {lines[at][len(inner) :]}"
+        elif kind is str:
+            lines.append(f"{pad}- {scalar(item)}")
+        else:
+            lines.append(f"{pad}- {_atom(item)}")
+
+
+def _fixed(value: Fixed, pad: str) -> str:
+    text = value.texts.get(pad)
+    if text is None:
+        lines: list[str] = []
+        _mapping(value, pad, lines)
+        text = value.texts[pad] = "\n".join(lines)
+    return text
+
+
+def _atom(value: Any) -> str:
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if type(value) is int:
+        return str(value)
+    raise TypeError(f"{type(value).__name__} can't stand in a manifest here")
+
+
+class Malformed(ValueError):
+    """A text is not of the shape that `dump` writes."""
+
+
+def load(data: bytes) -> list[Object]:
+    """Return the objects of a text that `dump` wrote; raise Malformed for anything it could not have written."""
+    return [load_one(part) for part in split(data)]
+
+
+def split(data: bytes) -> list[str]:
+    """Return the text of each object. No value holds a line end, so that a separator is never part of one."""
+    text = data.decode("utf-8")
+    if not text.endswith("\n"):
+        raise Malformed("no line end at the end")
+    return text[:-1].split("\n" + _SEPARATOR)
+
+
+def load_one(text: str) -> Object:
+    """Return one object; see `load`."""
+    reader = _Reader([_tokens.get(line) or _token(line) for line in text.split("\n")])
+    found = reader.mapping(0)
+    if reader.at != reader.count:
+        raise Malformed(f"line {reader.at + 1} is out of place")
+    return found
+
+
+class _Line(NamedTuple):
+    """A line: its column, whether it begins a list's entry, its key and its value; either may be absent."""
+
+    indent: int
+    dash: bool
+    key: str | None
+    value: Any
+
+
+_NOTHING: Any = object()
+_tokens: dict[str, _Line] = {}
+
+
+class _Reader:
+    """Builds an object from its lines."""
+
+    def __init__(self, lines: list[_Line]) -> None:
+        self.lines = lines
+        self.at = 0
+        self.count = len(lines)
+
+    def mapping(self, indent: int) -> Object:
+        """Read the entries at a column; the first may stand behind a dash, two columns to the left."""
+        found: Object = {}
+        lines, count = self.lines, self.count
+        while self.at < count:
+            at, dash, key, value = lines[self.at]
+            if dash:
+                if found or at != indent - 2:
+                    break
+            elif at != indent:
+                break
+            if key is None or key in found:
+                raise Malformed(f"line {self.at + 1}: no key of its own")
+            self.at += 1
+            if value is _NOTHING:
+                if self.at < count and lines[self.at][1] and lines[self.at][0] == indent:
+                    value = self._sequence(indent)
+                else:
+                    value = self.mapping(indent + 2)
+            found[key] = value
+        if not found:
+            raise Malformed(f"line {self.at + 1}: a mapping without entries")
+        return found
+
+    def _sequence(self, indent: int) -> list[Any]:
+        found: list[Any] = []
+        lines, count = self.lines, self.count
+        while self.at < count:
+            at, dash, key, value = lines[self.at]
+            if not dash or at != indent:
+                break
+            if key is None:
+                found.append(value)
+                self.at += 1
+            else:
+                found.append(self.mapping(indent + 2))
+        return found
+
+
+def _token(line: str) -> _Line:
+    """Return what a line says; the same line is read once."""
+    stripped = line.lstrip(" ")
+    indent = len(line) - len(stripped)
+    dash = stripped.startswith("- ")
+    if dash:
+        stripped = stripped[2:]
+    key, value = _entry(stripped, dash)
+    if type(value) in (dict, list):
+        return _Line(indent, dash, key, value)  # an empty collection of its own every time
+    token = _Line(indent, dash, key, value)
+    if len(_tokens) < _KNOWN_MOST:
+        _tokens[line] = token
+    return token
+
+
+def _entry(text: str, dash: bool) -> tuple[str | None, Any]:
+    if text.startswith('"'):
+        key, end = _quoted(text)
+        if end == len(text) and dash:
+            return None, key
+        rest = text[end:]
+    else:
+        found = _KEY.match(text)
+        if found is None:
+            if not dash:
+                raise Malformed(f"no key: {text!r}")
+            return None, _value(text)
+        key, rest = found[1], text[found.end(1) :]
+        if key in _WORDS:
+            raise Malformed(f"key {key!r}")
+    if rest == ":":
+        return key, _NOTHING
+    if not rest.startswith(": "):
+        raise Malformed(f"no key: {text!r}")
+    return key, _value(rest[2:])
+
+
+def _quoted(text: str) -> tuple[str, int]:
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except ValueError:
+        raise Malformed(f"text {text!r}") from None
+    return str(value), end
+
+
+def _value(text: str) -> Any:
+    if text.startswith('"'):
+        value, end = _quoted(text)
+        if end != len(text):
+            raise Malformed(f"text {text!r}")
+        return value
+    if text in ("true", "false"):
+        return text == "true"
+    if text in ("{}", "[]"):
+        return {} if text == "{}" else []
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    if _PLAIN.fullmatch(text) and text not in _WORDS:
+        return text
+    raise Malformed(f"value {text!r}")

@@ -1,0 +1,110 @@
+"""The layout of a cluster's rendered branch: which declaration becomes which file, with which objects.
+
+    control/*.yaml                        what the root Application reads: Applications of all that follows
+    control/argo/<letter>/<tenant>.yaml   AppProject and Applications of a tenant
+    control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
+    platform/cluster/                     foundations, node pools;  platform/stock/  placeholders
+    tenants/<tenant>/storage/, compute/   one file a declared thing
+
+`MANIFESTS` is the registry: a kind's module here renders it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.stock import Stock
+from allotment.manifests import (
+    applications,
+    control,
+    device_plugin,
+    foundation,
+    gpu_instance,
+    gpu_storage,
+    names,
+    namespace,
+    node_pool,
+    stock,
+)
+from allotment.manifests.text import Object, dump
+
+Files = Iterator[tuple[str, bytes]]
+
+
+class Rendered(NamedTuple):
+    """How a declared kind is rendered: by `render`, into files of `folder`."""
+
+    render: Callable[..., list[Object]]
+    folder: str
+
+
+# Of a tenant's kinds, `render(offers, cluster, tenant, declared)`; of a cluster's, `render(offers, cluster, declared, placeholders)`.
+TENANT_MANIFESTS: dict[type[Declaration], Rendered] = {
+    GPUStorage: Rendered(gpu_storage.render, "storage"),
+    GPUInstance: Rendered(gpu_instance.render, "compute"),
+}
+CLUSTER_MANIFESTS: dict[type[Declaration], Rendered] = {
+    NodePool: Rendered(node_pool.render, "platform/cluster/node-pools"),
+    Stock: Rendered(stock.render, "platform/stock"),
+}
+MANIFESTS = {**TENANT_MANIFESTS, **CLUSTER_MANIFESTS}
+
+
+def clusters_of(tenant: Folder) -> list[str]:
+    """Return the clusters that a tenant declares something in, sorted."""
+    return sorted({one.model.spec.cluster for kind in TENANT_MANIFESTS for one in tenant.of(kind).values()})  # type: ignore[attr-defined]
+
+
+def render_tenant(offers: Offers, tenant: Folder, only: frozenset[str] | None = None) -> Files:
+    """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers and on this tenant alone."""
+    for name in clusters_of(tenant):
+        if only is not None and name not in only:
+            continue
+        cluster = offers.clusters[name]
+        letter, space = tenant.name[0], names.namespace(tenant.name)
+        yield f"{name}/control/argo/{letter}/{tenant.name}.yaml", dump(applications.render(offers, cluster, tenant))
+        isolation = [*namespace.render(offers, cluster, tenant), *applications.secret_grant(cluster, tenant)]
+        yield f"{name}/control/namespaces/{letter}/{tenant.name}.yaml", dump(isolation)
+        for kind, rendered in TENANT_MANIFESTS.items():
+            folder = f"{name}/tenants/{tenant.name}/{rendered.folder}"
+            yield f"{folder}/allotment--marker.yaml", dump([applications.marker(rendered.folder, space)])
+            for declared in tenant.of(kind).values():
+                if declared.model.spec.cluster == name:  # type: ignore[attr-defined]
+                    yield (
+                        f"{folder}/{declared.model.name}.yaml",
+                        dump(rendered.render(offers, cluster, tenant, declared)),
+                    )
+
+
+def render_cluster(
+    offers: Offers, cluster: Folder, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
+) -> Files:
+    """Yield a cluster's own files; `letters` are the first letters of its tenants, `placeholders` counts by stock."""
+    name = cluster.name
+    yield f"{name}/control/platform.yaml", dump(control.render_platform(offers, cluster))
+    for letter in sorted(letters):
+        yield f"{name}/control/tenants-{letter}.yaml", dump(control.render_shard(offers, cluster, letter))
+        hub_marker = applications.marker(f"{name}--argo-{letter}", names.ARGO_NAMESPACE)
+        yield f"{name}/control/argo/{letter}/allotment--marker.yaml", dump([hub_marker])
+        there_marker = applications.marker(f"namespaces-{letter}", names.STOCK_NAMESPACE)
+        yield f"{name}/control/namespaces/{letter}/allotment--marker.yaml", dump([there_marker])
+    parts: dict[str, list[dict[str, Any]]] = {
+        "namespaces": foundation.system_namespaces(),
+        "priority-classes": foundation.priority_classes(),
+        "admission": foundation.admission_policies(),
+        "gateway": foundation.closed_gateway(cluster),
+        "device-plugin": device_plugin.render(cluster),
+    }
+    for part, objects in parts.items():
+        yield f"{name}/platform/cluster/{part}.yaml", dump(objects)
+    yield f"{name}/platform/stock/allotment--marker.yaml", dump([applications.marker("stock", names.STOCK_NAMESPACE)])
+    for kind, rendered in CLUSTER_MANIFESTS.items():
+        for declared in cluster.of(kind).values():
+            if objects := rendered.render(offers, cluster, declared, placeholders):
+                yield f"{name}/{rendered.folder}/{declared.model.name}.yaml", dump(objects)

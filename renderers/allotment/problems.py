@@ -1,0 +1,105 @@
+"""What can be wrong with a declaration, and the exceptions a command ends with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+FieldPath = tuple["str | int", ...]
+
+_UNPRINTABLE = re.compile("[^\x20-\x7e\xa1-\xac\xae-\u05ff\u0620-\u1fff\u2070-\u2bff\u2e80-\ud7ff\uf900-\ufaff]")
+
+
+def printable(text: str, limit: int = 120) -> str:
+    """Return `text` safe for a terminal and a log: one line, escapes for all that doesn't print, cut at `limit`."""
+    shown = _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text[: limit + 1])
+    return shown if len(text) <= limit else f"{shown[:limit]}… ({len(text)} characters)"
+
+
+def quoted(value: object) -> str:
+    """Return a value as a message shows it: in quotes when it is text, escaped and cut."""
+    if isinstance(value, str):
+        return f"'{printable(value)}'"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return printable(str(value), 40)
+
+
+def field_text(field: FieldPath) -> str:
+    """Return `('spec', 'storages', 0, 'name')` as `spec.storages[0].name`."""
+    text = ""
+    for part in field:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{printable(part, 60)}" if text else printable(part, 60)
+    return text or "(file)"
+
+
+class Finding(NamedTuple):
+    """Something wrong with a field of a file, before its line is looked up.
+
+    `related` names the other files that have a part in it: a problem is reported to all who cause or suffer it.
+    """
+
+    path: str
+    field: FieldPath
+    message: str
+    rule: str
+    warning: bool = False
+    related: tuple[str, ...] = ()
+    at_key: bool = False
+
+
+class Problem(NamedTuple):
+    """A finding with its place: `line` and `column` count from 1, columns in characters."""
+
+    path: str
+    line: int
+    column: int
+    field: str
+    message: str
+    rule: str
+    warning: bool = False
+    related: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        word = "warning: " if self.warning else ""
+        place = f"{printable(self.path, 400)}:{self.line}:{self.column}"
+        return f"{place}: {self.field}: {word}{self.message} [{self.rule}]"
+
+    def touches(self, paths: Iterable[str]) -> bool:
+        """Return whether one of `paths` (files or folders) causes or suffers this problem."""
+        own = (self.path, *self.related)
+        return any(one == path or one.startswith(f"{path}/") for path in paths for one in own)
+
+
+class AllotmentError(Exception):
+    """The base of what a command ends with in order; `exit_code` is the process's."""
+
+    exit_code = 1
+
+
+class DeclarationsInvalid(AllotmentError):
+    """The declarations are wrong; carries every problem, sorted."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(f"{len(problems)} problems")
+        self.problems = problems
+
+
+class IsolationBroken(AllotmentError):
+    """A rendered object lies outside what its owner may have: a bug of ours, so nothing is written."""
+
+    exit_code = 3
+
+
+class Refused(AllotmentError):
+    """The command was asked for something it won't do: the message says what to do instead."""
+
+    exit_code = 2

@@ -1,0 +1,58 @@
+"""What must hold across files: one module a rule, each yielding findings. These tables are the only registries.
+
+A rule checks one of: the offers; one tenant against the offers; what all tenants hold together; a folder's change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.problems import Finding
+from allotment.rules import (
+    budget,
+    change,
+    deletion,
+    domains,
+    immutability,
+    lifecycle,
+    limits,
+    mounts,
+    packing,
+    pools,
+    preparation,
+    prices,
+    quota,
+    references,
+    sizes,
+    stock,
+    storage_capacity,
+)
+from allotment.rules.tally import Tally
+
+PLATFORM_RULES: dict[str, Callable[[Offers], Iterator[Finding]]] = {
+    "reference": references.check_offers,
+    "stock-pool": pools.check,
+    "packing": packing.check,
+    "domain": domains.check,
+}
+TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
+    "reference": references.check_tenant,
+    "mount": mounts.check,
+    "size": sizes.check,
+    "limit": limits.check,
+    "quota": quota.check,
+    "budget": budget.check,
+}
+SHARED_RULES: dict[str, Callable[[Offers, Tally], Iterator[Finding]]] = {
+    "reference": references.check_stock_tenants,
+    "stock": stock.check,
+    "storage-capacity": storage_capacity.check,
+}
+CHANGE_RULES: dict[str, Callable[[change.Change], Iterator[Finding]]] = {
+    "immutable": immutability.check,
+    "price": prices.check,
+    "deletion": deletion.check,
+    "preparation": preparation.check,
+    "lifecycle": lifecycle.check,
+}

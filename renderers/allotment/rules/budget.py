@@ -1,0 +1,35 @@
+"""Budget: what a tenant declares to run costs no more a month than its plan's budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from allotment.accounts.pricing import money_text, monthly_costs
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.tenant import Tenant
+from allotment.problems import Finding
+from allotment.rules.limits import plan_of
+
+RULE = "budget"
+
+
+def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check a tenant's cost per month; a plan that only warns makes it a warning."""
+    plan, declared, platform = plan_of(offers, tenant), tenant.one(Tenant), offers.platform.one(Platform)
+    if plan is None or declared is None or platform is None or plan.model.spec.budget is None:
+        return
+    budget, currency = plan.model.spec.budget, platform.model.spec.billing.currency
+    costs = monthly_costs(offers, tenant)
+    total = sum((cost.per_month for cost in costs), Decimal(0))
+    if total > budget.per_month:
+        largest = ", ".join(f"{cost.what} {money_text(cost.per_month)}" for cost in costs[:3])
+        message = (
+            f"what is declared costs {money_text(total)} {currency} a month, plan {plan.model.name} allows {money_text(budget.per_month)};"
+            f" the largest: {largest}"
+        )
+        warning = budget.enforcement == "Warn"
+        yield declared.finding(
+            "spec.plan", message, RULE, warning=warning, related=(plan.path, *(cost.path for cost in costs))
+        )

@@ -1,0 +1,23 @@
+"""Domains: no cluster's domain is another's or lies within it, so that no host has two meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Offers
+from allotment.declared.kinds.cluster import Cluster
+from allotment.problems import Finding
+
+RULE = "domain"
+
+
+def check(offers: Offers) -> Iterator[Finding]:
+    """Check all pairs of clusters."""
+    declared = [one for cluster in offers.clusters.values() if (one := cluster.one(Cluster)) is not None]
+    for cluster in declared:
+        for other in declared:
+            mine, theirs = cluster.model.spec.domain, other.model.spec.domain
+            same = mine == theirs and cluster.path > other.path
+            if same or mine.endswith(f".{theirs}"):
+                message = f"{mine} lies within {theirs}, the domain of cluster {other.model.name}: choose one beside it"
+                yield cluster.finding("spec.domain", message, RULE, related=(other.path,))

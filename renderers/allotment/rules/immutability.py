@@ -1,0 +1,94 @@
+"""Immutability: what running instances and stored data rely on doesn't change once it is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Declared
+from allotment.declared.kinds.app import App
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.values import size_text
+from allotment.problems import Finding
+from allotment.rules.change import Change, value_at
+
+RULE = "immutable"
+
+# Kind → (field as written, Python field under spec, what to do instead).
+FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
+    Platform: [
+        ("spec.billing.currency", "billing.currency", "start another platform"),
+        ("spec.billing.timeZone", "billing.time_zone", "start another platform"),
+    ],
+    GPUSpec: [
+        (f"spec.{name}", python, "declare another GPUSpec and retire this one")
+        for name, python in (
+            ("gpu", "gpu"),
+            ("cpu", "cpu"),
+            ("memory", "memory"),
+            ("disk", "disk"),
+            ("sharing", "sharing"),
+            ("tenancy", "tenancy"),
+            ("capacityType", "capacity_type"),
+        )
+    ],
+    StorageSpec: [("spec.volume", "volume", "declare another StorageSpec and retire this one")],
+    GPUStorage: [
+        ("spec.cluster", "cluster", "declare another storage there"),
+        ("spec.storageSpec", "storage_spec", "declare another storage of that kind"),
+    ],
+}
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """Check the declarations that are there before and after."""
+    for kind, fields in FIELDS.items():
+        for old, new in change.kept(kind):
+            yield from _check_fields(old, new, fields)
+    for old_app, new_app in change.kept(App):
+        yield from _check_versions(old_app, new_app)
+    for old_cluster, new_cluster in change.kept(Cluster):
+        yield from _check_storage_classes(old_cluster, new_cluster)
+    for old_storage, new_storage in change.kept(GPUStorage):
+        was, is_now = old_storage.model.spec.size, new_storage.model.spec.size
+        if is_now < was:
+            message = f"{size_text(is_now)} is less than the {size_text(was)} it had, and a volume never shrinks: write at least {size_text(was)}"
+            yield new_storage.finding("spec.size", message, "shrink")
+
+
+def _check_fields(
+    old: Declared[Declaration], new: Declared[Declaration], fields: list[tuple[str, str, str]]
+) -> Iterator[Finding]:
+    for field, python, instead in fields:
+        was, is_now = value_at(old.model.spec, python), value_at(new.model.spec, python)
+        if was != is_now:
+            yield new.finding(field, f"{_shown(is_now)} was {_shown(was)} and can't change: {instead}", RULE)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, int) and value >= 1024**2:
+        return size_text(value)
+    return f"'{value}'" if isinstance(value, (str, int)) else "this"
+
+
+def _check_versions(old: Declared[App], new: Declared[App]) -> Iterator[Finding]:
+    before = {version.version: version for version in old.model.spec.versions}
+    for index, version in enumerate(new.model.spec.versions):
+        if version.version in before and before[version.version].container != version.container:
+            message = f"the container of version {version.version} changed, and instances run it: add a version instead"
+            yield new.finding(f"spec.versions.{index}.container", message, RULE)
+
+
+def _check_storage_classes(old: Declared[Cluster], new: Declared[Cluster]) -> Iterator[Finding]:
+    before = {entry.storage_spec: entry.storage_class_name for entry in old.model.spec.storages}
+    for index, entry in enumerate(new.model.spec.storages):
+        was = before.get(entry.storage_spec, entry.storage_class_name)
+        if was != entry.storage_class_name:
+            message = f"'{entry.storage_class_name}' was '{was}', and volumes keep their class: declare another StorageSpec for it"
+            yield new.finding(f"spec.storages.{index}.storageClassName", message, RULE)

@@ -1,0 +1,43 @@
+"""Lifecycle: what is Retired or Revoked takes nothing new. What used it at the base goes on, with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.tenant import Tenant
+from allotment.problems import FieldPath, Finding
+from allotment.rules import references
+from allotment.rules.change import Change, value_at
+
+_CHOICES: dict[type[Declaration], tuple[str, ...]] = {
+    Tenant: ("plan",),
+    GPUStorage: ("cluster", "storage_spec"),
+    GPUInstance: ("cluster", "gpu_spec", "app"),
+}
+_ALIASES: dict[str, FieldPath] = {
+    "plan": ("spec", "plan"),
+    "cluster": ("spec", "cluster"),
+    "storage_spec": ("spec", "storageSpec"),
+    "gpu_spec": ("spec", "gpuSpec"),
+    "app": ("spec", "app", "version"),
+}
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """Return as errors the warnings about closed offers that are new: the base had no such choice in that file."""
+    if change.after.scope.kind != "tenant":
+        return
+    used = {
+        (old.path, _ALIASES[field])
+        for kind, fields in _CHOICES.items()
+        for old, new in change.kept(kind)
+        for field in fields
+        if value_at(old.model.spec, field) == value_at(new.model.spec, field)
+    }
+    for one in references.check_tenant(change.offers, change.after):
+        closed = " is Retired" in one.message or " is Revoked" in one.message
+        if one.warning and closed and (one.path, one.field) not in used:
+            yield one._replace(warning=False, message=one.message.replace("should", "may"))

@@ -1,0 +1,102 @@
+"""Limits: a tenant chooses only what its plan allows: ways of sharing, exposures, registries of its own images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.accounts.readiness import app_version
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.container import Container
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.plan import Plan
+from allotment.declared.kinds.tenant import Tenant
+from allotment.problems import Finding, quoted
+
+RULE = "limit"
+
+
+def plan_of(offers: Offers, tenant: Folder) -> Declared[Plan] | None:
+    """Return the plan that a tenant is on."""
+    declared = tenant.one(Tenant)
+    return offers.platform.of(Plan).get(declared.model.spec.plan) if declared else None
+
+
+def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check a tenant's choices against its plan."""
+    plan = plan_of(offers, tenant)
+    if plan is None:
+        return
+    for instance in tenant.of(GPUInstance).values():
+        yield from _check_instance(offers, tenant, plan, instance)
+    for storage in tenant.of(GPUStorage).values():
+        spec = storage.model.spec
+        if spec.prepare is not None and spec.prepare.source.image is not None:
+            yield from _check_image(plan, storage, "spec.prepare.source.image.image", spec.prepare.source.image.image)
+        if spec.accessor is not None:
+            yield from _check_exposure(plan, tenant, storage, "spec.accessor.exposure", spec.accessor.exposure)
+
+
+def _check_instance(
+    offers: Offers, tenant: Folder, plan: Declared[Plan], instance: Declared[GPUInstance]
+) -> Iterator[Finding]:
+    spec = instance.model.spec
+    offer = offers.platform.of(GPUSpec).get(spec.gpu_spec)
+    if offer is not None:
+        sharing = offer.model.spec.sharing
+        way = "Exclusive" if sharing is None else "Mig" if sharing.mig else "TimeSlicing"
+        allowed = plan.model.spec.allow.sharing
+        if way not in allowed:
+            message = f"{spec.gpu_spec} is {way}, and plan {plan.model.name} allows {', '.join(allowed) or 'nothing'}: choose another GPUSpec, or another plan"
+            yield instance.finding("spec.gpuSpec", message, RULE, related=(plan.path,))
+    version = app_version(offers, instance.model)
+    container: Container | None = version.container if version is not None else spec.container
+    if container is None:
+        return
+    if version is None and container.image is not None:
+        yield from _check_image(plan, instance, "spec.container.image", container.image)
+    for index, port in enumerate(container.ports):
+        field = "spec.app" if version is not None else f"spec.container.ports.{index}.exposure"
+        yield from _check_exposure(plan, tenant, instance, field, port.exposure)
+
+
+def _check_image(plan: Declared[Plan], one: Declared[Declaration], field: str, image: str) -> Iterator[Finding]:
+    registries = plan.model.spec.allow.image_registries
+    if not registries:
+        message = f"plan {plan.model.name} allows no images but the catalog's: choose an app, or another plan"
+        yield one.finding(field, message, "image", related=(plan.path,))
+    elif not any(full_image(image).startswith(prefix) for prefix in registries):
+        message = f"{quoted(image)} is of no registry that plan {plan.model.name} allows: {', '.join(registries)}"
+        yield one.finding(field, message, "image", related=(plan.path,))
+
+
+def full_image(image: str) -> str:
+    """Return an image with the registry that a container runtime takes it from: busybox → docker.io/library/busybox."""
+    host, slash, rest = image.partition("/")
+    if not slash:
+        return f"docker.io/library/{image}"
+    return image if "." in host or ":" in host or host == "localhost" else f"docker.io/{host}/{rest}"
+
+
+def _check_exposure(
+    plan: Declared[Plan], tenant: Folder, one: Declared[Declaration], field: str, exposure: str
+) -> Iterator[Finding]:
+    if exposure == "Namespace":
+        return
+    allowed = plan.model.spec.allow.exposure
+    if exposure not in allowed:
+        known = ", ".join(["Namespace", *allowed])
+        yield one.finding(
+            field, f"{exposure} is not what plan {plan.model.name} allows: {known}", RULE, related=(plan.path,)
+        )
+    elif exposure == "Members":
+        members = tenant.one(Members)
+        people = members is not None and (
+            members.model.spec.groups or any(user.subject for user in members.model.spec.users)
+        )
+        if not people:
+            message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so that nobody could log in: add one"
+            yield one.finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))

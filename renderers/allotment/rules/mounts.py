@@ -1,0 +1,62 @@
+"""Mounts: an instance mounts storages of its own cluster; a ReadWriteOnce storage has one running instance, of one replica."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.gpu_instance import GPUInstance, Mount
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.problems import Finding
+
+RULE = "mount"
+
+
+def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check a tenant's mounts."""
+    storages = tenant.of(GPUStorage)
+    users: dict[str, list[Declared[GPUInstance]]] = defaultdict(list)
+    for instance in tenant.of(GPUInstance).values():
+        spec = instance.model.spec
+        yield from _check_paths(instance)
+        for index, mount in enumerate(spec.storages):
+            storage = storages.get(mount.name)
+            if storage is None:
+                continue
+            field = f"spec.storages.{index}.name"
+            if storage.model.spec.cluster != spec.cluster:
+                message = f"storage {mount.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
+                yield instance.finding(field, message, RULE, related=(storage.path,))
+            if spec.state != "Running" or not _writes_once(offers, storage):
+                continue
+            if spec.replicas > 1:
+                message = f"storage {mount.name} is ReadWriteOnce and the instance has {spec.replicas} replicas: write replicas: 1, or use a ReadWriteMany storage"
+                yield instance.finding(field, message, RULE, related=(storage.path,))
+            others = [one for one in users[mount.name] if one.path != instance.path]
+            if others:
+                message = (
+                    f"storage {mount.name} is ReadWriteOnce and instance {others[0].model.name} mounts it too:"
+                    f" stop one of them, or use a ReadWriteMany storage"
+                )
+                yield instance.finding(field, message, RULE, related=(storage.path, others[0].path))
+            users[mount.name].append(instance)
+
+
+def _writes_once(offers: Offers, storage: Declared[GPUStorage]) -> bool:
+    spec = offers.platform.of(StorageSpec).get(storage.model.spec.storage_spec)
+    return spec is not None and spec.model.spec.volume.access_mode == "ReadWriteOnce"
+
+
+def _check_paths(instance: Declared[GPUInstance]) -> Iterator[Finding]:
+    """A mount below another would hide part of it."""
+    mounts: list[Mount] = instance.model.spec.storages
+    for index, mount in enumerate(mounts):
+        outer = next((one.mount_path for one in mounts if mount.mount_path.startswith(f"{one.mount_path}/")), None)
+        if outer is not None:
+            yield instance.finding(
+                f"spec.storages.{index}.mountPath",
+                f"{mount.mount_path} lies below {outer}, another mount: choose a path beside it",
+                RULE,
+            )

@@ -1,0 +1,34 @@
+"""Preparation: what fills a storage doesn't change under the instances that run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.problems import Finding
+from allotment.rules.change import Change
+
+RULE = "preparation"
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """Check storages whose `prepare` changed, against the instances that ran on them and still do."""
+    before = change.before.of(GPUInstance)
+    for old, new in change.kept(GPUStorage):
+        if old.model.spec.prepare == new.model.spec.prepare:
+            continue
+        users = [
+            one
+            for one in change.after.of(GPUInstance).values()
+            if one.model.spec.state == "Running"
+            and any(mount.name == new.model.name for mount in one.model.spec.storages)
+            and one.model.name in before
+            and before[one.model.name].model.spec.state == "Running"
+        ]
+        if users:
+            names = ", ".join(one.model.name for one in users)
+            message = (
+                f"the preparation changed while {names} runs on the storage: stop it first, or declare another storage"
+            )
+            yield new.finding("spec.prepare", message, RULE, related=tuple(one.path for one in users))

@@ -1,0 +1,191 @@
+"""References: a field that names something of ours names something that exists, is on offer, and is in reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.app import App
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.plan import Plan
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.reading import nearest
+from allotment.problems import Finding, quoted
+from allotment.rules.tally import Tally
+
+RULE = "reference"
+LIFECYCLE = "lifecycle"
+
+
+def _missing(
+    one: Declared[Declaration], field: str, kind: str, name: str, known: Iterable[str], where: str = ""
+) -> Finding:
+    return one.finding(field, f"no {kind} is named {quoted(name)}{where}{nearest(name, known)}", RULE)
+
+
+def _deprecated(one: Declared[Declaration], field: str, what: str, lifecycle: str, more: str = "") -> Iterator[Finding]:
+    if lifecycle in ("Deprecated", "Retired"):
+        yield one.finding(field, f"{what} is {lifecycle}: nothing new should use it{more}", LIFECYCLE, warning=True)
+    elif lifecycle == "Revoked":
+        yield one.finding(field, f"{what} is Revoked: it runs no more{more}", LIFECYCLE, warning=True)
+
+
+def check_offers(offers: Offers) -> Iterator[Finding]:
+    """Check what clusters and catalog name of each other."""
+    platform = offers.platform
+    if platform.lacks(Platform, "platform"):
+        yield Finding("platform/platform.yaml", (), "is missing: every platform has one", "required")
+    for app in platform.of(App).values():
+        versions = [version.version for version in app.model.spec.versions]
+        for index, version in enumerate(app.model.spec.versions):
+            if version.replaced_by is not None and (
+                version.replaced_by not in versions or version.replaced_by == version.version
+            ):
+                others = [one for one in versions if one != version.version]
+                yield _missing(app, f"spec.versions.{index}.replacedBy", "other version", version.replaced_by, others)
+    for cluster in offers.clusters.values():
+        yield from _check_cluster(offers, cluster)
+
+
+def _check_cluster(offers: Offers, cluster: Folder) -> Iterator[Finding]:
+    declared = cluster.one(Cluster)
+    if cluster.lacks(Cluster, cluster.name):
+        yield Finding(
+            f"clusters/{cluster.name}/cluster.yaml",
+            (),
+            "is missing: every cluster has one",
+            "required",
+            related=cluster.paths(),
+        )
+    if declared is not None:
+        storage_specs = offers.platform.of(StorageSpec)
+        for index, entry in enumerate(declared.model.spec.storages):
+            if offers.platform.lacks(StorageSpec, entry.storage_spec):
+                yield _missing(
+                    declared, f"spec.storages.{index}.storageSpec", "StorageSpec", entry.storage_spec, storage_specs
+                )
+    pools, specs = cluster.of(NodePool), offers.platform.of(GPUSpec)
+    for stock in cluster.of(Stock).values():
+        spec = stock.model.spec
+        if offers.platform.lacks(GPUSpec, spec.gpu_spec):
+            yield _missing(stock, "spec.gpuSpec", "GPUSpec", spec.gpu_spec, specs)
+        if cluster.lacks(NodePool, spec.node_pool):
+            yield _missing(stock, "spec.nodePool", "NodePool", spec.node_pool, pools, f" in cluster {cluster.name}")
+
+
+def check_stock_tenants(offers: Offers, tally: Tally) -> Iterator[Finding]:
+    """Check that the tenants that stocks are held for exist."""
+    for cluster in offers.clusters.values():
+        for stock in cluster.of(Stock).values():
+            owner = stock.model.spec.tenant
+            if owner is not None and owner not in tally.tenants:
+                yield _missing(stock, "spec.tenant", "Tenant", owner, tally.tenants)
+
+
+def check_tenant(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check what a tenant names of the platform's and of its own."""
+    declared = tenant.one(Tenant)
+    plans = offers.platform.of(Plan)
+    if tenant.lacks(Tenant, tenant.name):
+        yield Finding(
+            f"tenants/{tenant.name}/tenant.yaml",
+            (),
+            "is missing: every tenant has one",
+            "required",
+            related=tenant.paths(),
+        )
+    elif declared is not None and offers.platform.lacks(Plan, declared.model.spec.plan):
+        yield _missing(declared, "spec.plan", "Plan", declared.model.spec.plan, plans)
+    elif declared is not None and declared.model.spec.plan in plans:
+        yield from _deprecated(
+            declared,
+            "spec.plan",
+            f"Plan {declared.model.spec.plan}",
+            plans[declared.model.spec.plan].model.spec.lifecycle,
+        )
+    for storage in tenant.of(GPUStorage).values():
+        yield from _check_storage(offers, storage)
+    for instance in tenant.of(GPUInstance).values():
+        yield from _check_instance(offers, tenant, instance)
+
+
+def _check_cluster_choice(offers: Offers, one: Declared[Declaration], name: str) -> Iterator[Finding]:
+    if name not in offers.clusters:
+        yield _missing(one, "spec.cluster", "Cluster", name, offers.clusters)
+    elif (cluster := offers.clusters[name].one(Cluster)) is not None:
+        yield from _deprecated(one, "spec.cluster", f"Cluster {name}", cluster.model.spec.lifecycle)
+
+
+def _check_storage(offers: Offers, storage: Declared[GPUStorage]) -> Iterator[Finding]:
+    spec, offered = storage.model.spec, offers.platform.of(StorageSpec)
+    yield from _check_cluster_choice(offers, storage, spec.cluster)
+    if offers.platform.lacks(StorageSpec, spec.storage_spec):
+        yield _missing(storage, "spec.storageSpec", "StorageSpec", spec.storage_spec, offered)
+    if spec.storage_spec not in offered:
+        return
+    yield from _deprecated(
+        storage, "spec.storageSpec", f"StorageSpec {spec.storage_spec}", offered[spec.storage_spec].model.spec.lifecycle
+    )
+    cluster = offers.clusters[spec.cluster].one(Cluster) if spec.cluster in offers.clusters else None
+    if cluster is not None:
+        there = [entry.storage_spec for entry in cluster.model.spec.storages]
+        if spec.storage_spec not in there:
+            yield _missing(
+                storage, "spec.storageSpec", "StorageSpec", spec.storage_spec, there, f" in cluster {spec.cluster}"
+            )
+
+
+def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstance]) -> Iterator[Finding]:
+    spec, specs, apps = instance.model.spec, offers.platform.of(GPUSpec), offers.platform.of(App)
+    yield from _check_cluster_choice(offers, instance, spec.cluster)
+    if offers.platform.lacks(GPUSpec, spec.gpu_spec):
+        yield _missing(instance, "spec.gpuSpec", "GPUSpec", spec.gpu_spec, specs)
+    elif spec.gpu_spec in specs:
+        yield from _deprecated(
+            instance, "spec.gpuSpec", f"GPUSpec {spec.gpu_spec}", specs[spec.gpu_spec].model.spec.lifecycle
+        )
+        if spec.cluster in offers.clusters:
+            cluster = offers.clusters[spec.cluster]
+            there = {one.model.spec.gpu_spec for one in cluster.of(Stock).values()}
+            broken = any(kind == "Stock" for kind, _ in cluster.broken)
+            if spec.gpu_spec not in there and not broken:
+                yield _missing(
+                    instance,
+                    "spec.gpuSpec",
+                    "GPUSpec",
+                    spec.gpu_spec,
+                    there,
+                    f" in the stocks of cluster {spec.cluster}",
+                )
+    if spec.app is not None:
+        if offers.platform.lacks(App, spec.app.name):
+            yield _missing(instance, "spec.app.name", "App", spec.app.name, apps)
+        elif spec.app.name in apps:
+            versions = {one.version: one for one in apps[spec.app.name].model.spec.versions}
+            if spec.app.version not in versions:
+                yield _missing(instance, "spec.app.version", f"version of {spec.app.name}", spec.app.version, versions)
+            else:
+                chosen = versions[spec.app.version]
+                more = f", go to {chosen.replaced_by}" if chosen.replaced_by else ""
+                yield from _deprecated(
+                    instance, "spec.app.version", f"{spec.app.name} {spec.app.version}", chosen.lifecycle, more
+                )
+    storages = tenant.of(GPUStorage)
+    for index, mount in enumerate(spec.storages):
+        if tenant.lacks(GPUStorage, mount.name):
+            yield _missing(
+                instance,
+                f"spec.storages.{index}.name",
+                "GPUStorage",
+                mount.name,
+                storages,
+                f" in tenants/{tenant.name}",
+            )

@@ -1,0 +1,39 @@
+"""Storage capacity: all storages of a kind together take no more than their cluster has of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Offers
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.layout import Scope, path_of
+from allotment.declared.values import size_text
+from allotment.problems import Finding
+from allotment.rules.tally import Held, Tally
+
+RULE = "storage-capacity"
+
+
+def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
+    """Check every cluster's capacity of every StorageSpec."""
+    kept: dict[tuple[str, str], list[Held]] = defaultdict(list)
+    for held in tally.storages:
+        kept[(held.cluster, held.storage_spec)].append(held)
+    for cluster in offers.clusters.values():
+        declared = cluster.one(Cluster)
+        if declared is None:
+            continue
+        for index, entry in enumerate(declared.model.spec.storages):
+            parts = sorted(
+                kept[(cluster.name, entry.storage_spec)], key=lambda held: (-held.size, held.tenant, held.storage)
+            )
+            total = sum(held.size for held in parts)
+            if total > entry.capacity:
+                largest = ", ".join(f"{held.tenant}/{held.storage} {size_text(held.size)}" for held in parts[:3])
+                message = (
+                    f"storages of {entry.storage_spec} take {size_text(total)} in {cluster.name}, its capacity is"
+                    f" {size_text(entry.capacity)}; the largest: {largest}"
+                )
+                related = tuple(path_of("GPUStorage", Scope("tenant", held.tenant), held.storage) for held in parts)
+                yield declared.finding(f"spec.storages.{index}.capacity", message, RULE, related=related)
