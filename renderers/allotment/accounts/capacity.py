@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from allotment.declared.inventory import Declared, Folder, Offers
@@ -173,6 +174,7 @@ class PoolStocks(NamedTuple):
         return sum(one.model.spec.count for one in self.shared)
 
 
+@lru_cache(maxsize=4096)
 def stocks_of(cluster: Folder, gpu_spec: str) -> PoolStocks:
     """Return the stocks of a spec in a cluster."""
     found = PoolStocks([], {})
@@ -252,7 +254,7 @@ def pool_stocks(offers: Offers, cluster: Folder, pool: str) -> list[tuple[str, G
     ]
 
 
-def pools_for(offers: Offers, cluster: Folder, gpu_spec: str, tenant: str) -> list[Declared[NodePool]]:
+def pools_for(cluster: Folder, gpu_spec: str, tenant: str) -> list[Declared[NodePool]]:
     """Return the pools on which a tenant's units of a spec may lie: those of its own and of shared stocks, by name."""
     pools = cluster.of(NodePool)
     stocks = stocks_of(cluster, gpu_spec)

@@ -67,9 +67,7 @@ class _Tree:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.events: list[Any] = [
-            event for event in yaml.parse(text, Loader=documents.PARSER) if not isinstance(event, _FRAME)
-        ]
+        self.events: list[Any] = [event for event in documents.events(text) if not isinstance(event, _FRAME)]
         self.at = 0
         self.comments = _find_comments(text, [event for event in self.events if isinstance(event, yaml.ScalarEvent)])
 

@@ -22,7 +22,21 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
 SKIP_MARKER = "+argocd:skip-file-rendering"
 
-PARSER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
+    """The pure parser's events, without the loaders on top."""
+
+    def __init__(self, text: str) -> None:
+        yaml.reader.Reader.__init__(self, text)
+        yaml.scanner.Scanner.__init__(self)
+        yaml.parser.Parser.__init__(self)
+
+    def dispose(self) -> None:
+        """Forget the parser's state."""
+
+
+# libyaml's parser where PyYAML was built with it.
+PARSER: Any = yaml.cyaml.CParser if yaml.__with_libyaml__ else _PureParser
 
 _FORBIDDEN = re.compile(
     "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # what YAML itself doesn't take
@@ -46,6 +60,10 @@ _NUMBER_LIKE = re.compile(
     r"|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|\.(?:inf|Inf|INF|nan|NaN|NAN))"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"
 )
+
+
+_good_keys: set[str] = set()  # keys that were found to read as text, so that each is looked at once
+_GOOD_KEYS_MOST = 5_000
 
 
 class Place(NamedTuple):
@@ -94,6 +112,13 @@ def read(data: bytes) -> Document:
     except _Stop as stop:
         return Document(None, [*found, stop.finding])
     return Document(value, found)
+
+
+def events(text: str) -> Iterator[Any]:
+    """Yield the parser's events."""
+    parser = PARSER(text)
+    while parser.check_event():
+        yield parser.get_event()
 
 
 def reads_as_text(value: str) -> bool:
@@ -222,7 +247,8 @@ class _Builder:
         scalar_event, mapping_end, sequence_end = yaml.ScalarEvent, yaml.MappingEndEvent, yaml.SequenceEndEvent
         path, marks = self.path, self.marks
         stack: list[Any] = []
-        keys: list[dict[str, int] | None] = [{}]
+        keys: list[Any] = [{}]
+        good_keys = _good_keys
         current: Any = root
         in_mapping = True
         while True:
@@ -239,7 +265,18 @@ class _Builder:
             key_mark = None
             if in_mapping:
                 key_mark = event.start_mark
-                key = self._key(event, keys[-1])  # type: ignore[arg-type]  # a mapping's entry is never None
+                seen: dict[str, int] = keys[-1]
+                key = event.value if kind is scalar_event else ""
+                if (
+                    key in good_keys
+                    and key not in seen
+                    and not event.style
+                    and event.anchor is None
+                    and event.tag is None
+                ):
+                    seen[key] = key_mark.line + 1
+                else:
+                    key = self._key(event, seen)
                 path.append(key)
                 event = next_event()
                 kind = type(event)
@@ -288,7 +325,10 @@ class _Builder:
                 raise self._stop(event, "a merge key (<<) is not allowed: write the fields out", "merge-key")
             if not key:
                 raise self._stop(event, "a key is missing before the colon", "key")
-            if key in _SURPRISING_WORDS or key in _NULLS or _NUMBER_LIKE.fullmatch(key):
+            if reads_as_text(key):
+                if len(_good_keys) < _GOOD_KEYS_MOST:
+                    _good_keys.add(key)
+            else:
                 self._note(
                     event,
                     f'key {printable(key, 40)} is no text to every YAML reader: quote it, "{printable(key, 40)}"',

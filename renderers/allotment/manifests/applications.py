@@ -27,6 +27,8 @@ SYNC_POLICY = Fixed(
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true", "RespectIgnoreDifferences=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
+PROJECT_WAVE = Fixed({names.SYNC_WAVE: "-2"})
+PURPOSE = Fixed(purpose="Keeps this folder in Git, so that removing its last manifest prunes it.")
 PARTS = ("storage", "compute")
 
 
@@ -93,14 +95,14 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
     assert declared is not None
     space = names.namespace(tenant.name)
     name = names.project(tenant.name, cluster.name)
-    labels = {**names.labels(tenant=tenant.name, cluster=cluster.name), names.PLAN: declared.model.spec.plan}
-    target = {**destination(cluster), "namespace": space}
+    labels = Fixed({**names.labels(tenant=tenant.name, cluster=cluster.name), names.PLAN: declared.model.spec.plan})
+    target = Fixed({**destination(cluster), "namespace": space})
     objects = [
         project(
             name,
             offers,
             [target],
-            metadata={"labels": labels, "annotations": {names.SYNC_WAVE: "-2"}},
+            metadata={"labels": labels, "annotations": PROJECT_WAVE},
             description=f"Tenant {tenant.name} in cluster {cluster.name}",
             clusterResourceWhitelist=[],
             namespaceResourceWhitelist=WHITELIST,
@@ -146,5 +148,5 @@ def marker(part: str, space: str) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": f"allotment--{part}", "namespace": space, "labels": names.labels()},
-        "data": {"purpose": "Keeps this folder in Git, so that removing its last manifest prunes it."},
+        "data": PURPOSE,
     }

@@ -7,6 +7,7 @@ from typing import Any
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
+from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
 
 ID_TOKEN_COOKIE = "allotment-id-token"  # noqa: S105  # a cookie's name
@@ -14,6 +15,7 @@ LOGIN = "login"
 INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL = Fixed(path={"type": "PathPrefix", "value": "/"})
+COOKIES = Fixed(idToken=ID_TOKEN_COOKIE)
 NO_TIMEOUT = Fixed(request="0s")
 
 
@@ -31,33 +33,31 @@ def service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tupl
     }
 
 
+@once
+def _parent(cluster: ClusterSpec) -> Fixed:
+    gateway = cluster.gateway
+    return Fixed(
+        group="gateway.networking.k8s.io",
+        kind="Gateway",
+        name=gateway.name,
+        namespace=gateway.namespace,
+        sectionName=gateway.section_name,
+    )
+
+
 def http_route(
     metadata: dict[str, Any], cluster: ClusterSpec, host: str, service_name: str, port: int
 ) -> dict[str, Any]:
     """Return a route from the Gateway's listener to a Service, every default written out that Argo CD would miss."""
-    gateway = cluster.gateway
+    backend = {"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
         "metadata": metadata,
         "spec": {
-            "parentRefs": [
-                {
-                    "group": "gateway.networking.k8s.io",
-                    "kind": "Gateway",
-                    "name": gateway.name,
-                    "namespace": gateway.namespace,
-                    "sectionName": gateway.section_name,
-                }
-            ],
+            "parentRefs": [_parent(cluster)],
             "hostnames": [host],
-            "rules": [
-                {
-                    "matches": [MATCH_ALL],
-                    "backendRefs": [{"group": "", "kind": "Service", "name": service_name, "port": port, "weight": 1}],
-                    "timeouts": NO_TIMEOUT,
-                }
-            ],
+            "rules": [{"matches": [MATCH_ALL], "backendRefs": [backend], "timeouts": NO_TIMEOUT}],
         },
     }
 
@@ -71,7 +71,8 @@ def security_policy(
     if exposure == "Public":
         spec["authorization"] = {"defaultAction": "Allow"}
     else:
-        spec.update(_login(cluster, host))
+        spec["oidc"] = _login(cluster, host)
+        spec["jwt"] = _token(cluster)
         spec["authorization"] = {"defaultAction": "Deny", "rules": _claim_rules(tenant, roles)}
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
@@ -81,34 +82,41 @@ def security_policy(
     }
 
 
+@once
+def _issuer(cluster: ClusterSpec) -> Fixed:
+    return Fixed(issuer=cluster.oidc.issuer)
+
+
+@once
+def _client_secret(cluster: ClusterSpec) -> Fixed:
+    secret = cluster.oidc.client_secret_ref
+    return Fixed(group="", kind="Secret", name=secret.name, namespace=secret.namespace)
+
+
 def _login(cluster: ClusterSpec, host: str) -> dict[str, Any]:
-    oidc = cluster.oidc
-    secret = oidc.client_secret_ref
     return {
-        "oidc": {
-            "provider": {"issuer": oidc.issuer},
-            "clientID": oidc.client_id,
-            "clientSecret": {"group": "", "kind": "Secret", "name": secret.name, "namespace": secret.namespace},
-            "redirectURL": f"https://{host}/oauth2/callback",
-            "logoutPath": "/logout",
-            "cookieNames": {"idToken": ID_TOKEN_COOKIE},
-            "refreshToken": True,
-        },
-        "jwt": {
-            "providers": [
-                {
-                    "name": LOGIN,
-                    "issuer": oidc.issuer,
-                    "audiences": [oidc.client_id],
-                    "remoteJWKS": {
-                        "uri": oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json",
-                        "cacheDuration": "300s",
-                    },
-                    "extractFrom": {"cookies": [ID_TOKEN_COOKIE]},
-                }
-            ]
-        },
+        "provider": _issuer(cluster),
+        "clientID": cluster.oidc.client_id,
+        "clientSecret": _client_secret(cluster),
+        "redirectURL": f"https://{host}/oauth2/callback",
+        "logoutPath": "/logout",
+        "cookieNames": COOKIES,
+        "refreshToken": True,
     }
+
+
+@once
+def _token(cluster: ClusterSpec) -> Fixed:
+    oidc = cluster.oidc
+    keys = oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json"
+    provider = {
+        "name": LOGIN,
+        "issuer": oidc.issuer,
+        "audiences": [oidc.client_id],
+        "remoteJWKS": {"uri": keys, "cacheDuration": "300s"},
+        "extractFrom": {"cookies": [ID_TOKEN_COOKIE]},
+    }
+    return Fixed(providers=[provider])
 
 
 def _claim_rules(tenant: Folder, roles: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from allotment.accounts.capacity import pools_for
+from allotment.accounts.capacity import pools_for, stocks_of
 from allotment.accounts.readiness import app_version, waits_for
 from allotment.declared.inventory import Declared, Folder, Offers
-from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.container import Container, Port, Probe
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import size_text
 from allotment.manifests import exposure, names, pods
+from allotment.manifests.once import once
+from allotment.manifests.text import Fixed
 
 PULL_SECONDS = 1800  # how long an image of tens of GB may take, before the rollout counts as failed
 PROBE_PERIOD = 10
@@ -27,9 +30,10 @@ def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[G
     container = effective_container(offers, instance)
     space = names.namespace(tenant.name)
     selector = {names.INSTANCE: instance.name}
-    objects = [_deployment(offers, cluster, tenant, instance, container)]
+    labels = Fixed(names.labels(tenant=tenant.name, instance=instance.name))
+    objects = [_deployment(offers, cluster, tenant, instance, container, labels)]
     if container.ports:
-        metadata = {"name": instance.name, "namespace": space, "labels": _labels(tenant, instance)}
+        metadata = {"name": instance.name, "namespace": space, "labels": labels}
         objects.append(
             exposure.service(metadata, selector, [(port.name, port.container_port) for port in sorted_ports(container)])
         )
@@ -41,11 +45,11 @@ def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[G
         metadata = {
             "name": name,
             "namespace": space,
-            "labels": _labels(tenant, instance),
+            "labels": labels,
             "annotations": {names.EXTERNAL_LINK: f"https://{host}{port.base_path}"},
         }
         objects.append(exposure.http_route(metadata, place.model.spec, host, instance.name, port.container_port))
-        policy = {"name": name, "namespace": space, "labels": _labels(tenant, instance)}
+        policy = {"name": name, "namespace": space, "labels": labels}
         objects.append(
             exposure.security_policy(policy, place.model.spec, host, port.exposure, tenant, exposure.INSTANCE_ROLES)
         )
@@ -69,19 +73,15 @@ def sorted_ports(container: Container) -> list[Port]:
     return sorted(container.ports, key=lambda port: port.name)
 
 
-def _labels(tenant: Folder, instance: GPUInstance) -> dict[str, str]:
-    return names.labels(tenant=tenant.name, instance=instance.name)
-
-
 def _deployment(
-    offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container
+    offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container, labels: Fixed
 ) -> dict[str, Any]:
     waiting = waits_for(offers, tenant, instance)
     start = container.probe.start_timeout if container.probe else 0
     metadata: dict[str, Any] = {
         "name": instance.name,
         "namespace": names.namespace(tenant.name),
-        "labels": _labels(tenant, instance),
+        "labels": labels,
     }
     if waiting:
         metadata["annotations"] = {names.WAITS_FOR: "; ".join(waiting)}
@@ -95,33 +95,41 @@ def _deployment(
             "progressDeadlineSeconds": start + PULL_SECONDS,
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": {names.INSTANCE: instance.name}},
-            "template": _pod_template(offers, cluster, tenant, instance, container),
+            "template": _pod_template(offers, cluster, tenant, instance, container, labels),
         },
     }
 
 
 def _pod_template(
-    offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container
+    offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container, labels: Fixed
 ) -> dict[str, Any]:
     spec = offers.platform.of(GPUSpec)[instance.spec.gpu_spec].model.spec
     place, declared = cluster.one(Cluster), tenant.one(Tenant)
     assert place is not None and declared is not None
-    pools = [pool.model for pool in pools_for(offers, cluster, instance.spec.gpu_spec, tenant.name)]
-    affinity: dict[str, Any] = {"nodeAffinity": pods.node_affinity(pools)}
+    affinity: dict[str, Any] = {"nodeAffinity": _pool_affinity(offers, cluster, instance.spec.gpu_spec, tenant.name)}
     if spec.tenancy == "Single":
         affinity["podAntiAffinity"] = _no_other_tenant(tenant.name)
-    labels = _labels(tenant, instance)
-    labels[names.PLAN] = declared.model.spec.plan
+    plan = {names.PLAN: declared.model.spec.plan}
     return {
-        "metadata": {"labels": {**labels, **pods.bill_labels(instance.metadata.labels)}},
+        "metadata": {"labels": {**labels, **plan, **pods.bill_labels(instance.metadata.labels)}},
         "spec": pods.pod(
             names.INSTANCE_PRIORITY,
             [_container(spec, instance, container)],
-            _volumes(spec, place.model.spec.disk_storage_class_name, instance, container),
+            _volumes(spec, place.model.spec, instance, container),
             affinity=affinity,
             tolerations=[pods.GPU_TOLERATION],
         ),
     }
+
+
+def _pool_affinity(offers: Offers, cluster: Folder, gpu_spec: str, tenant: str) -> Fixed:
+    reserved = tenant in stocks_of(cluster, gpu_spec).reserved
+    return _pool_affinity_of(cluster, gpu_spec, tenant if reserved else "")
+
+
+@lru_cache(maxsize=4096)
+def _pool_affinity_of(cluster: Folder, gpu_spec: str, owner: str) -> Fixed:
+    return pods.node_affinity([pool.model for pool in pools_for(cluster, gpu_spec, owner)])
 
 
 def _no_other_tenant(tenant: str) -> dict[str, Any]:
@@ -171,7 +179,11 @@ def _container(spec: GPUSpecSpec, instance: GPUInstance, container: Container) -
             else {}
         ),
         "resources": pods.unit_resources(spec),
-        **(_probes(container.probe) if container.probe else {}),
+        **(
+            {"startupProbe": _startup_probe(container.probe), "readinessProbe": _readiness_probe(container.probe)}
+            if container.probe
+            else {}
+        ),
         "securityContext": pods.CONTAINER_SECURITY,
         "volumeMounts": mounts,
     }
@@ -182,29 +194,39 @@ def sorted_env(container: Container) -> list[Any]:
     return sorted(container.env, key=lambda one: one.name)
 
 
-def _probes(probe: Probe) -> dict[str, Any]:
+def _check(probe: Probe) -> dict[str, Any]:
     if probe.http_get is not None:
-        check: dict[str, Any] = {
-            "httpGet": {"path": probe.http_get.path, "port": probe.http_get.port, "scheme": "HTTP"}
-        }
-    else:
-        assert probe.tcp_socket is not None
-        check = {"tcpSocket": {"port": probe.tcp_socket.port}}
+        return {"httpGet": {"path": probe.http_get.path, "port": probe.http_get.port, "scheme": "HTTP"}}
+    assert probe.tcp_socket is not None
+    return {"tcpSocket": {"port": probe.tcp_socket.port}}
+
+
+@once
+def _startup_probe(probe: Probe) -> Fixed:
     attempts = -(-probe.start_timeout // PROBE_PERIOD)
-    return {
-        "startupProbe": {**check, "periodSeconds": PROBE_PERIOD, "timeoutSeconds": 5, "failureThreshold": attempts},
-        "readinessProbe": {**check, "periodSeconds": PROBE_PERIOD, "timeoutSeconds": 5, "failureThreshold": 3},
-    }
+    return Fixed(**_check(probe), periodSeconds=PROBE_PERIOD, timeoutSeconds=5, failureThreshold=attempts)
 
 
-def _volumes(spec: GPUSpecSpec, disk_class: str, instance: GPUInstance, container: Container) -> list[dict[str, Any]]:
+@once
+def _readiness_probe(probe: Probe) -> Fixed:
+    return Fixed(**_check(probe), periodSeconds=PROBE_PERIOD, timeoutSeconds=5, failureThreshold=3)
+
+
+@once
+def _own_disk(spec: GPUSpecSpec, place: ClusterSpec) -> Fixed:
     claim = {
         "accessModes": ["ReadWriteOnce"],
-        "storageClassName": disk_class,
+        "storageClassName": place.disk_storage_class_name,
         "volumeMode": "Filesystem",
         "resources": {"requests": {"storage": size_text(spec.disk)}},
     }
-    volumes: list[dict[str, Any]] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
+    return Fixed(volumeClaimTemplate={"spec": claim})
+
+
+def _volumes(
+    spec: GPUSpecSpec, place: ClusterSpec, instance: GPUInstance, container: Container
+) -> list[dict[str, Any]]:
+    volumes: list[dict[str, Any]] = [{"name": "scratch", "ephemeral": _own_disk(spec, place)}]
     if container.shm_size is not None:
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size_text(container.shm_size)}})
     volumes += [

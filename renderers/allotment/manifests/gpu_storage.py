@@ -15,6 +15,7 @@ from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import size_text
 from allotment.manifests import exposure, names, pods
+from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
 
 JOB_RESOURCES = Fixed(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "4", "memory": "8Gi"})
@@ -54,11 +55,16 @@ def job_name(storage: str, prepare: Prepare) -> str:
     return f"{storage}--prepare-{input_hash(prepare)[:10]}-{prepare.attempt}"
 
 
+@once
+def _labels(tenant: Folder, storage: GPUStorage) -> Fixed:
+    return Fixed(names.labels(tenant=tenant.name, storage=storage.name))
+
+
 def _metadata(tenant: Folder, storage: GPUStorage, name: str, **annotations: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": names.namespace(tenant.name),
-        "labels": names.labels(tenant=tenant.name, storage=storage.name),
+        "labels": _labels(tenant, storage),
     }
     if annotations:
         metadata["annotations"] = annotations
@@ -73,7 +79,8 @@ def _claim(offers: Offers, cluster: Folder, tenant: Folder, storage: GPUStorage)
         one.storage_class_name for one in place.model.spec.storages if one.storage_spec == storage.spec.storage_spec
     )
     metadata = _metadata(tenant, storage, storage.name)
-    metadata["labels"].update(pods.bill_labels(storage.metadata.labels))
+    if storage.metadata.labels:
+        metadata["labels"] = {**metadata["labels"], **pods.bill_labels(storage.metadata.labels)}
     metadata["annotations"] = {
         names.SYNC_OPTIONS: names.KEEP,
         names.DELETION_POLICY: storage.spec.deletion_policy,
@@ -95,7 +102,7 @@ def _claim(offers: Offers, cluster: Folder, tenant: Folder, storage: GPUStorage)
 def _job(tenant: Folder, storage: GPUStorage, prepare: Prepare) -> dict[str, Any]:
     source = prepare.source.image
     assert source is not None
-    labels = {**names.labels(tenant=tenant.name, storage=storage.name), names.ROLE: "prepare"}
+    labels = {**_labels(tenant, storage), names.ROLE: "prepare"}
     container = {
         "name": "prepare",
         "image": source.image,

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from allotment.accounts.capacity import node_resources, physical_gpus, unit
 from allotment.declared.inventory import Folder, Offers
-from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.values import GIBI, size_text
 from allotment.manifests import names
+from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
 from allotment.rules.quota import Limits, limits_of
 
@@ -96,7 +97,8 @@ OTHER_PRIORITIES = Fixed(
         ]
     },
 )
-ISOLATION_ANNOTATIONS = {names.SYNC_OPTIONS: names.KEEP}
+ISOLATION_ANNOTATIONS = Fixed({names.SYNC_OPTIONS: names.KEEP})
+NAMESPACE_ANNOTATIONS = Fixed({names.SYNC_OPTIONS: names.KEEP, names.SYNC_WAVE: "-1", names.PROTECTED: "true"})
 
 
 def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
@@ -104,19 +106,11 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
     place, limits = cluster.one(Cluster), limits_of(offers, tenant)
     assert place is not None and limits is not None
     space = names.namespace(tenant.name)
-    labels = names.labels(tenant=tenant.name)
+    labels = Fixed(names.labels(tenant=tenant.name))
 
     def metadata(name: str) -> dict[str, Any]:
         return {"name": name, "namespace": space, "labels": labels, "annotations": ISOLATION_ANNOTATIONS}
 
-    gateway = {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.model.spec.gateway.namespace}}
-    }
-    allow_in = {
-        "podSelector": {},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": [gateway]}, {"from": [SAME_NAMESPACE]}],
-    }
     policy = "networking.k8s.io/v1"
     return [
         _namespace(space, labels),
@@ -134,9 +128,20 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
         },
         {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata("defaults"), "spec": LIMITS},
         {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("deny-all"), "spec": DENY_ALL},
-        {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("allow-in"), "spec": allow_in},
+        {
+            "apiVersion": policy,
+            "kind": "NetworkPolicy",
+            "metadata": metadata("allow-in"),
+            "spec": _allow_in(place.model.spec),
+        },
         {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("allow-out"), "spec": ALLOW_OUT},
     ]
+
+
+@once
+def _allow_in(place: ClusterSpec) -> Fixed:
+    gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.gateway.namespace}}}
+    return Fixed(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
 
 
 def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
@@ -151,7 +156,7 @@ def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
         "metadata": {
             "name": space,
             "labels": {**labels, **security},
-            "annotations": {names.SYNC_OPTIONS: names.KEEP, names.SYNC_WAVE: "-1", names.PROTECTED: "true"},
+            "annotations": NAMESPACE_ANNOTATIONS,
         },
     }
 
@@ -184,16 +189,23 @@ def _density(cluster: Folder, platform: Folder) -> _Density:
     return _Density(slices, max((spec.disk for spec in stocked), default=GIBI))
 
 
-def _hard(offers: Offers, cluster: Folder, limits: Limits) -> dict[str, str]:
+def _hard(offers: Offers, cluster: Folder, limits: Limits) -> Fixed:
+    return _hard_of(offers.platform, cluster, tuple(sorted(limits.gpus.items())), *limits[1:])
+
+
+@lru_cache(maxsize=1024)
+def _hard_of(
+    platform: Folder, cluster: Folder, gpus: tuple[tuple[str, int], ...], instances: int, storages: int, storage: int
+) -> Fixed:
     """The backstop: ROOM times what the plan could hold here; every kind of GPU is named, so that none is unlimited."""
-    density = _density(cluster, offers.platform)
+    density, limits = _density(cluster, platform), Limits(dict(gpus), instances, storages, storage)
     resources: dict[str, int] = {}
     for (resource, model), slices in density.slices.items():
         resources[resource] = resources.get(resource, 0) + ROOM * limits.gpus.get(model, 0) * slices
     pods = ROOM * (limits.instances + 2 * limits.storages) + 10
     claims = ROOM * (limits.instances + limits.storages) + 10
     space = ROOM * (limits.storage + limits.instances * density.disk)
-    return {
+    amounts = {
         **{f"requests.{resource}": str(amount) for resource, amount in sorted(resources.items())},
         "pods": str(pods),
         "persistentvolumeclaims": str(claims),
@@ -203,3 +215,4 @@ def _hard(offers: Offers, cluster: Folder, limits: Limits) -> dict[str, str]:
         "services.nodeports": "0",
         "services.loadbalancers": "0",
     }
+    return Fixed(amounts)

@@ -9,6 +9,7 @@ from allotment.declared.kinds.gpu_spec import GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.values import cpu_text, size_text
 from allotment.manifests import names
+from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
 
 # Pod Security `restricted`, with root inside a user namespace: most GPU images start as root.
@@ -40,7 +41,7 @@ def pool_labels(pool: NodePool) -> dict[str, str]:
     return {names.POOL: pool.metadata.name}
 
 
-def node_affinity(pools: list[NodePool]) -> dict[str, Any]:
+def node_affinity(pools: list[NodePool]) -> Fixed:
     """Return an affinity that requires a node of one of `pools`."""
     terms = [
         {
@@ -50,14 +51,15 @@ def node_affinity(pools: list[NodePool]) -> dict[str, Any]:
         }
         for pool in pools
     ]
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return Fixed(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": terms})
 
 
-def unit_resources(spec: GPUSpecSpec) -> dict[str, Any]:
+@once
+def unit_resources(spec: GPUSpecSpec) -> Fixed:
     """Return a container's resources for exactly one unit; requests equal limits."""
     wanted = unit(spec)
     amounts = {"cpu": cpu_text(wanted.cpu), "memory": size_text(wanted.memory), wanted.resource: str(wanted.amount)}
-    return {"requests": amounts, "limits": dict(amounts)}
+    return Fixed(requests=amounts, limits=dict(amounts))
 
 
 def bill_labels(declared: dict[str, str]) -> dict[str, str]:

@@ -25,8 +25,33 @@ _KEY = re.compile(rf"({_PLAIN.pattern}):(?: |$)")
 _SEPARATOR = "---\n"
 _DECODER = json.JSONDecoder()
 
-_known: dict[str, str] = {}
 _KNOWN_MOST = 20_000
+
+
+def scalar(text: str) -> str:
+    """Return a text as YAML writes it: plain where every reader takes it for text, else in double quotes."""
+    if _PLAIN.fullmatch(text) and text not in _WORDS:
+        return text
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
+
+
+class _Written(dict[str, str]):
+    """Texts as they are written, between `before` and `after`; each is worked out once."""
+
+    def __init__(self, before: str, after: str) -> None:
+        super().__init__()
+        self.before = before
+        self.after = after
+
+    def __missing__(self, text: str) -> str:
+        written = f"{self.before}{scalar(text)}{self.after}"
+        if len(self) < _KNOWN_MOST:
+            self[text] = written
+        return written
+
+
+_keys = _Written("", ":")
+_values = _Written(" ", "")
 
 
 class Fixed(dict[str, Any]):
@@ -41,66 +66,53 @@ class Fixed(dict[str, Any]):
 
 def dump(objects: Iterable[Object]) -> bytes:
     """Return objects as a YAML stream, in their order, keys in theirs."""
-    texts = []
+    lines: list[str] = []
     for one in objects:
-        lines: list[str] = []
+        if lines:
+            lines.append("---")
         _mapping(one, "", lines)
-        lines.append("")
-        texts.append("\n".join(lines))
-    return _SEPARATOR.join(texts).encode("utf-8")
-
-
-def scalar(text: str) -> str:
-    """Return a text as YAML writes it: plain where every reader takes it for text, else in double quotes."""
-    written = _known.get(text)
-    if written is None:
-        if _PLAIN.fullmatch(text) and text not in _WORDS:
-            written = text
-        else:
-            written = _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
-        if len(_known) < _KNOWN_MOST:
-            _known[text] = written
-    return written
+    lines.append("")
+    return "\n".join(lines).encode("utf-8")
 
 
 def _mapping(one: dict[str, Any], pad: str, lines: list[str]) -> None:
-    append = lines.append
+    append, keys, values = lines.append, _keys, _values
     for key, value in one.items():
         kind = type(value)
-        start = f"{pad}{_known.get(key) or scalar(key)}:"
         if kind is str:
-            append(f"{start} {_known.get(value) or scalar(value)}")
+            append(pad + keys[key] + values[value])
         elif kind is dict:
             if value:
-                append(start)
+                append(pad + keys[key])
                 _mapping(value, pad + "  ", lines)
             else:
-                append(start + " {}")
+                append(pad + keys[key] + " {}")
         elif kind is list:
             if value:
-                append(start)
+                append(pad + keys[key])
                 _sequence(value, pad, lines)
             else:
-                append(start + " []")
+                append(pad + keys[key] + " []")
         elif kind is Fixed:
-            append(f"{start}\n{_fixed(value, pad + '  ')}")
+            append(pad + keys[key])
+            append(_fixed(value, pad + "  "))
         else:
-            append(f"{start} {_atom(value)}")
+            append(f"{pad}{keys[key]} {_atom(value)}")
 
 
 def _sequence(items: list[Any], pad: str, lines: list[str]) -> None:
     inner = pad + "  "
     for item in items:
         kind = type(item)
-        if kind is dict or kind is Fixed:
+        if kind is str:
+            lines.append(f"{pad}-{_values[item]}")
+        elif kind is dict or kind is Fixed:
             at = len(lines)
             if kind is Fixed:
                 lines.append(_fixed(item, inner))
             else:
                 _mapping(item, inner, lines)
             lines[at] = f"{pad}- {lines[at][len(inner) :]}"
-        elif kind is str:
-            lines.append(f"{pad}- {scalar(item)}")
         else:
             lines.append(f"{pad}- {_atom(item)}")
 
