@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 FieldPath = tuple["str | int", ...]
 
-_UNPRINTABLE = re.compile("[^\x20-\x7e\xa1-\xac\xae-\u05ff\u0620-\u1fff\u2070-\u2bff\u2e80-\ud7ff\uf900-\ufaff]")
+_UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
 def printable(text: str, limit: int = 120) -> str:
-    """Return `text` safe for a terminal and a log: one line, escapes for all that doesn't print, cut at `limit`."""
+    """Return `text` safe for a terminal and a log: one line, escapes for all but ASCII (look-alikes show), cut at `limit`."""
     shown = _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text[: limit + 1])
     return shown if len(text) <= limit else f"{shown[:limit]}… ({len(text)} characters)"
 

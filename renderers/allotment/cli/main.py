@@ -45,12 +45,11 @@ def allot() -> None:
     """
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status; what we didn't foresee becomes a report to send, status 3."""
     try:
-        allot(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        code = allot(arguments, standalone_mode=False)  # click gives back what a command's Exit said
+        sys.exit(code if isinstance(code, int) else 0)
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:

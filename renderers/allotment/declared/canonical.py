@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from allotment.declared import documents
 from allotment.declared.reading import without_optional
+from allotment.declared.scalars import reads_as_text
 
 LIST_KEYS = ("name", "version", "mountPath", "from", "storageSpec", "key")
 ORDERED_LISTS = ("command", "args")
@@ -248,6 +249,6 @@ def _fits_block(value: str) -> bool:
 
 
 def _text(value: str) -> str:
-    if _PLAIN.fullmatch(value) and not value.endswith(" ") and documents.reads_as_text(value):
+    if _PLAIN.fullmatch(value) and not value.endswith(" ") and reads_as_text(value):
         return value
     return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))

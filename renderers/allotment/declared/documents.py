@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from allotment.declared.scalars import Surprise, meaning, reads_as_text
 from allotment.problems import FieldPath, Finding, printable
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
+MOST_FINDINGS = 50
 SKIP_MARKER = "+argocd:skip-file-rendering"
 
 
@@ -36,7 +38,7 @@ class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
 
 
 # libyaml's parser where PyYAML was built with it.
-PARSER: Any = yaml.cyaml.CParser if yaml.__with_libyaml__ else _PureParser
+PARSER: Any = vars(yaml.cyaml)["CParser"] if yaml.__with_libyaml__ else _PureParser
 
 _FORBIDDEN = re.compile(
     "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # what YAML itself doesn't take
@@ -44,23 +46,7 @@ _FORBIDDEN = re.compile(
     "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder what a reviewer sees
     "|\r(?!\n)"
 )
-_TAB_INDENT = re.compile(r"^[ -]*\t", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^%", re.MULTILINE)
-
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_SURPRISING_WORDS = frozenset(
-    form
-    for word in ("y", "n", "yes", "no", "on", "off", "true", "false")
-    for form in (word, word.title(), word.upper())
-)
-_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
-# Whatever YAML 1.1 or 1.2 could read as a number, a date or a time: `012`, `0o14`, `1_000`, `1e3`, `1:30`, `.5`, `1.10`.
-_NUMBER_LIKE = re.compile(
-    r"[-+]?(?:0[xob][0-9a-fA-F_]+|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
-    r"|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|\.(?:inf|Inf|INF|nan|NaN|NAN))"
-    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"
-)
-
 
 _good_keys: set[str] = set()  # keys that were found to read as text, so that each is looked at once
 _GOOD_KEYS_MOST = 5_000
@@ -101,17 +87,36 @@ class Document(NamedTuple):
 
 
 def read(data: bytes) -> Document:
-    """Return the one mapping that `data` holds, and everything that is wrong with how it is written."""
-    try:
-        text = _decoded(data)
-    except _Stop as stop:
-        return Document(None, [stop.finding])
+    """Return the one mapping that `data` holds, and everything that is wrong with how it is written.
+
+    libyaml's parser, where it is built in, only ever says that all is fine. Whatever it minds the pure parser reads
+    again, so that words and places are the same with and without it.
+    """
     found: list[LocatedFinding] = []
     try:
-        value = _Builder(text, found, None).build()
+        text = _decoded(data)
+        if PARSER is not _PureParser:
+            try:
+                value = _Builder(text, found, None).build(PARSER)
+            except (yaml.YAMLError, _Stop):
+                found.clear()
+            else:
+                if not found:
+                    return Document(value, found)
+                found.clear()
+        return Document(_pure(text, found, None), found)
     except _Stop as stop:
         return Document(None, [*found, stop.finding])
-    return Document(value, found)
+
+
+def _pure(text: str, found: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> dict[str, Any]:
+    try:
+        return _Builder(text, found, marks).build(_PureParser)
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        what = printable(str(getattr(error, "problem", None) or "it can't be read"))
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise _Stop(f"this is no YAML: {what}; look at this line and the one before", "syntax", line, column) from None
 
 
 def events(text: str) -> Iterator[Any]:
@@ -121,32 +126,25 @@ def events(text: str) -> Iterator[Any]:
         yield parser.get_event()
 
 
-def reads_as_text(value: str) -> bool:
-    """Return whether `value`, written without quotes, is text to every YAML reader."""
-    return not (
-        value in _SURPRISING_WORDS
-        or value in _NULLS
-        or _NUMBER_LIKE.fullmatch(value)
-        or _INTEGER.fullmatch(value)
-        or value in ("=", "<<")
-    )
-
-
 def places(data: bytes) -> dict[FieldPath, Place]:
     """Return the place of every field that can be read in `data`; `()` is the document itself."""
     marks: dict[FieldPath, Place] = {(): Place(1, 1, 1, 1)}
     with contextlib.suppress(_Stop):  # what was read before the stop still has its place
-        _Builder(_decoded(data), [], marks).build()
+        _pure(_decoded(data), [], marks)
     return marks
 
 
 def locate(marks: dict[FieldPath, Place], finding: Finding) -> tuple[int, int]:
-    """Return line and column of a finding's field, or of the nearest field around it that exists."""
+    """Return line and column of a finding's field, or of the nearest field around it that exists.
+
+    A value that begins on a line below its key is found at the key.
+    """
     field = finding.field
     while field and field not in marks:
         field = field[:-1]
     place = marks[field]
-    return (place.key_line, place.key_column) if finding.at_key else (place.line, place.column)
+    at_key = finding.at_key or place.line != place.key_line
+    return (place.key_line, place.key_column) if at_key else (place.line, place.column)
 
 
 def _decoded(data: bytes) -> str:
@@ -169,9 +167,9 @@ def _decoded(data: bytes) -> str:
             f'character {code} is not allowed: remove it, or write "\\u{ord(bad.group()[0]):04x}" in double quotes'
         )
         raise _Stop(message, "encoding", line, column)
-    if not plain and (tab := _TAB_INDENT.search(text)):
-        line, column = _line_column(text, tab.end() - 1)
-        raise _Stop("a tab can't indent YAML: use spaces", "tab", line, column)
+    if (tab := text.find("\t")) >= 0:  # two parsers take a tab for different things, and people can't see it
+        line, column = _line_column(text, tab)
+        raise _Stop("a tab can't stand in YAML: use spaces, or write \"\\t\" in double quotes", "tab", line, column)
     if (at := text.find(SKIP_MARKER)) >= 0:
         line, column = _line_column(text, at)
         raise _Stop(f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved", line, column)
@@ -192,38 +190,27 @@ class _Builder:
         self.marks = marks
         self.path: list[str | int] = []
 
-    def build(self) -> dict[str, Any]:
+    def build(self, parser_type: Any) -> dict[str, Any]:
+        """Return the document's value. Raises _Stop, and the parser's YAMLError."""
+        parser = parser_type(self.text)
         value: Any = None
+        seen = 0
         try:
-            for document in self._documents():
-                value = document
-        except yaml.YAMLError as error:
-            raise self._syntax(error) from None
-        except RecursionError:
-            raise _Stop(f"the file nests deeper than {MAX_DEPTH} levels: flatten it", "depth", 1, 1) from None
-        if not isinstance(value, dict):
-            raise _Stop("the file is empty: write one document, or remove the file", "document", 1, 1)
-        return value
-
-    def _documents(self) -> Iterator[Any]:
-        parser = PARSER(self.text)
-        try:
-            next_event = parser.get_event
-            seen = 0
-            while True:
-                event = next_event()
-                kind = type(event)
-                if kind is yaml.StreamEndEvent:
-                    return
-                if kind is yaml.DocumentStartEvent:
-                    seen += 1
-                    if seen > 1:
-                        raise self._stop(event, "a second document starts here: write one a file", "document")
-                    if event.version or event.tags:
-                        raise self._stop(event, "a directive (%) is not allowed: remove it", "directive")
-                    yield self._root(next_event)
+            while type(event := parser.get_event()) is not yaml.StreamEndEvent:
+                if type(event) is not yaml.DocumentStartEvent:
+                    continue
+                seen += 1
+                if seen > 1:
+                    raise self._stop(event, "a second document starts here: write one a file", "document")
+                if event.version or event.tags:
+                    raise self._stop(event, "a directive (%) is not allowed: remove it", "directive")
+                value = self._root(parser.get_event)
         finally:
             parser.dispose()
+        if value is None:
+            raise _Stop("the file is empty: write one document, or remove the file", "document", 1, 1)
+        result: dict[str, Any] = value
+        return result
 
     def _root(self, next_event: Any) -> Any:
         event = next_event()
@@ -292,7 +279,7 @@ class _Builder:
                     self._plain_node(event)
                 if not event.style:
                     value = self._plain(event, value)
-                elif not value.isprintable():
+                elif not value.isprintable() or SKIP_MARKER in value:
                     self._check_text(event, value)
                 if in_mapping:
                     current[key] = value
@@ -348,37 +335,11 @@ class _Builder:
             seen[key] = line
         return key
 
-    def _plain(self, event: Any, value: str) -> Any:
-        """Return what an unquoted scalar means, or note why it could mean more than one thing."""
-        first = value[:1]
-        if first.isalpha():
-            if value == "true":
-                return True
-            if value == "false":
-                return False
-            if value in _SURPRISING_WORDS:
-                self._note(
-                    event,
-                    f'{value} is true or false to some YAML readers: quote it, "{value}", or write true or false',
-                    "scalar",
-                )
-            elif value in _NULLS:
-                self._note(event, f'{value} means "nothing" to YAML: remove the field, or quote it', "null")
-            return value
-        if value in _NULLS:
-            self._note(event, "the field has no value: write one, or remove the field", "null")
-        elif _INTEGER.fullmatch(value):
-            if len(value) > 19:
-                self._note(event, f"a number of {len(value)} digits is too large: write at most 18", "number")
-                return 0
-            return int(value)
-        elif _NUMBER_LIKE.fullmatch(value) or value == "=":
-            shown = printable(value, 40)
-            self._note(
-                event,
-                f'{shown} is a number, date or time to some YAML readers and text to others: quote it, "{shown}"',
-                "scalar",
-            )
+    def _plain(self, event: Any, text: str) -> Any:
+        value = meaning(text)
+        if type(value) is Surprise:
+            self._note(event, value.message, value.rule)
+            return value.value
         return value
 
     def _plain_node(self, event: Any) -> None:
@@ -389,7 +350,8 @@ class _Builder:
         if event.anchor is not None:
             raise self._stop(event, f"anchor &{printable(event.anchor, 40)} is not allowed: remove it", "anchor")
         if event.tag is not None:
-            raise self._stop(event, f"tag {printable(event.tag, 60)} is not allowed: remove it", "tag")
+            tag = printable(event.tag, 80).replace("tag:yaml.org,2002:", "!!")
+            raise self._stop(event, f"tag {tag} is not allowed: remove it", "tag")
 
     def _check_text(self, event: Any, value: str) -> None:
         """Note what an escape can bring into a quoted text and no file or pod can hold."""
@@ -408,24 +370,10 @@ class _Builder:
 
     def _note(self, event: Any, message: str, rule: str) -> None:
         mark = event.start_mark
+        if len(self.found) >= MOST_FINDINGS:
+            raise self._stop(event, "and more like it: correct these first", rule)
         self.found.append(LocatedFinding(message, rule, mark.line + 1, mark.column + 1, tuple(self.path)))
 
     def _stop(self, event: Any, message: str, rule: str) -> _Stop:
         mark = event.start_mark
         return _Stop(message, rule, mark.line + 1, mark.column + 1, tuple(self.path))
-
-    def _syntax(self, error: yaml.YAMLError) -> _Stop:
-        """Return a syntax error in the pure parser's words and place, whichever parser found it."""
-        try:
-            for _ in yaml.parse(self.text, Loader=yaml.SafeLoader):
-                pass
-        except yaml.YAMLError as pure:
-            error = pure
-        except (RecursionError, ValueError):
-            pass
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        what = getattr(error, "problem", None) or "it can't be read"
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        return _Stop(
-            f"this is no YAML: {printable(str(what))}; look at this line and the one before", "syntax", line, column
-        )

@@ -98,7 +98,7 @@ def nearest(word: object, known: Iterable[str]) -> str:
         return ""
     from difflib import get_close_matches
 
-    if close := get_close_matches(str(word)[:64], names, 1, 0.6):
+    if close := get_close_matches(str(word)[:64], names, 1, 0.7):
         return f"; did you mean '{close[0]}'?"
     shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return f"; known: {shown}"
@@ -126,13 +126,13 @@ def _envelope(path: str, value: dict[str, Any], spot: Spot) -> Iterator[Finding]
 
 
 _TYPES = {
-    "int_type": "a whole number without quotes",
-    "string_type": "text, in quotes where it looks like something else",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
+    "int_type": "whole number: write digits alone, such as 4",
+    "string_type": "text: write it in quotes",
+    "bool_type": "truth value: write true or false, without quotes",
+    "list_type": "list: write entries that begin with '-'",
+    "dict_type": "mapping: write `key: value`",
+    "model_type": "mapping: write `field: value`",
+    "model_attributes_type": "mapping: write `field: value`",
 }
 
 
@@ -154,7 +154,7 @@ def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         known = [part.strip("' ") for part in context["expected"].replace(" or ", ", ").split(",")]
         return Finding(path, field, f"{quoted(value)} is not allowed: write one of {', '.join(known)}", "enum")
     if kind in _TYPES:
-        return Finding(path, field, f"{quoted(value)} is not {_TYPES[kind]}: write that", "type")
+        return Finding(path, field, f"{quoted(value)} is no {_TYPES[kind]}", "type")
     if kind == "string_pattern_mismatch":
         rule, want = PATTERNS.get(context["pattern"], ("pattern", f"it must match {context['pattern']}"))
         return Finding(path, field, f"{quoted(value)} is not allowed: {want}", rule, at_key=at_key)
@@ -169,8 +169,12 @@ def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
         return Finding(path, field, f"{quoted(value)} is out of range: write {bound}", "range")
-    rule = printable(kind).replace("_", "-")
-    return Finding(path, field, printable(detail["msg"], 500), rule, at_key=at_key)
+    from pydantic_core.core_schema import ErrorType
+
+    own = kind not in typing.get_args(ErrorType)  # our own words have their values escaped already
+    return Finding(
+        path, field, detail["msg"] if own else printable(detail["msg"], 500), kind if own else "value", at_key=at_key
+    )
 
 
 def _fields_at(model: Any, field: FieldPath) -> list[str]:

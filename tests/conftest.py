@@ -1,0 +1,94 @@
+"""What all tests share: the sample platform to change, and the command line in this process."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from allotment.cli.main import main
+
+PROJECT = Path(__file__).resolve().parent.parent
+ROOTS = ("platform", "clusters", "tenants")
+DAY = "2026-11-21"
+
+
+class Result(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What it said, without the closing line."""
+        return self.out.splitlines()[:-1]
+
+
+Allot = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _own_memory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """Return a copy of this repository's own declarations."""
+    root = tmp_path / "repo"
+    for name in ROOTS:
+        shutil.copytree(PROJECT / name, root / name)
+    return root
+
+
+@pytest.fixture
+def allot() -> Iterator[Allot]:
+    """Return the command line: arguments in, exit status and texts out."""
+
+    def run(*arguments: object) -> Result:
+        raw = io.BytesIO()
+        out, err = io.TextIOWrapper(raw, encoding="utf-8", write_through=True), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main([str(one) for one in arguments])
+        code = ended.value.code
+        return Result(code if isinstance(code, int) else 0, raw.getvalue().decode("utf-8"), err.getvalue())
+
+    return run
+
+
+def edit(root: Path, path: str, old: str, new: str) -> None:
+    """Replace a text that is in a file."""
+    file = root / path
+    text = file.read_text(encoding="utf-8")
+    assert old in text, f"{path} has no {old!r}"
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def copy(root: Path, path: str, target: str) -> None:
+    """Declare the same thing again, under the name that the new path says."""
+    text = (root / path).read_text(encoding="utf-8")
+    name, new = Path(path).stem, Path(target).stem
+    (root / target).parent.mkdir(parents=True, exist_ok=True)
+    (root / target).write_text(text.replace(f"  name: {name}\n", f"  name: {new}\n", 1), encoding="utf-8")
+
+
+def errors(result: Result) -> list[str]:
+    """Return the lines about errors, warnings left out."""
+    assert result.err == ""
+    return [line for line in result.lines if " warning: " not in line]
+
+
+def golden(path: Path, text: str) -> None:
+    """Compare with the golden file, or write it when GOLDEN=write asks for that."""
+    if os.environ.get("GOLDEN") == "write":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"{path.name} differs: look at it, and run `make golden` if it is meant"

@@ -1,0 +1,41 @@
+"""Every file in `bad/` gives exactly the lines beside it, under libyaml's parser and under the pure one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allotment.declared import documents
+from allotment.declared.kinds import KINDS
+from allotment.declared.layout import Scope, path_of, spot_of
+from allotment.declared.reading import read_declaration
+from tests.conftest import golden
+
+BAD = Path(__file__).parent / "bad"
+NAMES = {"GPUInstance": "webui", "GPUSpec": "spec", "NodePool": "pool", "Members": "acme"}
+
+
+def spoken(file: Path) -> str:
+    kind = file.stem.split("-")[0] if file.stem.split("-")[0] in KINDS else "GPUInstance"
+    scope = Scope(KINDS[kind].scope, {"tenant": "acme", "cluster": "eu-1", "platform": ""}[KINDS[kind].scope])
+    path = path_of(kind, scope, NAMES[kind])
+    spot = spot_of(path)
+    assert isinstance(spot, tuple)
+    declared, problems = read_declaration(path, file.read_bytes(), spot)
+    assert declared is None
+    return "".join(f"{problem}\n" for problem in sorted(problems))
+
+
+@pytest.mark.parametrize("file", sorted(BAD.glob("*.yaml")), ids=lambda file: file.stem)
+def test_bad_file_says_exactly_what_is_wrong(file: Path) -> None:
+    said = spoken(file)
+    assert said
+    golden(file.with_suffix(".txt"), said)
+
+
+@pytest.mark.parametrize("file", sorted(BAD.glob("*.yaml")), ids=lambda file: file.stem)
+def test_pure_parser_gives_the_same_verdict(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = spoken(file)
+    monkeypatch.setattr(documents, "PARSER", documents._PureParser)
+    assert spoken(file) == said

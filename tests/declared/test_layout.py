@@ -1,0 +1,48 @@
+"""Paths: what may lie where, and what a path means."""
+
+from __future__ import annotations
+
+import pytest
+
+from allotment.declared.kinds import KINDS
+from allotment.declared.layout import Scope, Spot, path_of, spot_of
+from allotment.problems import Finding
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_a_kinds_path_means_that_kind(kind: object) -> None:
+    scope = Scope(kind.scope, "" if kind.scope == "platform" else "north")
+    name = scope.name or "platform" if kind.singleton else "thing"
+    assert spot_of(path_of(kind.name, scope, name)) == Spot(kind, scope, name)
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("tenants/acme/instances/webui.yml", "layout"),
+        ("tenants/acme/notes.txt", "layout"),
+        ("tenants/acme/.gitattributes", "layout"),
+        ("tenants/acme/instances/deep/webui.yaml", "layout"),
+        ("tenants/acme/secrets/x.yaml", "layout"),
+        ("platform/evil.py", "layout"),
+        ("platform/__init__.py", "layout"),
+        ("clusters/eu-1/tenant.yaml", "layout"),
+        ("tenants/Acme/tenant.yaml", "name"),
+        ("tenants/ac/tenant.yaml", "name"),
+        ("tenants/a--b/tenant.yaml", "name"),
+        ("tenants/acme-/tenant.yaml", "name"),
+        ("tenants/a-tenant-name-beyond-20/tenant.yaml", "name"),
+        ("tenants/acme/instances/con.yaml", "name"),
+        ("tenants/acme/instances/w\u0435bui.yaml", "name"),
+        ("tenants/acme/instances/an-instance-name-beyond-24.yaml", "name"),
+        ("tenants/lpt1/tenant.yaml", "name"),
+    ],
+)
+def test_nothing_else_may_lie_there(path: str, rule: str) -> None:
+    found = spot_of(path)
+    assert isinstance(found, Finding)
+    assert found.rule == rule
+
+
+def test_a_readme_may_lie_anywhere() -> None:
+    assert spot_of("tenants/acme/README.md") is None

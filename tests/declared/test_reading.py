@@ -1,0 +1,40 @@
+"""Reading declarations: a character less gives a clean verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from allotment.declared.layout import Spot, spot_of
+from allotment.declared.reading import read_declaration
+from tests.conftest import PROJECT
+
+FILES = [
+    "tenants/studio-kite/instances/webui.yaml",
+    "tenants/studio-kite/storages/model-cache.yaml",
+    "tenants/studio-kite/members.yaml",
+    "platform/specs/l4-quarter.yaml",
+    "platform/plans/team.yaml",
+    "clusters/us-1/node-pools/h100.yaml",
+]
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_deleting_any_character_gives_a_verdict(path: str) -> None:
+    data, spot = (PROJECT / path).read_bytes(), spot_of(path)
+    assert isinstance(spot, Spot)
+    wrong = 0
+    for at in range(len(data)):
+        declared, problems = read_declaration(path, data[:at] + data[at + 1 :], spot)
+        assert (declared is None) == bool(problems)
+        wrong += declared is None
+    assert 0 < wrong < len(data)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_replacing_any_line_gives_a_verdict(path: str) -> None:
+    lines, spot = (PROJECT / path).read_bytes().splitlines(keepends=True), spot_of(path)
+    assert isinstance(spot, Spot)
+    for at in range(len(lines)):
+        for other in (b"", b"\n", b"  - x\n", b"x: [\n", b"  {}: 1\n", b"spec: 1\n", b"\xff\n"):
+            declared, problems = read_declaration(path, b"".join([*lines[:at], other, *lines[at + 1 :]]), spot)
+            assert (declared is None) == bool(problems)

@@ -1,0 +1,232 @@
+"""Rules across files: a change to the sample gives exactly this line. One table a rule; cases 17 to 22."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DAY, Allot, copy, edit, errors
+
+Change = Callable[[Path], None]
+
+
+def swap(path: str, old: str, new: str) -> Change:
+    return lambda root: edit(root, path, old, new)
+
+
+def both(*changes: Change) -> Change:
+    def change(root: Path) -> None:
+        for one in changes:
+            one(root)
+
+    return change
+
+
+WEBUI = "tenants/studio-kite/instances/webui.yaml"
+COMFY = "tenants/studio-kite/instances/comfy.yaml"
+ADA = "tenants/solo-ada/instances/webui.yaml"
+ADA_STORAGE = "tenants/solo-ada/storages/models.yaml"
+KITE = "tenants/studio-kite/tenant.yaml"
+
+REFERENCE = {
+    "spec": (
+        swap(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: l4-quater"),
+        f"{WEBUI}:11:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
+    ),
+    "spec of another cluster": (
+        swap(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: h100-one"),
+        f"{WEBUI}:11:12: spec.gpuSpec: no GPUSpec is named 'h100-one' in the stocks of cluster eu-1; known: a100-1g, a100-3g, l4-half, l4-quarter, l4-whole [reference]",
+    ),
+    "cluster": (
+        swap(ADA_STORAGE, "cluster: eu-1", "cluster: eu-2"),
+        f"{ADA_STORAGE}:7:12: spec.cluster: no Cluster is named 'eu-2'; did you mean 'eu-1'? [reference]",
+    ),
+    "storage spec": (
+        swap(ADA_STORAGE, "storageSpec: block-ssd", "storageSpec: floppy"),
+        f"{ADA_STORAGE}:8:16: spec.storageSpec: no StorageSpec is named 'floppy'; known: block-ssd, shared-files [reference]",
+    ),
+    "app": (swap(ADA, "name: stable-diffusion-webui", "name: stable-difusion"), f"{ADA}:10:11: spec.app.name: no App is named 'stable-difusion'; did you mean 'stable-diffusion-webui'? [reference]"),
+    "version": (swap(ADA, '"1.11.0"', '"1.11.1"'), f"{ADA}:11:14: spec.app.version: no version of stable-diffusion-webui is named '1.11.1'; did you mean '1.11.0'? [reference]"),
+    "another tenant's storage": (
+        swap(ADA, "- name: models", "- name: model-cache"),
+        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named 'model-cache' in tenants/solo-ada; known: models [reference]",
+    ),
+    "storage outside": (
+        swap(ADA, "- name: models", "- name: ../../studio-kite/storages/outputs"),
+        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named '../../studio-kite/storages/outputs' in tenants/solo-ada; known: models [reference]",
+    ),
+    "plan": (swap(KITE, "plan: team", "plan: teem"), f"{KITE}:9:9: spec.plan: no Plan is named 'teem'; did you mean 'team'? [reference]"),
+    "node pool": (
+        swap("clusters/eu-1/stocks/a100-1g.yaml", "nodePool: a100-mig", "nodePool: h100"),
+        "clusters/eu-1/stocks/a100-1g.yaml:8:13: spec.nodePool: no NodePool is named 'h100' in cluster eu-1; known: a100-mig, l4-ts2-film, l4-ts4, l4-whole [reference]",
+    ),
+    "stock's tenant": (
+        swap("clusters/eu-1/stocks/l4-whole-kite.yaml", "tenant: studio-kite", "tenant: studio-kit"),
+        "clusters/eu-1/stocks/l4-whole-kite.yaml:11:11: spec.tenant: no Tenant is named 'studio-kit'; did you mean 'studio-kite'? [reference]",
+    ),
+    "replacement": (
+        swap("platform/apps/stable-diffusion-webui.yaml", 'replacedBy: "1.11.0"', 'replacedBy: "1.10.1"'),
+        "platform/apps/stable-diffusion-webui.yaml:12:19: spec.versions[0].replacedBy: no other version is named '1.10.1'; known: 1.11.0 [reference]",
+    ),
+    "no tenant.yaml": (lambda root: (root / "tenants/solo-ada/tenant.yaml").unlink(), "tenants/solo-ada/tenant.yaml:1:1: (file): is missing: every tenant has one [required]"),
+    "no cluster.yaml": (
+        lambda root: (root / "clusters/us-1/cluster.yaml").unlink(),
+        "clusters/us-1/cluster.yaml:1:1: (file): is missing: every cluster has one [required]",
+    ),
+    "no platform.yaml": (lambda root: (root / "platform/platform.yaml").unlink(), "platform/platform.yaml:1:1: (file): is missing: every platform has one [required]"),
+    "what can't be read isn't missing": (swap("platform/plans/starter.yaml", "instances: 3", "instances: -3"), "platform/plans/starter.yaml:12:16: spec.quota.instances: -3 is out of range: write at least 0 [range]"),
+}
+
+STOCK = {
+    "one instance too many": (
+        lambda root: copy(root, COMFY, "tenants/studio-kite/instances/zomfy.yaml") or edit(root, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1") or edit(root, "tenants/studio-kite/instances/zomfy.yaml", "comfy-home", "outputs"),
+        "tenants/studio-kite/instances/zomfy.yaml:8:12: spec.gpuSpec: 4 units of l4-whole would run in eu-1, 1 more than its stock (1 shared, 2 held for studio-kite);"
+        " held by studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/zomfy 1: stop one, or choose another GPUSpec or cluster [stock]",
+    ),
+    "another's own stock doesn't count": (
+        both(swap("clusters/eu-1/stocks/l4-whole-kite.yaml", "tenant: studio-kite", "tenant: uni-lab"), swap("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 2")),
+        "tenants/studio-kite/instances/webui-next.yaml:10:12: spec.gpuSpec: 3 units of l4-whole would run in eu-1, 1 more than its stock (2 shared, 2 held for uni-lab);"
+        " held by studio-kite/webui-next 2, studio-kite/comfy 1: stop one, or choose another GPUSpec or cluster [stock]",
+    ),
+    "stock reduced below what is held": (
+        swap("clusters/us-1/stocks/l40s-spot.yaml", "count: 12", "count: 5"),
+        "tenants/acme-robotics/instances/simulate.yaml:10:12: spec.gpuSpec: 6 units of l40s-spot would run in us-1, 1 more than its stock (5 shared);"
+        " held by acme-robotics/simulate 6: stop one, or choose another GPUSpec or cluster [stock]",
+    ),
+    "packing by slices": (
+        swap("clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 46"),
+        "clusters/eu-1/stocks/l4-quarter.yaml:9:10: spec.count: 1 of 46 units find no place on the 3 nodes of pool l4-ts4 (its stocks: l4-quarter 46): write fewer, or more nodes [packing]",
+    ),
+    "packing of MIG slices": (
+        swap("clusters/eu-1/stocks/a100-3g.yaml", "count: 5", "count: 9"),
+        "clusters/eu-1/stocks/a100-3g.yaml:9:10: spec.count: 1 of 9 units find no place on the 2 nodes of pool a100-mig (its stocks: a100-1g 14, a100-3g 9): write fewer, or more nodes [packing]",
+    ),
+    "packing of sizes together": (
+        swap("clusters/us-1/stocks/h100-one.yaml", "count: 8", "count: 9"),
+        "clusters/us-1/stocks/h100-one.yaml:9:10: spec.count: 1 of 9 units find no place on the 2 nodes of pool h100 (its stocks: h100-eight 1, h100-one 9): write fewer, or more nodes [packing]",
+    ),
+    "sharing differs": (
+        swap("clusters/eu-1/stocks/l4-quarter.yaml", "nodePool: l4-ts4", "nodePool: l4-whole"),
+        "clusters/eu-1/stocks/l4-quarter.yaml:8:13: spec.nodePool: spec l4-quarter and pool l4-whole differ: sharing timeSlicing with 4 replicas and none; name a pool that agrees [stock-pool]",
+    ),
+    "capacity type differs": (
+        swap("clusters/us-1/node-pools/l40s-spot.yaml", "capacityType: Spot", "capacityType: OnDemand"),
+        "clusters/us-1/stocks/l40s-spot.yaml:8:13: spec.nodePool: spec l40s-spot and pool l40s-spot differ: capacityType Spot and OnDemand; name a pool that agrees [stock-pool]",
+    ),
+    "single tenancy names its tenant": (
+        swap("clusters/eu-1/stocks/l4-half-film.yaml", "  tenant: film-house\n", ""),
+        "clusters/eu-1/stocks/l4-half-film.yaml:6:1: spec.tenant: spec l4-half has tenancy Single, which is held for one tenant: write which [tenancy]",
+    ),
+    "single tenancy has its pool": (
+        lambda root: copy(root, "clusters/eu-1/stocks/l4-half-film.yaml", "clusters/eu-1/stocks/l4-half-uni.yaml") or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "film-house", "uni-lab") or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "count: 6", "count: 1"),
+        "clusters/eu-1/stocks/l4-half-film.yaml:10:11: spec.tenant: pool l4-ts2-film would hold tenant film-house and, by stock l4-half-uni, uni-lab: tenancy Single needs the pool for one [tenancy]",
+    ),
+    "single tenancy isn't for others": (
+        swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-half"),
+        f"{ADA}:8:12: spec.gpuSpec: 3 units of l4-half would run in eu-1, 1 more than its stock (0 shared, 6 held for film-house);"
+        " held by film-house/preview 2, solo-ada/webui 1: stop one, or choose another GPUSpec or cluster [stock]",
+    ),
+}
+
+TENANT = {
+    "ReadWriteOnce twice": (
+        lambda root: copy(root, COMFY, "tenants/studio-kite/instances/dup.yaml"),
+        "tenants/studio-kite/instances/dup.yaml:13:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and instance comfy mounts it too: stop one of them, or use a ReadWriteMany storage [mount]",
+    ),
+    "ReadWriteOnce by replicas": (
+        swap(COMFY, "  storages:", "  replicas: 2\n  storages:"),
+        f"{COMFY}:14:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and the instance has 2 replicas: write replicas: 1, or use a ReadWriteMany storage [mount]",
+    ),
+    "storage of another cluster": (
+        swap("tenants/studio-kite/storages/outputs.yaml", "cluster: eu-1", "cluster: us-1"),
+        f"{WEBUI}:23:13: spec.storages[1].name: storage outputs lies in cluster us-1, the instance in eu-1: they must be in one [mount]",
+    ),
+    "mount below a mount": (
+        swap(WEBUI, "/workspace/outputs", "/workspace/models/out"),
+        f"{WEBUI}:24:18: spec.storages[1].mountPath: /workspace/models/out lies below /workspace/models, another mount: choose a path beside it [mount]",
+    ),
+    "storage too large for its kind": (
+        swap(ADA_STORAGE, "size: 60Gi", "size: 3Ti"),
+        f"{ADA_STORAGE}:9:9: spec.size: 3Ti is not what block-ssd has: write 10Gi to 2Ti [size]",
+    ),
+    "sharing not allowed": (
+        swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: a100-1g"),
+        f"{ADA}:8:12: spec.gpuSpec: a100-1g is Mig, and plan starter allows TimeSlicing: choose another GPUSpec, or another plan [limit]",
+    ),
+    "exposure not allowed": (
+        swap(ADA_STORAGE, "exposure: Members", "exposure: Public"),
+        f"{ADA_STORAGE}:11:15: spec.accessor.exposure: Public is not what plan starter allows: Namespace, Members [limit]",
+    ),
+    "nobody to log in": (
+        swap("tenants/solo-ada/members.yaml", "      subject: 00u1ada\n", ""),
+        f"{ADA}:9:3: spec.app: tenants/solo-ada/members.yaml names no group and no user with a subject, so that nobody could log in: add one [limit]",
+    ),
+    "registry with a longer name": (
+        swap("tenants/ml-orbit/instances/pretrain.yaml", "registry.example/orbit", "registry.example.evil.io/orbit"),
+        "tenants/ml-orbit/instances/pretrain.yaml:14:12: spec.container.image: 'registry.example.evil.io/orbit/trainer:2026.11.2@sha256:{digest}' is of no registry that plan enterprise allows: registry.example/ [image]",
+    ),
+    "quota of GPUs": (
+        swap("platform/plans/team.yaml", "nvidia-l4: 8", "nvidia-l4: 3"),
+        "tenants/studio-kite/tenant.yaml:6:1: spec: running instances take 13/4 nvidia-l4 GPUs, plan team allows 3; the largest: webui-next 2, comfy 1, webui 1/4 [quota]",
+    ),
+    "quota of instances": (
+        swap("platform/plans/starter.yaml", "instances: 3", "instances: 0"),
+        "tenants/solo-ada/tenant.yaml:6:1: spec: 1 instances are declared, plan starter allows 0: remove 1 [quota]",
+    ),
+    "quota of storage": (
+        swap("platform/plans/team.yaml", "storage: 5Ti", "storage: 750Gi"),
+        "tenants/studio-kite/tenant.yaml:6:1: spec: storages take 800Gi together, plan team allows 750Gi; the largest: outputs 500Gi, model-cache 200Gi, comfy-home 100Gi [quota]",
+    ),
+    "own quota replaces the plan's": (
+        swap("tenants/film-house/tenant.yaml", "nvidia-a100-80gb: 4", "nvidia-a100-80gb: 0"),
+        "tenants/film-house/tenant.yaml:6:1: spec: running instances take 6/7 nvidia-a100-80gb GPUs, plan team allows 0; the largest: train-fox 3/7, train-owl 3/7 [quota]",
+    ),
+    "budget": (
+        swap("platform/plans/team.yaml", 'perMonth: "4000"', 'perMonth: "2000"'),
+        "tenants/studio-kite/tenant.yaml:9:9: spec.plan: what is declared costs 2114.90 EUR a month, plan team allows 2000.00; the largest:"
+        " instance webui-next 1226.40, instance comfy 613.20, instance webui 153.30 [budget]",
+    ),
+    "shared memory": (
+        swap("platform/specs/l4-quarter.yaml", "memory: 12Gi", "memory: 3Gi"),
+        f"{ADA}:9:3: spec.app: the container's /dev/shm of 4Gi is more than the memory of a unit of l4-quarter, 3Gi: choose a larger GPUSpec [size]",
+    ),
+    "storage capacity": (
+        swap("clusters/eu-1/cluster.yaml", "capacity: 400Ti", "capacity: 2Ti"),
+        "clusters/eu-1/cluster.yaml:27:17: spec.storages[1].capacity: storages of shared-files take 3148Gi in eu-1, its capacity is 2Ti;"
+        " the largest: film-house/characters 2Ti, studio-kite/outputs 500Gi, film-house/loras 300Gi [storage-capacity]",
+    ),
+    "domain within a domain": (
+        swap("clusters/us-1/cluster.yaml", "domain: us-1.gpu.northlight.example", "domain: us.eu-1.gpu.northlight.example"),
+        "clusters/us-1/cluster.yaml:10:11: spec.domain: us.eu-1.gpu.northlight.example lies within eu-1.gpu.northlight.example, the domain of cluster eu-1: choose one beside it [domain]",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "line"), [pytest.param(*case, id=name) for table in (REFERENCE, STOCK, TENANT) for name, case in table.items()]
+)
+def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: Allot) -> None:
+    change(sample)
+    found = allot("validate", "--repo", sample, "--as-of", DAY, "--no-memory")
+    assert found.code == 1, found
+    said = [one for one in errors(found)]
+    if "{digest}" in line:
+        digest = said[0].split("sha256:")[1][:64]
+        line = line.replace("{digest}", digest[:-1] + digest[-1])
+        said = [one.replace(" (198 characters)", "") for one in said]
+    assert line in said, "\n" + "\n".join(["wanted", line, "said", *said])
+
+
+def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:
+    found = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert (found.code, errors(found)) == (0, [])
+    assert found.out.splitlines()[-1] == "78 files of 6 tenants: fine, 1 warning"
+
+
+def test_retired_offers_only_warn_who_uses_them_already(sample: Path, allot: Allot) -> None:
+    edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
+    found = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert found.code == 0
+    assert f"{ADA}:8:12: spec.gpuSpec: warning: GPUSpec l4-quarter is Retired: nothing new should use it [lifecycle]" in found.lines
