@@ -91,4 +91,6 @@ def golden(path: Path, text: str) -> None:
     if os.environ.get("GOLDEN") == "write":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8"), f"{path.name} differs: look at it, and run `make golden` if it is meant"
+    assert text == path.read_text(encoding="utf-8"), (
+        f"{path.name} differs: look at it, and run `make golden` if it is meant"
+    )

@@ -74,7 +74,12 @@ def write_offers(root: Path, tenants: int) -> None:
         f"  node: {{gpu: {{model: nvidia-l4, count: 4}}, cpu: 48, memory: 192Gi}}\n  sharing: {{timeSlicing: {{replicas: 4}}}}\n"
         f"  static: {{nodes: {tenants // 16 + 1}, nodeSelector: {{pool: l4-ts4}}}}\n",
     )
-    write(root, "clusters/eu-1/stocks/l4-quarter.yaml", "Stock", f"  gpuSpec: l4-quarter\n  nodePool: l4-ts4\n  count: {tenants}\n  warm: 20\n")
+    write(
+        root,
+        "clusters/eu-1/stocks/l4-quarter.yaml",
+        "Stock",
+        f"  gpuSpec: l4-quarter\n  nodePool: l4-ts4\n  count: {tenants}\n  warm: 20\n",
+    )
 
 
 def write_tenant(root: Path, number: int, theme: str = "dark") -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.conftest import golden
 
 from allotment.declared import documents
 from allotment.declared.kinds import KINDS
 from allotment.declared.layout import Scope, path_of, spot_of
 from allotment.declared.reading import read_declaration
-from tests.conftest import golden
 
 BAD = Path(__file__).parent / "bad"
 NAMES = {"GPUInstance": "webui", "GPUSpec": "spec", "NodePool": "pool", "Members": "acme"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import PROJECT, ROOTS
 
 from allotment.declared import documents
 from allotment.declared.canonical import canonical
 from allotment.declared.kinds import KINDS
-from tests.conftest import PROJECT, ROOTS
 
 SAMPLE = [path for root in ROOTS for path in sorted((PROJECT / root).rglob("*.yaml"))]
 
@@ -83,11 +83,20 @@ def test_the_sample_is_canonical(path: object) -> None:
     assert canonical(data, KINDS[kind].model) == data
 
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00\u2028\u2029\ufeff", exclude_categories=["Cs"]), max_size=30)
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_characters="\x00\u2028\u2029\ufeff", exclude_categories=["Cs"]), max_size=30
+)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.dictionaries(TEXT.filter(bool), TEXT | st.lists(TEXT, max_size=3) | st.integers(-99, 10**9) | st.booleans(), min_size=1, max_size=4))
+@given(
+    st.dictionaries(
+        TEXT.filter(bool),
+        TEXT | st.lists(TEXT, max_size=3) | st.integers(-99, 10**9) | st.booleans(),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_form_changes_and_values_do_not(value: dict[str, object]) -> None:
     import json
 

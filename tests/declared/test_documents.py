@@ -11,8 +11,49 @@ from hypothesis import strategies as st
 from allotment.declared import documents
 
 BLOCKS = st.sampled_from(
-    ["a", "b: ", "- ", "  ", "\n", ": ", ", ", "[", "]", "{", "}", "'", '"', "#", " # c", "|", ">", "|-\n  x", "\\", "&a ", "*a", "!t "]
-    + ["? ", "---\n", "...\n", "%YAML 1.2\n", "\t", "no", "1", "0x1", "é", "\U0001f600", "<<: ", "~", "key:", "-", "@", "`", "\r\n", "\\u0041", "\\ud800"]
+    [
+        "a",
+        "b: ",
+        "- ",
+        "  ",
+        "\n",
+        ": ",
+        ", ",
+        "[",
+        "]",
+        "{",
+        "}",
+        "'",
+        '"',
+        "#",
+        " # c",
+        "|",
+        ">",
+        "|-\n  x",
+        "\\",
+        "&a ",
+        "*a",
+        "!t ",
+        "? ",
+        "---\n",
+        "...\n",
+        "%YAML 1.2\n",
+        "\t",
+        "no",
+        "1",
+        "0x1",
+        "é",
+        "😀",
+        "<<: ",
+        "~",
+        "key:",
+        "-",
+        "@",
+        "`",
+        "\r\n",
+        "\\u0041",
+        "\\ud800",
+    ]
 )
 
 
@@ -22,7 +63,9 @@ def verdict(data: bytes, parser: object) -> object:
         return documents.read(data)
 
 
-@pytest.mark.skipif(documents.PARSER is documents._PureParser, reason="PyYAML was built without libyaml: one parser only")
+@pytest.mark.skipif(
+    documents.PARSER is documents._PureParser, reason="PyYAML was built without libyaml: one parser only"
+)
 @settings(max_examples=1500, deadline=None)
 @given(st.lists(BLOCKS, max_size=25).map("".join))
 def test_both_parsers_give_one_verdict(text: str) -> None:

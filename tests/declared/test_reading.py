@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.conftest import PROJECT
 
 from allotment.declared.layout import Spot, spot_of
 from allotment.declared.reading import read_declaration
-from tests.conftest import PROJECT
 
 FILES = [
     "tenants/studio-kite/instances/webui.yaml",

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import DAY, Allot, copy, edit, errors
 
 Change = Callable[[Path], None]
@@ -47,8 +46,14 @@ REFERENCE = {
         swap(ADA_STORAGE, "storageSpec: block-ssd", "storageSpec: floppy"),
         f"{ADA_STORAGE}:8:16: spec.storageSpec: no StorageSpec is named 'floppy'; known: block-ssd, shared-files [reference]",
     ),
-    "app": (swap(ADA, "name: stable-diffusion-webui", "name: stable-difusion"), f"{ADA}:10:11: spec.app.name: no App is named 'stable-difusion'; did you mean 'stable-diffusion-webui'? [reference]"),
-    "version": (swap(ADA, '"1.11.0"', '"1.11.1"'), f"{ADA}:11:14: spec.app.version: no version of stable-diffusion-webui is named '1.11.1'; did you mean '1.11.0'? [reference]"),
+    "app": (
+        swap(ADA, "name: stable-diffusion-webui", "name: stable-difusion"),
+        f"{ADA}:10:11: spec.app.name: no App is named 'stable-difusion'; did you mean 'stable-diffusion-webui'? [reference]",
+    ),
+    "version": (
+        swap(ADA, '"1.11.0"', '"1.11.1"'),
+        f"{ADA}:11:14: spec.app.version: no version of stable-diffusion-webui is named '1.11.1'; did you mean '1.11.0'? [reference]",
+    ),
     "another tenant's storage": (
         swap(ADA, "- name: models", "- name: model-cache"),
         f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named 'model-cache' in tenants/solo-ada; known: models [reference]",
@@ -57,7 +62,10 @@ REFERENCE = {
         swap(ADA, "- name: models", "- name: ../../studio-kite/storages/outputs"),
         f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named '../../studio-kite/storages/outputs' in tenants/solo-ada; known: models [reference]",
     ),
-    "plan": (swap(KITE, "plan: team", "plan: teem"), f"{KITE}:9:9: spec.plan: no Plan is named 'teem'; did you mean 'team'? [reference]"),
+    "plan": (
+        swap(KITE, "plan: team", "plan: teem"),
+        f"{KITE}:9:9: spec.plan: no Plan is named 'teem'; did you mean 'team'? [reference]",
+    ),
     "node pool": (
         swap("clusters/eu-1/stocks/a100-1g.yaml", "nodePool: a100-mig", "nodePool: h100"),
         "clusters/eu-1/stocks/a100-1g.yaml:8:13: spec.nodePool: no NodePool is named 'h100' in cluster eu-1; known: a100-mig, l4-ts2-film, l4-ts4, l4-whole [reference]",
@@ -70,23 +78,39 @@ REFERENCE = {
         swap("platform/apps/stable-diffusion-webui.yaml", 'replacedBy: "1.11.0"', 'replacedBy: "1.10.1"'),
         "platform/apps/stable-diffusion-webui.yaml:12:19: spec.versions[0].replacedBy: no other version is named '1.10.1'; known: 1.11.0 [reference]",
     ),
-    "no tenant.yaml": (lambda root: (root / "tenants/solo-ada/tenant.yaml").unlink(), "tenants/solo-ada/tenant.yaml:1:1: (file): is missing: every tenant has one [required]"),
+    "no tenant.yaml": (
+        lambda root: (root / "tenants/solo-ada/tenant.yaml").unlink(),
+        "tenants/solo-ada/tenant.yaml:1:1: (file): is missing: every tenant has one [required]",
+    ),
     "no cluster.yaml": (
         lambda root: (root / "clusters/us-1/cluster.yaml").unlink(),
         "clusters/us-1/cluster.yaml:1:1: (file): is missing: every cluster has one [required]",
     ),
-    "no platform.yaml": (lambda root: (root / "platform/platform.yaml").unlink(), "platform/platform.yaml:1:1: (file): is missing: every platform has one [required]"),
-    "what can't be read isn't missing": (swap("platform/plans/starter.yaml", "instances: 3", "instances: -3"), "platform/plans/starter.yaml:12:16: spec.quota.instances: -3 is out of range: write at least 0 [range]"),
+    "no platform.yaml": (
+        lambda root: (root / "platform/platform.yaml").unlink(),
+        "platform/platform.yaml:1:1: (file): is missing: every platform has one [required]",
+    ),
+    "what can't be read isn't missing": (
+        swap("platform/plans/starter.yaml", "instances: 3", "instances: -3"),
+        "platform/plans/starter.yaml:12:16: spec.quota.instances: -3 is out of range: write at least 0 [range]",
+    ),
 }
 
 STOCK = {
     "one instance too many": (
-        lambda root: copy(root, COMFY, "tenants/studio-kite/instances/zomfy.yaml") or edit(root, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1") or edit(root, "tenants/studio-kite/instances/zomfy.yaml", "comfy-home", "outputs"),
+        lambda root: (
+            copy(root, COMFY, "tenants/studio-kite/instances/zomfy.yaml")
+            or edit(root, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1")
+            or edit(root, "tenants/studio-kite/instances/zomfy.yaml", "comfy-home", "outputs")
+        ),
         "tenants/studio-kite/instances/zomfy.yaml:8:12: spec.gpuSpec: 4 units of l4-whole would run in eu-1, 1 more than its stock (1 shared, 2 held for studio-kite);"
         " held by studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/zomfy 1: stop one, or choose another GPUSpec or cluster [stock]",
     ),
     "another's own stock doesn't count": (
-        both(swap("clusters/eu-1/stocks/l4-whole-kite.yaml", "tenant: studio-kite", "tenant: uni-lab"), swap("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 2")),
+        both(
+            swap("clusters/eu-1/stocks/l4-whole-kite.yaml", "tenant: studio-kite", "tenant: uni-lab"),
+            swap("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 2"),
+        ),
         "tenants/studio-kite/instances/webui-next.yaml:10:12: spec.gpuSpec: 3 units of l4-whole would run in eu-1, 1 more than its stock (2 shared, 2 held for uni-lab);"
         " held by studio-kite/webui-next 2, studio-kite/comfy 1: stop one, or choose another GPUSpec or cluster [stock]",
     ),
@@ -120,7 +144,11 @@ STOCK = {
         "clusters/eu-1/stocks/l4-half-film.yaml:6:1: spec.tenant: spec l4-half has tenancy Single, which is held for one tenant: write which [tenancy]",
     ),
     "single tenancy has its pool": (
-        lambda root: copy(root, "clusters/eu-1/stocks/l4-half-film.yaml", "clusters/eu-1/stocks/l4-half-uni.yaml") or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "film-house", "uni-lab") or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "count: 6", "count: 1"),
+        lambda root: (
+            copy(root, "clusters/eu-1/stocks/l4-half-film.yaml", "clusters/eu-1/stocks/l4-half-uni.yaml")
+            or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "film-house", "uni-lab")
+            or edit(root, "clusters/eu-1/stocks/l4-half-uni.yaml", "count: 6", "count: 1")
+        ),
         "clusters/eu-1/stocks/l4-half-film.yaml:10:11: spec.tenant: pool l4-ts2-film would hold tenant film-house and, by stock l4-half-uni, uni-lab: tenancy Single needs the pool for one [tenancy]",
     ),
     "single tenancy isn't for others": (
@@ -198,20 +226,25 @@ TENANT = {
         " the largest: film-house/characters 2Ti, studio-kite/outputs 500Gi, film-house/loras 300Gi [storage-capacity]",
     ),
     "domain within a domain": (
-        swap("clusters/us-1/cluster.yaml", "domain: us-1.gpu.northlight.example", "domain: us.eu-1.gpu.northlight.example"),
+        swap(
+            "clusters/us-1/cluster.yaml",
+            "domain: us-1.gpu.northlight.example",
+            "domain: us.eu-1.gpu.northlight.example",
+        ),
         "clusters/us-1/cluster.yaml:10:11: spec.domain: us.eu-1.gpu.northlight.example lies within eu-1.gpu.northlight.example, the domain of cluster eu-1: choose one beside it [domain]",
     ),
 }
 
 
 @pytest.mark.parametrize(
-    ("change", "line"), [pytest.param(*case, id=name) for table in (REFERENCE, STOCK, TENANT) for name, case in table.items()]
+    ("change", "line"),
+    [pytest.param(*case, id=name) for table in (REFERENCE, STOCK, TENANT) for name, case in table.items()],
 )
 def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: Allot) -> None:
     change(sample)
     found = allot("validate", "--repo", sample, "--as-of", DAY, "--no-memory")
     assert found.code == 1, found
-    said = [one for one in errors(found)]
+    said = list(errors(found))
     if "{digest}" in line:
         digest = said[0].split("sha256:")[1][:64]
         line = line.replace("{digest}", digest[:-1] + digest[-1])
@@ -229,4 +262,7 @@ def test_retired_offers_only_warn_who_uses_them_already(sample: Path, allot: All
     edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
     found = allot("validate", "--repo", sample, "--as-of", DAY)
     assert found.code == 0
-    assert f"{ADA}:8:12: spec.gpuSpec: warning: GPUSpec l4-quarter is Retired: nothing new should use it [lifecycle]" in found.lines
+    assert (
+        f"{ADA}:8:12: spec.gpuSpec: warning: GPUSpec l4-quarter is Retired: nothing new should use it [lifecycle]"
+        in found.lines
+    )

@@ -5,6 +5,7 @@ It only ever saves time. What is missing, damaged, of another program or another
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -87,7 +88,8 @@ class Memory:
             temporary.write_bytes(_checksum(self.key, body) + b"\n" + body)
             os.replace(temporary, self.path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
 
 def memory_name(root: Path) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from allotment import VERSION
-from allotment.problems import Problem
+from allotment.problems import Problem, printable
 
 Format = Callable[[Sequence[Problem], int, int], str]
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """Return `3 files`, `1 file`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -31,15 +32,15 @@ def as_text(problems: Sequence[Problem], files: int, tenants: int) -> str:
             f"{click.style(place, bold=True)}: {click.style(rest, fg=colour)} {click.style(f'[{rule}', dim=True)}"
         )
     errors = [one for one in problems if not one.warning]
-    read = f"{_count(files, 'file')} of {_count(tenants, 'tenant')}"
+    read = f"{counted(files, 'file')} of {counted(tenants, 'tenant')}"
     if errors:
-        count, paths = _count(len(errors), "problem"), sorted({one.path for one in errors})
-        where = paths[0] if len(paths) == 1 else _count(len(paths), "file")
+        count, paths = counted(len(errors), "problem"), sorted({one.path for one in errors})
+        where = printable(paths[0], 400) if len(paths) == 1 else counted(len(paths), "file")
         lines.append(
             f"{count} in {where} ({read} read). Correct them and run `allot validate` again; `allot explain KIND.field` says what a field takes."
         )
     else:
-        warned = f", {_count(len(problems), 'warning')}" if problems else ""
+        warned = f", {counted(len(problems), 'warning')}" if problems else ""
         lines.append(click.style(f"{read}: fine{warned}", fg="green"))
     return "\n".join(lines) + "\n"
 
@@ -63,7 +64,6 @@ def as_json(problems: Sequence[Problem], files: int, tenants: int) -> str:
         json.dumps(
             {"files": files, "tenants": tenants, "problems": [_plain(one) for one in problems]},
             indent=2,
-            ensure_ascii=False,
         )
         + "\n"
     )
@@ -78,7 +78,7 @@ def as_github(problems: Sequence[Problem], files: int, tenants: int) -> str:
         return text
 
     lines = [
-        f"::{'warning' if one.warning else 'error'} file={escaped(one.path, ':,')},line={one.line},col={one.column},"
+        f"::{'warning' if one.warning else 'error'} file={escaped(printable(one.path, 400), ':,')},line={one.line},col={one.column},"
         f"title={escaped(one.rule, ':,')}::{escaped(f'{one.field}: {one.message}')}\n"
         for one in problems
     ]
@@ -97,7 +97,7 @@ def as_gitlab(problems: Sequence[Problem], files: int, tenants: int) -> str:
         }
         for one in problems
     ]
-    return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(report, indent=2) + "\n"
 
 
 def as_sarif(problems: Sequence[Problem], files: int, tenants: int) -> str:
@@ -125,7 +125,7 @@ def as_sarif(problems: Sequence[Problem], files: int, tenants: int) -> str:
     }
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(log, indent=2) + "\n"
 
 
 def _uri(path: str) -> str:

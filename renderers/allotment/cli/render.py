@@ -6,13 +6,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.formats import as_text
+from allotment.cli.formats import as_text, counted
 from allotment.cli.options import day_of, repository, source_of, source_options
 from allotment.problems import Refused, quoted
 
@@ -82,34 +82,33 @@ def _to_folder(root: Path, source: Source, as_of: datetime.date | None, selectio
 
 def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selection: Selection) -> None:
     """Each process keeps what it renders in a file of its own until all is known to be right."""
-    with tempfile.TemporaryDirectory(prefix="allot-render-") as folder:
-        spools: dict[int, BinaryIO] = {}
+    with tempfile.TemporaryDirectory(prefix="allot-render-") as folder, ExitStack() as files:
+        spools: dict[str, IO[bytes]] = {}
 
-        def keep(files: Iterable[tuple[str, bytes]]) -> tuple[int, int, int]:
-            spool = spools.get(os.getpid())
-            if spool is None:
-                spool = spools[os.getpid()] = open(f"{folder}/{os.getpid()}", "wb")  # noqa: SIM115  # lives as long as the process
+        def opened(name: str, mode: str) -> IO[bytes]:
+            if name + mode not in spools:
+                spools[name + mode] = files.enter_context(open(f"{folder}/{name}", mode))
+            return spools[name + mode]
+
+        def keep(rendered: Iterable[tuple[str, bytes]]) -> tuple[str, int, int]:
+            name = str(os.getpid())
+            spool = opened(name, "wb")
             start = spool.tell()
-            spool.write(b"".join(_document(path, data) for path, data in files))
+            spool.write(b"".join(_document(path, data) for path, data in rendered))
             spool.flush()
-            return os.getpid(), start, spool.tell()
+            return name, start, spool.tell()
 
         found = _surveyed(root, source, as_of, selection, keep)
         target = sys.stdout.buffer
         for path, data in _platform_files(found, selection):
             target.write(_document(path, data))
-        kept: dict[int, BinaryIO] = {}
-        for name in sorted(found.made):
-            if found.made[name] is None:
-                continue
-            process, start, end = found.made[name]
-            if process not in kept:
-                kept[process] = open(f"{folder}/{process}", "rb")  # noqa: SIM115  # closed below
-            kept[process].seek(start)
-            target.write(kept[process].read(end - start))
+        for tenant in sorted(found.made):
+            if found.made[tenant] is not None:
+                name, start, end = found.made[tenant]
+                spool = opened(name, "rb")
+                spool.seek(start)
+                target.write(spool.read(end - start))
         target.flush()
-        for file in (*kept.values(), *spools.values()):
-            file.close()
 
 
 def _document(path: str, data: bytes) -> bytes:
@@ -215,9 +214,8 @@ def _progress() -> AbstractContextManager[Any]:
 
 def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path) -> None:
     clusters = len({path.split("/")[0] for path in produced if "/" in path})
-    warnings = len(found.problems)
     click.echo(
-        f"{out}: {clusters} clusters, {len(found.parts)} tenants, {len(produced) - 1} files:"
-        f" {written.added} added, {written.changed} changed, {written.removed} removed, {written.kept} unchanged"
-        + (f"; {warnings} warnings, see `allot validate`" if warnings else "")
+        f"{out}: {counted(clusters, 'cluster')}, {counted(len(found.parts), 'tenant')}, {counted(len(produced) - 1, 'file')}:"
+        f" {written.added:,} added, {written.changed:,} changed, {written.removed:,} removed, {written.kept:,} unchanged"
+        + (f"; {counted(len(found.problems), 'warning')}, see `allot validate`" if found.problems else "")
     )

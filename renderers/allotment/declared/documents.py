@@ -169,7 +169,7 @@ def _decoded(data: bytes) -> str:
         raise _Stop(message, "encoding", line, column)
     if (tab := text.find("\t")) >= 0:  # two parsers take a tab for different things, and people can't see it
         line, column = _line_column(text, tab)
-        raise _Stop("a tab can't stand in YAML: use spaces, or write \"\\t\" in double quotes", "tab", line, column)
+        raise _Stop('a tab can\'t stand in YAML: use spaces, or write "\\t" in double quotes', "tab", line, column)
     if (at := text.find(SKIP_MARKER)) >= 0:
         line, column = _line_column(text, at)
         raise _Stop(f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved", line, column)

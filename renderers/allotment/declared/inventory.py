@@ -46,7 +46,7 @@ class Folder:
         self.name = scope.name
         self.broken = frozenset(broken)
         self._kinds: dict[str, dict[str, Declared[Declaration]]] = {}
-        for one in sorted(declared, key=lambda one: one.path):
+        for one in sorted(declared, key=lambda one: one.path.removesuffix(".yaml")):
             self._kinds.setdefault(one.model.kind, {})[one.model.metadata.name] = one
 
     def of(self, kind: type[D]) -> Mapping[str, Declared[D]]:

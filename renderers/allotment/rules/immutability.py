@@ -12,7 +12,7 @@ from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.storage_spec import StorageSpec
-from allotment.declared.values import size_text
+from allotment.declared.values import cpu_text, size_text
 from allotment.problems import Finding
 from allotment.rules.change import Change, value_at
 
@@ -66,12 +66,16 @@ def _check_fields(
     for field, python, instead in fields:
         was, is_now = value_at(old.model.spec, python), value_at(new.model.spec, python)
         if was != is_now:
-            yield new.finding(field, f"{_shown(is_now)} was {_shown(was)} and can't change: {instead}", RULE)
+            yield new.finding(
+                field, f"{_shown(field, is_now)} was {_shown(field, was)} and can't change: {instead}", RULE
+            )
 
 
-def _shown(value: object) -> str:
+def _shown(field: str, value: object) -> str:
     if value is None:
         return "nothing"
+    if field == "spec.cpu" and isinstance(value, int):
+        return cpu_text(value)
     if isinstance(value, int) and value >= 1024**2:
         return size_text(value)
     return f"'{value}'" if isinstance(value, (str, int)) else "this"

@@ -1,0 +1,51 @@
+# What a person needs to know by heart: `make demo` first, `make check test` before a push.
+PYTHON ?= python3
+BIN := .venv/bin
+OUT ?= out
+
+.PHONY: demo test check golden bench clean
+
+demo: .venv/ready
+	@$(BIN)/python tests/demo.py $(OUT)
+
+test: .venv/ready
+	$(BIN)/pytest -n auto
+
+check: .venv/ready
+	$(BIN)/ruff format --check renderers tests
+	$(BIN)/ruff check renderers tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/allot schema --check
+	$(BIN)/allot fmt --check
+	$(BIN)/allot validate
+
+golden: .venv/ready
+	$(BIN)/allot schema
+	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py
+	git status --short tests schemas
+
+bench: .venv/ready
+	$(BIN)/python -m tests.bench
+
+# The lock file names every package with its hashes; nothing else is installed.
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; name one with make PYTHON=...")'
+	@echo "Setting up .venv from requirements.lock ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Needs the network: resolve the newest versions again, for every Python from 3.11 on.
+requirements.lock: ;
+
+.PHONY: lock
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet uv
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,87 @@
+"""Units: exact for whole GPUs, slices and MIG; packing; placeholders."""
+
+from __future__ import annotations
+
+import datetime
+from fractions import Fraction
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import PROJECT
+
+from allotment.accounts.capacity import Claim, holdings, pack, physical_gpus, placeholders, units_per_node
+from allotment.adapters.folder import FolderSource
+from allotment.cli.survey import survey
+from allotment.declared.inventory import Offers
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.node_pool import NodePool
+
+DAY = datetime.date(2026, 11, 21)
+
+
+def offers() -> Offers:
+    return survey(FolderSource(Path(PROJECT)), DAY).offers
+
+
+OFFERS = offers()
+SPECS = {name: one.model.spec for name, one in OFFERS.platform.of(GPUSpec).items()}
+POOLS = {name: one.model.spec for cluster in OFFERS.clusters.values() for name, one in cluster.of(NodePool).items()}
+
+
+def test_units_per_node() -> None:
+    assert units_per_node(SPECS["l4-whole"], POOLS["l4-whole"]) == 4
+    assert units_per_node(SPECS["l4-quarter"], POOLS["l4-ts4"]) == 15  # 16 slices, but CPU for 15
+    assert units_per_node(SPECS["a100-1g"], POOLS["a100-mig"]) == 8
+    assert units_per_node(SPECS["a100-3g"], POOLS["a100-mig"]) == 4
+    assert units_per_node(SPECS["h100-eight"], POOLS["h100"]) == 1
+    assert units_per_node(SPECS["l4-quarter"], POOLS["l4-whole"]) == 0
+
+
+def test_physical_gpus_are_exact() -> None:
+    assert physical_gpus(SPECS["l4-quarter"]) == Fraction(1, 4)
+    assert physical_gpus(SPECS["a100-3g"]) == Fraction(3, 7)
+    assert physical_gpus(SPECS["h100-eight"]) == 8
+
+
+def test_large_units_are_packed_first() -> None:
+    packing = pack(POOLS["h100"], [("small", SPECS["h100-one"], 8), ("large", SPECS["h100-eight"], 1)])
+    assert packing == (2, {})
+    packing = pack(POOLS["h100"], [("small", SPECS["h100-one"], 9), ("large", SPECS["h100-eight"], 1)])
+    assert packing == (2, {"small": 1})
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_packing_loses_nothing(ones: int, threes: int) -> None:
+    pool = POOLS["a100-mig"]
+    packing = pack(pool, [("one", SPECS["a100-1g"], ones), ("three", SPECS["a100-3g"], threes)])
+    assert packing.nodes <= pool.most_nodes
+    placed = ones + threes - sum(packing.missing.values())
+    assert placed <= 2 * (8 + 4)
+    if ones <= 16 and threes <= 8:
+        assert packing.missing == {}
+
+
+TENANTS = st.sampled_from(["studio-kite", "uni-lab", "solo-ada"])
+
+
+@given(st.lists(st.tuples(TENANTS, st.integers(1, 3), st.booleans()), max_size=12))
+def test_placeholders_and_units_never_exceed_the_stock(wishes: list[tuple[str, int, bool]]) -> None:
+    claims = [
+        Claim("eu-1", "l4-whole", tenant, f"i{index}", units, units if runs else 0)
+        for index, (tenant, units, runs) in enumerate(wishes)
+    ]
+    held = next(one for one in holdings(OFFERS, claims) if (one.cluster, one.gpu_spec) == ("eu-1", "l4-whole"))
+    kept = placeholders(OFFERS, claims)
+    free = kept[("eu-1", "l4-whole")] + kept[("eu-1", "l4-whole-kite")]
+    if held.shared_held <= held.stocks.shared_units:
+        rendered = sum(claim.rendered for claim in claims)
+        assert rendered + free <= 7 or rendered == 0
+        assert free == 7 - rendered
+
+
+def test_warm_limits_placeholders() -> None:
+    assert placeholders(OFFERS, [])[("us-1", "l40s-spot")] == 1
+    assert placeholders(OFFERS, [])[("us-1", "h100-eight")] == 0
+    twelve = [Claim("us-1", "l40s-spot", "acme-robotics", "all", 12, 12)]
+    assert placeholders(OFFERS, twelve)[("us-1", "l40s-spot")] == 0

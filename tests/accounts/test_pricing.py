@@ -1,0 +1,40 @@
+"""Prices by day, costs by month."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+from tests.accounts.test_capacity import OFFERS, SPECS
+from tests.conftest import PROJECT
+
+from allotment.accounts.pricing import money_text, monthly_costs, price_on
+from allotment.declared.layout import Scope
+from allotment.declared.reading import read_folder
+
+
+def test_the_price_of_a_day() -> None:
+    prices = SPECS["l4-quarter"].prices
+    for day, hourly in (
+        ("2025-01-01", "0.24"),
+        ("2026-01-01", "0.24"),
+        ("2026-09-30", "0.24"),
+        ("2026-10-01", "0.21"),
+        ("2030-01-01", "0.21"),
+    ):
+        assert price_on(prices, datetime.date.fromisoformat(day)).per_hour == Decimal(hourly)
+
+
+def test_a_tenants_month() -> None:
+    paths = sorted((PROJECT / "tenants/solo-ada").rglob("*.yaml"))
+    folder, problems = read_folder(
+        Scope("tenant", "solo-ada"), [(path.relative_to(PROJECT).as_posix(), path.read_bytes()) for path in paths]
+    )
+    assert problems == []
+    costs = {cost.what: cost.per_month for cost in monthly_costs(OFFERS, folder)}
+    assert costs == {"instance webui": Decimal("0.21") * 730, "storage models": Decimal(6)}
+
+
+def test_money_is_rounded_half_up() -> None:
+    assert money_text(Decimal("2.345")) == "2.35"
+    assert money_text(Decimal("153.3")) == "153.30"

@@ -1,0 +1,83 @@
+"""A commit as a source: blobs only, nothing checked out, nothing strange believed."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+
+import git
+import pytest
+from tests.conftest import DAY, Allot
+from tests.rules.test_change import commit
+
+from allotment.adapters.folder import FolderSource
+from allotment.adapters.git import CommitSource
+from allotment.adapters.source import Source, blob_id, content_key
+from allotment.problems import Refused
+
+
+def everything(source: Source) -> dict[str, bytes]:
+    return {path: source.read(path) for scope in source.scopes()[0] for path in source.files(scope).paths}
+
+
+def test_a_commit_reads_like_the_folder(sample: Path) -> None:
+    commit(sample)
+    assert everything(CommitSource(sample, "HEAD")) == everything(FolderSource(sample))
+
+
+def test_a_content_key_is_the_same_from_both(sample: Path) -> None:
+    commit(sample)
+    source = CommitSource(sample, "main")
+    for scope in source.scopes()[0]:
+        files = FolderSource(sample).files(scope).paths
+        assert source.files(scope).content == content_key(
+            [(path, blob_id((sample / path).read_bytes())) for path in files]
+        )
+
+
+def test_the_folder_may_lie_deeper(sample: Path) -> None:
+    commit(sample.parent)
+    assert everything(CommitSource(sample, "HEAD")) == everything(FolderSource(sample))
+
+
+def test_the_work_tree_does_not_count(sample: Path, allot: Allot) -> None:
+    commit(sample)
+    (sample / "platform/platform.yaml").unlink()
+    assert allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY).code == 0
+    assert allot("validate", "--repo", sample, "--as-of", DAY).code == 1
+    assert not (sample / "platform/platform.yaml").exists()
+
+
+def test_strange_entries_are_problems_and_never_read(sample: Path, allot: Allot) -> None:
+    commit(sample)
+    repo = git.Repo(sample)
+    head = repo.head.commit
+    blob = repo.odb.store(git.db.IStream(b"blob", 2, io.BytesIO(b"x\n"))).hexsha.decode()
+    index = f"120000 {blob}\ttenants/solo-ada/instances/link.yaml\n160000 {head.hexsha}\ttenants/solo-ada/instances/sub\n100644 {blob}\ttenants/solo-ada/.gitattributes\n"
+    subprocess.run(["git", "-C", str(sample), "update-index", "--index-info"], input=index.encode(), check=True)
+    repo.index.update()
+    repo.git.commit("-q", "-m", "strange")
+    found = allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY)
+    assert [line.split(": ", 1)[1] for line in found.lines if "solo-ada" in line] == [
+        "(file): no declaration lies here: move it to one of tenants/{tenant}/tenant.yaml, tenants/{tenant}/members.yaml,"
+        " tenants/{tenant}/storages/{name}.yaml, tenants/{tenant}/instances/{name}.yaml [layout]",
+        "(file): is a symbolic link: replace it by the file itself [layout]",
+        "(file): is a submodule: replace it by the file itself [layout]",
+    ]
+
+
+def test_an_oversize_blob_is_a_problem(sample: Path, allot: Allot) -> None:
+    (sample / "tenants/solo-ada/members.yaml").write_bytes(b"a: 1\n" * 60_000)
+    commit(sample)
+    for more in (["--commit", "HEAD"], []):
+        found = allot("validate", "--repo", sample, *more, "--as-of", DAY)
+        assert (
+            found.lines[0]
+            == "tenants/solo-ada/members.yaml:1:1: (file): the file has more than 262144 bytes: split it, or keep data elsewhere [size]"
+        )
+
+
+def test_no_repository_no_commit(tmp_path: Path) -> None:
+    with pytest.raises(Refused):
+        CommitSource(tmp_path, "HEAD")

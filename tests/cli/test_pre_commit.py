@@ -1,0 +1,41 @@
+"""The hooks that we ship, run by pre-commit itself, installed as it installs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT, edit
+from tests.rules.test_change import commit
+
+
+def hook(name: str, root: Path, home: Path, *paths: str) -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "pre_commit", "try-repo", str(PROJECT), name, "--files", *paths]
+    environment = {**os.environ, "PRE_COMMIT_HOME": str(home), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    found = subprocess.run(run, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    if "No matching distribution" in found.stdout or "Could not find a version" in found.stdout:
+        pytest.skip("pre-commit installs hooks from a package registry, and none answers here")
+    return found
+
+
+def test_the_hooks_work(sample: Path, tmp_path: Path) -> None:
+    commit(sample)
+    home = tmp_path / "home"
+    webui, outputs = "tenants/solo-ada/instances/webui.yaml", "tenants/studio-kite/storages/outputs.yaml"
+    fine = hook("allot-validate", sample, home, webui)
+    assert (fine.returncode, "Passed" in fine.stdout) == (0, True), fine.stdout + fine.stderr
+    edit(sample, webui, "l4-quarter", "l4-fifth")
+    edit(sample, outputs, "size: 500Gi", "size: 100Gi")
+    wrong = hook("allot-validate", sample, home, webui)
+    assert wrong.returncode == 1
+    assert f"{webui}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-fifth'; did you mean 'l4-half'? [reference]" in wrong.stdout
+    assert outputs not in wrong.stdout
+    shrunk = hook("allot-validate", sample, home, outputs)
+    assert "100Gi is less than the 500Gi it had" in shrunk.stdout
+    edit(sample, "tenants/uni-lab/tenant.yaml", "  plan: team", "  plan:  'team'")
+    assert hook("allot-fmt", sample, home, "tenants/uni-lab/tenant.yaml").returncode == 1
+    assert "  plan: team\n" in (sample / "tenants/uni-lab/tenant.yaml").read_text()

@@ -1,0 +1,80 @@
+"""`allot render`: folders, streams, selections, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from tests.conftest import DAY, PROJECT, Allot, edit
+
+
+def files(out: Path) -> set[str]:
+    return {path.relative_to(out).as_posix() for path in out.rglob("*.yaml")}
+
+
+def test_the_summary_counts(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    assert (
+        first.out
+        == f"{out}: 2 clusters, 6 tenants, {len(files(out))} files: {len(files(out))} added, 0 changed, 0 removed, 0 unchanged; 1 warning, see `allot validate`\n"
+    )
+    edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()
+    again = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    # The accessor follows: it shares a node with the instance only while that runs.
+    assert f"0 added, 2 changed, 1 removed, {len(files(out)) - 1} unchanged" in again.out
+
+
+def test_nothing_is_written_while_anything_is_wrong(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-fifth")
+    found = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    assert (found.code, found.out, out.exists()) == (1, "", False)
+    assert "no GPUSpec is named 'l4-fifth'" in found.err
+    assert allot("render", "--repo", sample, "--stdout", "--as-of", DAY).out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["repo"]
+
+
+def test_a_selection_touches_only_its_part(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    whole = files(out)
+    (sample / "tenants/film-house/instances/train-owl.yaml").unlink()
+    (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()
+    allot("render", "--repo", sample, "--out", out, "--as-of", DAY, "--tenant", "film-house")
+    assert whole - files(out) == {"eu-1/tenants/film-house/compute/train-owl.yaml"}
+    fresh = tmp_path / "fresh"
+    allot("render", "--repo", sample, "--out", fresh, "--as-of", DAY, "--tenant", "ml-orbit", "--cluster", "us-1")
+    assert all(path.startswith("us-1/") and "ml-orbit" in path for path in files(fresh))
+    assert len(files(fresh)) == 8
+
+
+def test_an_unknown_selection_is_refused(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    found = allot("render", "--repo", sample, "--out", tmp_path / "out", "--tenant", "film-hous")
+    assert (found.code, found.err) == (2, "allot: no tenant is named 'film-hous'; did you mean 'film-house'?\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stream_holds_the_same_objects(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    stream = allot("render", "--repo", sample, "--stdout", "--as-of", DAY)
+    assert stream.code == 0
+    texts = stream.out.split("---\n# ")
+    assert {text.split("\n", 1)[0]: text.split("\n", 1)[1] for text in texts[1:]} == {
+        path: (out / path).read_text() for path in files(out)
+    }
+    assert sum(one is not None for one in yaml.safe_load_all(stream.out)) > 150
+
+
+def test_declarations_are_never_overwritten(sample: Path, allot: Allot) -> None:
+    for out in (sample, sample / "tenants", sample / "tenants/out", sample.parent):
+        found = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+        assert found.code == 2, out
+    assert (sample / "platform/platform.yaml").read_bytes() == (PROJECT / "platform/platform.yaml").read_bytes()
+
+
+def test_a_target_is_needed_once(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    assert allot("render", "--repo", sample).code == 2
+    assert allot("render", "--repo", sample, "--stdout", "--out", tmp_path / "out").code == 2

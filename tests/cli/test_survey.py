@@ -1,0 +1,118 @@
+"""The survey: many tenants on several processes, and a memory that never changes a verdict."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tests.bench.generate import generate
+from tests.conftest import edit
+
+from allotment.adapters.folder import FolderSource
+from allotment.cli.survey import Survey, survey
+
+DAY = datetime.date(2026, 11, 21)
+TENANTS = 80
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("crowd")
+    generate(root, TENANTS)
+    settle(root)
+    return root
+
+
+def settle(root: Path) -> None:
+    """Wait until no file is too young to be trusted by its times."""
+    time.sleep(2.1)
+    assert root.is_dir()
+
+
+def look(root: Path) -> Survey:
+    return survey(FolderSource(root), DAY, memory_name="crowd")
+
+
+def test_any_number_of_processes_finds_the_same(crowd: Path) -> None:
+    edit(crowd, "tenants/ateam-0x/tenant.yaml", "plan: team", "plan: teem")
+    one, two = (survey(FolderSource(crowd), DAY, processes=number) for number in (1, 3))
+    edit(crowd, "tenants/ateam-0x/tenant.yaml", "plan: teem", "plan: team")
+    assert one.problems == two.problems != []
+    assert one.parts == two.parts
+
+
+def test_what_is_remembered_never_changes_a_verdict(crowd: Path) -> None:
+    settle(crowd)
+    assert look(crowd).remembered == 0
+    assert look(crowd).remembered == TENANTS
+    victim = "tenants/bteam-1x/instances/notebook.yaml"
+    before = os.stat(crowd / victim)
+    # The same size and times: only what the system says of the inode's change tells.
+    edit(crowd, victim, "l4-quarter", "l4-quartet")
+    os.utime(crowd / victim, ns=(before.st_atime_ns, before.st_mtime_ns))
+    found = look(crowd)
+    assert [problem.path for problem in found.errors] == [victim]
+    assert look(crowd).errors == found.errors
+    edit(crowd, victim, "l4-quartet", "l4-quarter")
+    assert look(crowd).problems == []
+
+
+def test_files_come_and_go(crowd: Path) -> None:
+    settle(crowd)
+    look(crowd)
+    stranger = crowd / "tenants/cteam-2x/instances/notes.txt"
+    stranger.write_text("x")
+    assert [problem.rule for problem in look(crowd).errors] == ["layout"]
+    stranger.unlink()
+    (crowd / "tenants/cteam-2x/tenant.yaml").rename(crowd / "kept.yaml")
+    assert [problem.rule for problem in look(crowd).errors] == ["required"]
+    (crowd / "kept.yaml").rename(crowd / "tenants/cteam-2x/tenant.yaml")
+    assert look(crowd).problems == []
+
+
+def test_another_offer_is_another_verdict(crowd: Path) -> None:
+    settle(crowd)
+    look(crowd)
+    edit(crowd, "platform/plans/team.yaml", "instances: 20", "instances: 0")
+    assert len(look(crowd).errors) == TENANTS
+    edit(crowd, "platform/plans/team.yaml", "instances: 0", "instances: 20")
+    assert look(crowd).problems == []
+
+
+def test_stock_counts_who_is_only_remembered(crowd: Path) -> None:
+    settle(crowd)
+    look(crowd)
+    edit(crowd, "tenants/dteam-3x/instances/preview.yaml", "spec:\n", "spec:\n  replicas: 2\n")
+    found = look(crowd)
+    assert found.remembered >= TENANTS - 2
+    assert [problem.rule for problem in found.errors] == ["stock"]
+    assert (
+        f"{TENANTS + 1} units of l4-quarter would run in eu-1, 1 more than its stock ({TENANTS} shared)"
+        in found.errors[0].message
+    )
+    edit(crowd, "tenants/dteam-3x/instances/preview.yaml", "  replicas: 2\n", "")
+    assert look(crowd).problems == []
+
+
+def memory_file() -> Path:
+    return Path(os.environ["XDG_CACHE_HOME"]) / "allotment/crowd.json"
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff" * 40, None])
+def test_a_damaged_memory_costs_only_time(crowd: Path, damage: bytes | None) -> None:
+    settle(crowd)
+    look(crowd)
+    data = memory_file().read_bytes()
+    memory_file().write_bytes(data.replace(b"eu-1", b"eu-9") if damage is None else data[:100] + damage)
+    found = look(crowd)
+    assert (found.problems, found.remembered) == ([], 0)
+    memory_file().unlink()
+    assert look(crowd).problems == []
+
+
+def test_a_place_that_cannot_be_written_is_no_error(crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    assert look(crowd).problems == []

@@ -1,0 +1,131 @@
+"""`allot validate`: formats, paths, exit status, and what was remembered."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.conftest import DAY, Allot, copy, edit, errors
+
+WEBUI = "tenants/studio-kite/instances/webui.yaml"
+ADA = "tenants/solo-ada/instances/webui.yaml"
+
+
+@pytest.fixture
+def broken(sample: Path) -> Path:
+    """Return the sample with two problems, one of which two files cause."""
+    edit(sample, ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-quater")
+    copy(sample, "tenants/studio-kite/instances/comfy.yaml", "tenants/studio-kite/instances/dup.yaml")
+    return sample
+
+
+def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
+    found = allot("validate", "--repo", broken, "--as-of", DAY)
+    assert found.code == 1
+    assert len(errors(found)) == 2
+    assert found.out.splitlines()[-1] == (
+        "2 problems in 2 files (79 files of 6 tenants read). Correct them and run `allot validate` again;"
+        " `allot explain KIND.field` says what a field takes."
+    )
+
+
+def test_json(broken: Path, allot: Allot) -> None:
+    report = json.loads(allot("validate", "--repo", broken, "--format", "json", "--as-of", DAY).out)
+    assert [(one["path"], one["rule"], one["severity"]) for one in report["problems"]] == [
+        (ADA, "reference", "error"),
+        ("tenants/studio-kite/instances/dup.yaml", "mount", "error"),
+        (WEBUI, "lifecycle", "warning"),
+    ]
+    assert report["problems"][0]["line"] == 8
+
+
+def test_github_escapes_what_would_be_a_command(broken: Path, allot: Allot) -> None:
+    lines = allot("validate", "--repo", broken, "--format", "github", "--as-of", DAY).out.splitlines()
+    assert (
+        lines[0]
+        == f"::error file={ADA},line=8,col=12,title=reference::spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"
+    )
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::error", "::warning"]
+
+
+def test_gitlab(broken: Path, allot: Allot) -> None:
+    report = json.loads(allot("validate", "--repo", broken, "--format", "gitlab", "--as-of", DAY).out)
+    assert next((one["location"]["path"], one["location"]["lines"]["begin"], one["severity"]) for one in report) == (
+        ADA,
+        8,
+        "major",
+    )
+    assert len({one["fingerprint"] for one in report}) == 3
+
+
+def test_sarif(broken: Path, allot: Allot) -> None:
+    run = json.loads(allot("validate", "--repo", broken, "--format", "sarif", "--as-of", DAY).out)["runs"][0]
+    assert [one["ruleId"] for one in run["results"]] == ["reference", "mount", "lifecycle"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 8, "startColumn": 12}
+
+
+@pytest.mark.parametrize("style", ["text", "json", "github", "gitlab", "sarif"])
+def test_a_hostile_file_stays_inert(style: str, sample: Path, allot: Allot) -> None:
+    name = "x\u202e%0A::error::\nowned"
+    try:
+        (sample / "tenants/solo-ada/instances" / f"{name}.yaml").write_text("::set-output name=a::b\n\x1b[31m")
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    found = allot("validate", "--repo", sample, "--format", style, "--as-of", DAY)
+    assert found.code == 1
+    assert "\x1b" not in found.out
+    assert "\nowned" not in found.out
+    assert "\u202e" not in found.out
+
+
+def test_paths_show_what_they_cause_or_suffer(broken: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(broken / "tenants")
+    assert [line.split(":")[0] for line in allot("validate", "--as-of", DAY, "solo-ada").lines] == [ADA]
+    # comfy.yaml is right as it stands, and has a part in what is wrong with dup.yaml.
+    comfy = allot("validate", "--as-of", DAY, "studio-kite/instances/comfy.yaml")
+    assert (comfy.code, [line.split(":")[0] for line in comfy.lines]) == (1, ["tenants/studio-kite/instances/dup.yaml"])
+    fine = allot("validate", "--as-of", DAY, "uni-lab/tenant.yaml")
+    assert (fine.code, fine.lines) == (0, [])
+
+
+def test_paths_outside_are_refused(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    found = allot("validate", "--repo", sample, tmp_path / "elsewhere.yaml")
+    assert found.code == 2
+    assert "lies outside" in found.err
+
+
+def test_links_and_strangers_are_never_read(sample: Path, allot: Allot) -> None:
+    secret = sample.parent / "secret.yaml"
+    secret.write_text("password: hunter2\n")
+    (sample / "tenants/solo-ada/instances/link.yaml").symlink_to(secret)
+    (sample / "tenants/evil").symlink_to("solo-ada")
+    os.mkfifo(sample / "tenants/solo-ada/instances/pipe.yaml")
+    (sample / "tenants/loose.yaml").write_text("x")
+    found = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert errors(found) == [
+        "tenants/evil:1:1: (file): no declaration lies here: move or remove it [layout]",
+        "tenants/loose.yaml:1:1: (file): no declaration lies here: move or remove it [layout]",
+        "tenants/solo-ada/instances/link.yaml:1:1: (file): is a symbolic link: replace it by the file itself [layout]",
+        "tenants/solo-ada/instances/pipe.yaml:1:1: (file): is no regular file: replace it by the file itself [layout]",
+    ]
+
+
+def test_no_repository(tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = allot("validate")
+    assert found.code == 2
+    assert found.err.startswith("allot: no platform/platform.yaml in ")
+
+
+def test_a_bug_of_ours_is_reported_without_traceback(
+    sample: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.cli.survey.survey", lambda *_, **__: 1 / 0)
+    found = allot("validate", "--repo", sample)
+    assert found.code == 3
+    path = found.err.rsplit(" ", 1)[1].strip()
+    assert "Traceback" not in found.err
+    assert "ZeroDivisionError" in Path(path).read_text()
+    Path(path).unlink()

@@ -1,0 +1,209 @@
+"""The gate: what an owner may not have stops the tree. Case 27."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.manifests.test_tree import sample_tree
+
+from allotment.manifests.isolation import Boundary, Gate, judge, owner_of
+from allotment.manifests.text import dump, load
+from allotment.problems import IsolationBroken
+
+__all__ = ["sample_tree"]
+
+BOUNDARIES = {
+    "eu-1": Boundary("eu-1", "eu-1.gpu.northlight.example", ("edge", "edge"), "edge"),
+    "us-1": Boundary("us-1", "us-1.gpu.northlight.example", ("edge", "edge"), "edge"),
+}
+WEBUI = "eu-1/tenants/solo-ada/compute/webui.yaml"
+MODELS = "eu-1/tenants/solo-ada/storage/models.yaml"
+NAMESPACE = "eu-1/control/namespaces/s/solo-ada.yaml"
+ARGO = "eu-1/control/argo/s/solo-ada.yaml"
+Objects = list[dict[str, Any]]
+
+
+def pod(objects: Objects) -> dict[str, Any]:
+    return next(one for one in objects if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+
+
+def of(objects: Objects, kind: str) -> dict[str, Any]:
+    return next(one for one in objects if one["kind"] == kind)
+
+
+BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
+    "another kind": (
+        WEBUI,
+        lambda o: o.append(
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "x"}}
+        ),
+    ),
+    "another version of a kind": (WEBUI, lambda o: o[0].update(apiVersion="evil.example/v1")),
+    "another namespace": (WEBUI, lambda o: o[0]["metadata"].update(namespace="t-studio-kite")),
+    "no namespace": (WEBUI, lambda o: o[0]["metadata"].pop("namespace")),
+    "a finalizer": (WEBUI, lambda o: o[0]["metadata"].update(finalizers=["x"])),
+    "an owner": (WEBUI, lambda o: o[0]["metadata"].update(ownerReferences=[])),
+    "an annotation of Argo CD": (
+        WEBUI,
+        lambda o: o[0]["metadata"].setdefault("annotations", {}).update({"argocd.argoproj.io/hook": "PreSync"}),
+    ),
+    "another tenant's label": (
+        WEBUI,
+        lambda o: o[0]["metadata"]["labels"].update({"allotment.dev/tenant": "studio-kite"}),
+    ),
+    "a pod of another tenant": (
+        WEBUI,
+        lambda o: o[0]["spec"]["template"]["metadata"]["labels"].update({"allotment.dev/tenant": "studio-kite"}),
+    ),
+    "host network": (WEBUI, lambda o: pod(o).update(hostNetwork=True)),
+    "host processes": (WEBUI, lambda o: pod(o).update(hostPID=True)),
+    "users of the host": (WEBUI, lambda o: pod(o).update(hostUsers=True)),
+    "a node": (WEBUI, lambda o: pod(o).update(nodeName="node-1")),
+    "a service account": (WEBUI, lambda o: pod(o).update(serviceAccountName="admin")),
+    "its token": (WEBUI, lambda o: pod(o).update(automountServiceAccountToken=True)),
+    "a priority": (WEBUI, lambda o: pod(o).update(priorityClassName="system-cluster-critical")),
+    "a toleration": (WEBUI, lambda o: pod(o)["tolerations"].append({"operator": "Exists"})),
+    "no seccomp": (WEBUI, lambda o: pod(o).update(securityContext={})),
+    "an init container": (WEBUI, lambda o: pod(o).update(initContainers=[])),
+    "privileges": (WEBUI, lambda o: pod(o)["containers"][0]["securityContext"].update(privileged=True)),
+    "capabilities": (
+        WEBUI,
+        lambda o: pod(o)["containers"][0]["securityContext"]["capabilities"].update(add=["SYS_ADMIN"]),
+    ),
+    "a host port": (WEBUI, lambda o: pod(o)["containers"][0]["ports"][0].update(hostPort=80)),
+    "a host path": (WEBUI, lambda o: pod(o)["volumes"].append({"name": "x", "hostPath": {"path": "/"}})),
+    "a secret": (WEBUI, lambda o: pod(o)["volumes"].append({"name": "x", "secret": {"secretName": "x"}})),
+    "environment from elsewhere": (
+        WEBUI,
+        lambda o: pod(o)["containers"][0]["env"].append({"name": "X", "valueFrom": {}}),
+    ),
+    "a device list": (
+        WEBUI,
+        lambda o: pod(o)["containers"][0]["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}),
+    ),
+    "a load balancer": (WEBUI, lambda o: of(o, "Service")["spec"].update(type="LoadBalancer")),
+    "a name outside": (WEBUI, lambda o: of(o, "Service")["spec"].update(externalName="evil.example")),
+    "every pod": (WEBUI, lambda o: of(o, "Service")["spec"].update(selector={})),
+    "another's host": (
+        WEBUI,
+        lambda o: of(o, "HTTPRoute")["spec"].update(hostnames=["webui--studio-kite.eu-1.gpu.northlight.example"]),
+    ),
+    "a host that ends alike": (
+        WEBUI,
+        lambda o: of(o, "HTTPRoute")["spec"].update(
+            hostnames=["webui--solo-ada.eu-1.gpu.northlight.example.evil.example"]
+        ),
+    ),
+    "a wildcard": (WEBUI, lambda o: of(o, "HTTPRoute")["spec"].update(hostnames=["*.eu-1.gpu.northlight.example"])),
+    "another gateway": (WEBUI, lambda o: of(o, "HTTPRoute")["spec"]["parentRefs"][0].update(namespace="t-studio-kite")),
+    "another's backend": (
+        WEBUI,
+        lambda o: of(o, "HTTPRoute")["spec"]["rules"][0]["backendRefs"][0].update(namespace="t-studio-kite"),
+    ),
+    "filters": (WEBUI, lambda o: of(o, "HTTPRoute")["spec"]["rules"][0].update(filters=[])),
+    "a policy for the gateway": (
+        WEBUI,
+        lambda o: of(o, "SecurityPolicy")["spec"]["targetRefs"][0].update(kind="Gateway"),
+    ),
+    "an open door behind a login": (
+        WEBUI,
+        lambda o: of(o, "SecurityPolicy")["spec"]["authorization"].update(defaultAction="Allow"),
+    ),
+    "another's secret": (
+        WEBUI,
+        lambda o: of(o, "SecurityPolicy")["spec"]["oidc"]["clientSecret"].update(namespace="kube-system"),
+    ),
+    "a volume that may be pruned": (
+        MODELS,
+        lambda o: of(o, "PersistentVolumeClaim")["metadata"].update(annotations={}),
+    ),
+    "a volume's source": (
+        MODELS,
+        lambda o: of(o, "PersistentVolumeClaim")["spec"].update(dataSourceRef={"kind": "X", "name": "y"}),
+    ),
+    "a weaker namespace": (
+        NAMESPACE,
+        lambda o: o[0]["metadata"]["labels"].update({"pod-security.kubernetes.io/enforce": "privileged"}),
+    ),
+    "another's namespace": (NAMESPACE, lambda o: o[0]["metadata"].update(name="kube-system")),
+    "a role": (
+        NAMESPACE,
+        lambda o: o.append({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {}}),
+    ),
+    "isolation that may be pruned": (NAMESPACE, lambda o: o[1]["metadata"].update(annotations={})),
+    "a grant to another": (
+        NAMESPACE,
+        lambda o: of(o, "ReferenceGrant")["spec"]["from"][0].update(namespace="t-studio-kite"),
+    ),
+    "a project of many namespaces": (ARGO, lambda o: o[0]["spec"]["destinations"][0].update(namespace="*")),
+    "a project of cluster kinds": (
+        ARGO,
+        lambda o: o[0]["spec"].update(clusterResourceWhitelist=[{"group": "*", "kind": "*"}]),
+    ),
+    "a project of more kinds": (
+        ARGO,
+        lambda o: o[0]["spec"]["namespaceResourceWhitelist"].append({"group": "", "kind": "ResourceQuota"}),
+    ),
+    "another's project": (ARGO, lambda o: o[1]["spec"].update(project="default")),
+    "another's folder": (ARGO, lambda o: o[1]["spec"]["source"].update(path="tenants/studio-kite/storage")),
+    "another's branch": (ARGO, lambda o: o[1]["spec"]["source"].update(targetRevision="refs/heads/evil")),
+    "another's destination": (ARGO, lambda o: o[1]["spec"]["destination"].update(namespace="t-studio-kite")),
+}
+
+
+@pytest.mark.parametrize(("path", "change"), BREAKS.values(), ids=BREAKS)
+def test_the_gate_stops_it(path: str, change: Callable[[Objects], object], sample_tree: dict[str, bytes]) -> None:
+    objects = copy.deepcopy(load(sample_tree[path]))
+    change(objects)
+    gate = Gate(BOUNDARIES)
+    for _ in range(2):  # also once the gate has seen it
+        with pytest.raises(IsolationBroken):
+            gate.check(path, dump(objects))
+
+
+def test_the_sample_passes(sample_tree: dict[str, bytes]) -> None:
+    gate = Gate(BOUNDARIES)
+    for path, data in sample_tree.items():
+        gate.check(path, data)
+        cluster, _, inner = path.partition("/")
+        owner = owner_of(inner)
+        assert owner is not None
+        for text in data.decode()[:-1].split("\n---\n"):
+            assert list(judge(BOUNDARIES[cluster], owner, text)) == []
+
+
+@pytest.mark.parametrize("tenant", ["gpu", "edge", "data", "main", "sha256", "kube", "example", "allotment", "system"])
+def test_a_name_that_stands_elsewhere_too_opens_nothing(tenant: str, sample_tree: dict[str, bytes]) -> None:
+    """What passes for one tenant must not pass for another because a constant happens to hold its name."""
+    data = sample_tree[WEBUI].replace(b"solo-ada", tenant.encode())
+    gate = Gate(BOUNDARIES)
+    gate.check(f"eu-1/tenants/{tenant}/compute/webui.yaml", data)
+    for wrong in (f"namespace: t-{tenant}", f"webui--{tenant}.eu-1"):
+        broken = sample_tree[WEBUI].replace(wrong.replace(tenant, "solo-ada").encode(), wrong.encode())
+        assert broken != sample_tree[WEBUI]
+        with pytest.raises(IsolationBroken):
+            gate.check(WEBUI, broken)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "eu-1/evil.yaml",
+        "eu-1/tenants/solo-ada/other/x.yaml",
+        "xx-1/control/platform.yaml",
+        "eu-1/../x.yaml",
+        "eu-1/tenants/solo-ada/compute/x.json",
+    ],
+)
+def test_nothing_lies_elsewhere(path: str, sample_tree: dict[str, bytes]) -> None:
+    with pytest.raises(IsolationBroken):
+        Gate(BOUNDARIES).check(path, sample_tree[WEBUI])
+
+
+@pytest.mark.parametrize("data", [b"a: b", b"kind: X\n", b"\xff\n", b"a: &x b\n", b"# +argocd:skip-file-rendering\n"])
+def test_other_text_is_stopped(data: bytes) -> None:
+    with pytest.raises(IsolationBroken):
+        Gate(BOUNDARIES).check(WEBUI, data)

@@ -1,0 +1,230 @@
+"""The rendered sample: golden, the same bytes whatever the circumstances, and fit for every schema. Cases 25, 26 and 30."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import kubernetes_validate
+import pytest
+from tests.conftest import DAY, PROJECT, Allot, edit, golden
+
+from allotment.manifests.text import load
+
+GOLDEN = Path(__file__).parent / "golden"
+SCHEMAS = Path(__file__).parent.parent / "schemas"
+KUBERNETES = "1.36"
+
+
+def rendered(allot: Allot, root: Path, out: Path, *more: object) -> dict[str, bytes]:
+    found = allot("render", "--repo", root, "--out", out, "--as-of", DAY, *more)
+    assert found.code == 0, found
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.yaml"))}
+
+
+@pytest.fixture(scope="session")
+def sample_tree(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the sample's rendered files by path."""
+    out = tmp_path_factory.mktemp("tree") / "out"
+    run = [sys.executable, "-m", "allotment", "render", "--repo", str(PROJECT), "--out", str(out), "--as-of", DAY]
+    subprocess.run(run, check=True, capture_output=True)
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.yaml"))}
+
+
+def test_the_tree_is_the_golden_one(sample_tree: dict[str, bytes]) -> None:
+    if os.environ.get("GOLDEN") == "write":
+        shutil.rmtree(GOLDEN, ignore_errors=True)
+    for path, data in sample_tree.items():
+        golden(GOLDEN / path, data.decode())
+    assert {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.yaml")} == sample_tree.keys()
+
+
+def test_every_object_fits_its_schema(sample_tree: dict[str, bytes]) -> None:
+    checked = set()
+    for path, data in sample_tree.items():
+        for one in load(data):
+            group, _, version = one["apiVersion"].rpartition("/")
+            own = SCHEMAS / f"{group}_{version}_{one['kind']}.json"
+            if own.exists():
+                schema = json.loads(own.read_text())["schema"]
+                failures = [
+                    f"{'.'.join(map(str, error.path))}: {error.message}"
+                    for error in jsonschema.Draft202012Validator(schema).iter_errors(one)
+                ]
+                assert failures == [], f"{path}: {one['kind']}"
+            else:
+                kubernetes_validate.validate(one, KUBERNETES, strict=True)
+            checked.add(one["kind"])
+    assert checked >= {
+        *(
+            "AppProject",
+            "Application",
+            "ConfigMap",
+            "Deployment",
+            "EC2NodeClass",
+            "HTTPRoute",
+            "Job",
+            "LimitRange",
+            "Namespace",
+            "NetworkPolicy",
+        ),
+        *(
+            "NodePool",
+            "PersistentVolumeClaim",
+            "PriorityClass",
+            "ReferenceGrant",
+            "ResourceQuota",
+            "SecurityPolicy",
+            "Service",
+        ),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    }
+
+
+def test_a_broken_object_does_not_fit(sample_tree: dict[str, bytes]) -> None:
+    deployment = load(sample_tree["eu-1/tenants/solo-ada/compute/webui.yaml"])[0]
+    deployment["spec"]["template"]["spec"]["hostUser"] = False
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(deployment, KUBERNETES, strict=True)
+
+
+@pytest.mark.parametrize(
+    "circumstances",
+    [
+        {"PYTHONHASHSEED": "1"},
+        {"PYTHONHASHSEED": "4242", "TZ": "Pacific/Kiritimati"},
+        {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0"},
+        {"LC_ALL": "tr_TR.UTF-8", "TZ": "America/Los_Angeles"},
+    ],
+    ids=str,
+)
+def test_the_same_bytes_whatever_the_circumstances(
+    circumstances: dict[str, str], sample_tree: dict[str, bytes], tmp_path: Path
+) -> None:
+    run = [
+        sys.executable,
+        "-m",
+        "allotment",
+        "render",
+        "--repo",
+        str(PROJECT),
+        "--out",
+        str(tmp_path / "out"),
+        "--as-of",
+        DAY,
+    ]
+    subprocess.run(run, check=True, capture_output=True, env={**os.environ, **circumstances}, cwd=tmp_path)
+    again = {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in (tmp_path / "out").rglob("*.yaml")
+    }
+    assert again == sample_tree
+
+
+def test_the_same_bytes_from_a_copy_in_another_order(
+    sample: Path, allot: Allot, tmp_path: Path, sample_tree: dict[str, bytes]
+) -> None:
+    for path in sorted(sample.rglob("*.yaml"), reverse=True):
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data)
+    assert rendered(allot, sample, tmp_path / "out") == sample_tree
+
+
+def test_a_tenant_does_not_depend_on_others(
+    sample: Path, allot: Allot, tmp_path: Path, sample_tree: dict[str, bytes]
+) -> None:
+    for gone in ("studio-kite", "uni-lab", "ml-orbit", "acme-robotics"):
+        shutil.rmtree(sample / "tenants" / gone)
+    edit(sample, "clusters/eu-1/stocks/l4-whole-kite.yaml", "tenant: studio-kite", "tenant: solo-ada")
+    left = rendered(allot, sample, tmp_path / "out")
+    for path, data in left.items():
+        if "film-house" in path or "solo-ada" in path:
+            assert data == sample_tree[path], path
+
+
+def test_a_tenants_text_stays_text(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    hostile = "x\\n---\\nkind: ClusterRoleBinding\\n{{ .Values }} ${HOME} $(id) \\u202e \U0001f680"
+    edit(sample, "tenants/studio-kite/instances/webui.yaml", "value: dark", f'value: "{hostile}"')
+    tree = rendered(allot, sample, tmp_path / "out")
+    objects = load(tree["eu-1/tenants/studio-kite/compute/webui.yaml"])
+    assert [one["kind"] for one in objects] == ["Deployment", "Service", "HTTPRoute", "SecurityPolicy"]
+    env = {one["name"]: one["value"] for one in objects[0]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    # `$$` is the kubelet's escape for `$`: the container sees the text as it was declared.
+    assert (
+        env["UI_THEME"].replace("$$", "$")
+        == "x\n---\nkind: ClusterRoleBinding\n{{ .Values }} ${HOME} $(id) \u202e \U0001f680"
+    )
+
+
+def deployment(tree: dict[str, bytes], path: str) -> dict[str, object]:
+    return load(tree[path])[0]
+
+
+def test_an_instance_waits_for_its_storage_without_a_gpu(sample_tree: dict[str, bytes]) -> None:
+    waiting = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/webui.yaml")
+    assert waiting["spec"]["replicas"] == 0
+    assert waiting["metadata"]["annotations"] == {"allotment.dev/waits-for": "preparation of storage model-cache"}
+    ready = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/comfy.yaml")
+    assert ready["spec"]["replicas"] == 1
+
+
+@pytest.mark.parametrize("lifecycle", ["Suspended", "Retired"])
+def test_a_tenant_that_does_not_run_has_no_replicas(lifecycle: str, sample: Path, allot: Allot, tmp_path: Path) -> None:
+    edit(sample, "tenants/studio-kite/tenant.yaml", "plan: team", f"plan: team\n  lifecycle: {lifecycle}")
+    tree = rendered(allot, sample, tmp_path / "out")
+    for path in tree:
+        if "/tenants/studio-kite/" in path and not path.endswith("marker.yaml"):
+            assert [one["spec"]["replicas"] for one in load(tree[path]) if one["kind"] == "Deployment"] in ([0], []), (
+                path
+            )
+    assert deployment(tree, "eu-1/platform/stock/l4-whole-kite.yaml")["spec"]["replicas"] == 2
+
+
+def test_a_revoked_version_runs_no_more(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    edit(sample, "platform/apps/comfyui.yaml", '- version: "0.6.0"\n', '- version: "0.6.0"\n      lifecycle: Revoked\n')
+    comfy = deployment(rendered(allot, sample, tmp_path / "out"), "eu-1/tenants/studio-kite/compute/comfy.yaml")
+    assert comfy["spec"]["replicas"] == 0
+    assert comfy["metadata"]["annotations"]["allotment.dev/waits-for"] == "version 0.6.0 is revoked"
+
+
+def test_an_attempt_is_no_part_of_the_inputs_hash(
+    sample: Path, allot: Allot, tmp_path: Path, sample_tree: dict[str, bytes]
+) -> None:
+    edit(sample, "tenants/uni-lab/storages/course.yaml", "  prepare:\n", "  prepare:\n    attempt: 2\n")
+    path = "eu-1/tenants/uni-lab/storage/course.yaml"
+    old, new = (load(tree[path])[1]["metadata"] for tree in (sample_tree, rendered(allot, sample, tmp_path / "out")))
+    assert old["annotations"]["allotment.dev/input-hash"] == new["annotations"]["allotment.dev/input-hash"]
+    assert (old["name"].rsplit("-", 1)[0], old["name"][-2:], new["name"][-2:]) == (
+        new["name"].rsplit("-", 1)[0],
+        "-1",
+        "-2",
+    )
+
+
+def test_every_folder_that_argo_cd_reads_has_a_marker(sample_tree: dict[str, bytes]) -> None:
+    folders = {
+        one["spec"]["source"]["path"]
+        for path, data in sample_tree.items()
+        for one in load(data)
+        if one["kind"] == "Application" and path.startswith("eu-1/")
+    }
+    for folder in folders - {"platform/cluster"}:
+        assert f"eu-1/{folder}/allotment--marker.yaml" in sample_tree, folder
+
+
+def test_python_still_has_its_own_platform_module() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "import platform; print(platform.system())"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip()
+    assert datetime.date.fromisoformat(DAY)
