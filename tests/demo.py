@@ -43,7 +43,7 @@ Where to look next
 
 Try it
     .venv/bin/allot explain GPUInstance.spec
-    Write l4-fifth for l4-quarter in tenants/solo-ada/instances/webui.yaml, and run .venv/bin/allot validate
+    Write l4-quater for l4-quarter in tenants/solo-ada/instances/webui.yaml, and run .venv/bin/allot validate
 """
     )
 

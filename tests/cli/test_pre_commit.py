@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import PROJECT, edit
 from tests.rules.test_change import commit
 
@@ -28,11 +27,14 @@ def test_the_hooks_work(sample: Path, tmp_path: Path) -> None:
     webui, outputs = "tenants/solo-ada/instances/webui.yaml", "tenants/studio-kite/storages/outputs.yaml"
     fine = hook("allot-validate", sample, home, webui)
     assert (fine.returncode, "Passed" in fine.stdout) == (0, True), fine.stdout + fine.stderr
-    edit(sample, webui, "l4-quarter", "l4-fifth")
+    edit(sample, webui, "l4-quarter", "l4-quater")
     edit(sample, outputs, "size: 500Gi", "size: 100Gi")
     wrong = hook("allot-validate", sample, home, webui)
     assert wrong.returncode == 1
-    assert f"{webui}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-fifth'; did you mean 'l4-half'? [reference]" in wrong.stdout
+    assert (
+        f"{webui}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]"
+        in wrong.stdout
+    )
     assert outputs not in wrong.stdout
     shrunk = hook("allot-validate", sample, home, outputs)
     assert "100Gi is less than the 500Gi it had" in shrunk.stdout

@@ -12,7 +12,7 @@ from tests.bench.generate import generate
 from tests.conftest import edit
 
 from allotment.adapters.folder import FolderSource
-from allotment.cli.survey import Survey, survey
+from allotment.cli.survey import Survey, resurvey, survey
 
 DAY = datetime.date(2026, 11, 21)
 TENANTS = 80
@@ -116,3 +116,15 @@ def test_a_damaged_memory_costs_only_time(crowd: Path, damage: bytes | None) -> 
 def test_a_place_that_cannot_be_written_is_no_error(crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
     assert look(crowd).problems == []
+
+
+def test_reading_one_tenant_again_is_like_reading_all(crowd: Path) -> None:
+    source = FolderSource(crowd)
+    first = survey(source, DAY)
+    edit(crowd, "tenants/eteam-4x/instances/render.yaml", "spec:\n", "spec:\n  replicas: 2\n")
+    edit(crowd, "tenants/fteam-5x/tenant.yaml", "plan: team", "plan: teem")
+    again = resurvey(first, source, ["eteam-4x", "fteam-5x"])
+    assert again.problems == survey(source, DAY).problems != []
+    edit(crowd, "tenants/eteam-4x/instances/render.yaml", "  replicas: 2\n", "")
+    edit(crowd, "tenants/fteam-5x/tenant.yaml", "plan: teem", "plan: team")
+    assert resurvey(again, source, ["eteam-4x", "fteam-5x"]).problems == []

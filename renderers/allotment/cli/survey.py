@@ -51,14 +51,19 @@ class TenantResult(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What was read and found. `remembered` counts the tenants that were known to be fine."""
+    """What was read and found. `remembered` counts the tenants that were known to be fine.
+
+    `problems` are all of them, sorted; `by_tenant` those of each tenant's own files, `of_offers` the platform's.
+    """
 
     offers: Offers
-    parts: Mapping[str, Part]
+    parts: dict[str, Part]
     problems: list[Problem]
     files: int
     remembered: int
     made: dict[str, Any]
+    of_offers: list[Problem]
+    by_tenant: dict[str, list[Problem]]
 
     @property
     def errors(self) -> list[Problem]:
@@ -91,8 +96,10 @@ def survey(
     unknown = [name for name in tenants if name not in parts]
     work = _Work(source, offers, each, memory_name is not None and each is None)
     made: dict[str, Any] = {}
+    by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(_results(work, unknown, processes or _cores()), 1):
-        problems += result.problems
+        if result.problems:
+            by_tenant[result.name] = result.problems
         contents[Scope("tenant", result.name)] = result.content
         parts[result.name] = _part(result.part)
         files += result.files
@@ -106,13 +113,37 @@ def survey(
     memory.keep_only(set(tenants))
     if all(problem.warning for problem in wrong):
         memory.save()
-    before = None
+    before, changed = None, list[Problem]()
     if base is not None:
         changed, before = _changes(source, offers, base, contents, parts)
-        problems += changed
-    problems += _shared(offers, parts, before, source)
+    shared = _shared(offers, parts, before, source)
     files += sum(len(one.files) for one in raw)
-    return Survey(offers, parts, sorted(set(problems)), files, remembered, made)
+    everything = _sorted(problems, changed, shared, *by_tenant.values())
+    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant)
+
+
+def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | None = None) -> Survey:
+    """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses files.
+
+    For who watches the files (`--watch`); changes of offers, and rules about change, need a whole `survey`.
+    """
+    parts, by_tenant, made = dict(last.parts), dict(last.by_tenant), dict[str, Any]()
+    there = {scope.name for scope in source.scopes()[0] if scope.kind == "tenant"}
+    for name in tenants:
+        parts.pop(name, None)
+        by_tenant.pop(name, None)
+        if name in there:
+            result = _Work(source, last.offers, each, False).check(name)
+            parts[name], made[name] = _part(result.part), result.made
+            if result.problems:
+                by_tenant[name] = result.problems
+    shared = _shared(last.offers, parts, None, source)
+    everything = _sorted(last.of_offers, shared, *by_tenant.values())
+    return Survey(last.offers, parts, everything, last.files, len(parts) - len(made), made, last.of_offers, by_tenant)
+
+
+def _sorted(*several: Iterable[Problem]) -> list[Problem]:
+    return sorted({problem for problems in several for problem in problems})
 
 
 def _cores() -> int:

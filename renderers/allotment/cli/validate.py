@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -42,21 +43,22 @@ def command(
     root = repository(repo)
     wanted = [inside(root, path) for path in paths]
 
-    def once() -> int:
+    def whole() -> Survey:
         source = source_of(root, commit)
         from allotment.cli.survey import survey
 
-        found = survey(
+        return survey(
             source,
             day_of(root, source, as_of),
             memory_name=None if no_memory else memory_name(root) + ("-commit" if commit else ""),
             base=source_of(root, base) if base else None,
         )
-        return _show(found, style, wanted)
 
     if not watch:
-        raise click.exceptions.Exit(once())
-    _watch(root, once)
+        raise click.exceptions.Exit(_show(whole(), style, wanted))
+    if commit is not None:
+        raise click.UsageError("A commit doesn't change: --watch is for a folder.")
+    _watch(root, whole, base is not None, lambda found: _show(found, style, wanted))
 
 
 def _show(found: Survey, style: str, wanted: list[str]) -> int:
@@ -67,12 +69,22 @@ def _show(found: Survey, style: str, wanted: list[str]) -> int:
     return 1 if any(not problem.warning for problem in problems) else 0
 
 
-def _watch(root: Path, once: Any) -> None:
+def _watch(root: Path, whole: Callable[[], Survey], compares: bool, show: Callable[[Survey], int]) -> None:
+    """Check on every save: only the tenants whose files changed, or everything where the offers or a base count."""
     from watchfiles import watch
 
+    from allotment.adapters.folder import FolderSource
+    from allotment.cli.survey import resurvey
+
+    found = whole()
     click.clear()
-    once()
+    show(found)
     roots = [root / name for name in ("platform", "clusters", "tenants") if (root / name).is_dir()]
-    for _ in watch(*roots, debounce=100, step=20, raise_interrupt=False):
+    for changes in watch(*roots, debounce=100, step=20, raise_interrupt=False):
+        parts = [Path(path).relative_to(root).parts for _, path in changes]
+        if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
+            found = whole()
+        else:
+            found = resurvey(found, FolderSource(root), {part[1] for part in parts})
         click.clear()
-        once()
+        show(found)

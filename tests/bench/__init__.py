@@ -1,0 +1,1 @@
+"""Measuring: a generator of repositories, and the comparison with `helm template` and `kubectl kustomize`."""
