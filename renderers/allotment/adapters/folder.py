@@ -121,6 +121,8 @@ class FolderSource:
 
 
 def _utf8(name: str) -> bool:
+    if name.isascii():
+        return True
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from allotment.cli.survey import Survey
     from allotment.declared.inventory import Folder, Offers
 
+COPIED = 1 << 20  # bytes at a time
 Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty means all
 
 
@@ -102,13 +103,27 @@ def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selectio
         target = sys.stdout.buffer
         for path, data in _platform_files(found, selection):
             target.write(_document(path, data))
-        for tenant in sorted(found.made):
-            if found.made[tenant] is not None:
-                name, start, end = found.made[tenant]
-                spool = opened(name, "rb")
-                spool.seek(start)
-                target.write(spool.read(end - start))
         target.flush()
+        for name, start, end in _joined([found.made[tenant] for tenant in sorted(found.made) if found.made[tenant]]):
+            spool = opened(name, "rb")
+            spool.seek(start)
+            for at in range(start, end, COPIED):
+                target.write(spool.read(min(end - at, COPIED)))
+        target.flush()
+
+
+def _joined(ranges: list[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+    """Yield ranges of files, those that continue one another as one."""
+    current: tuple[str, int, int] | None = None
+    for name, start, end in ranges:
+        if current is not None and current[0] == name and current[2] == start:
+            current = (name, current[1], end)
+            continue
+        if current is not None:
+            yield current
+        current = (name, start, end)
+    if current is not None:
+        yield current
 
 
 def _document(path: str, data: bytes) -> bytes:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Folder, Offers
     from allotment.rules.tally import Part
 
-CHUNK = 40
+CHUNK = 100
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
 Each = Callable[["Offers", "Folder"], Any]
@@ -297,9 +297,9 @@ _work: _Work | None = None  # what a forked process inherits
 
 
 def _quiet_collector() -> None:
-    """A process that lives for seconds and makes trees, not cycles, gains little from a cycle collector's rounds."""
+    """A process that lives for seconds and makes trees, not cycles, gains nothing from a cycle collector's rounds."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.disable()
 
 
 def _check_chunk(names: list[str]) -> list[TenantResult]:

@@ -19,7 +19,7 @@ from allotment.problems import IsolationBroken, printable
 # Longer than any declared name, so that a text in which a name was replaced can't be mistaken for a real one.
 STAND_IN_TENANT = "stand-in-for-the-name-of-a-tenant"
 STAND_IN_THING = "stand-in-for-the-name-of-an-instance-or-storage"
-REMEMBERED = 2000
+REMEMBERED = 1500
 
 _TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(?:storage|compute)/([a-z0-9-]+)\.yaml")
 _NAMESPACE_FILE = re.compile(r"control/namespaces/[a-z]/([a-z](?:-?[a-z0-9])*)\.yaml")
@@ -99,6 +99,9 @@ class Boundary(NamedTuple):
         )
 
 
+Shape = tuple[str, str, str]  # cluster, part of the tree, text
+
+
 class Gate:
     """Judges files of rendered trees. It remembers the shapes it has passed, so that the thousandth alike is cheap.
 
@@ -109,7 +112,8 @@ class Gate:
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
         self.clusters = clusters
-        self.passed: set[tuple[str, str, str]] = set()
+        self._verdicts: dict[Shape, bool] = {}
+        self._before: dict[Shape, bool] = {}  # from a while ago: shapes that go on coming are kept, single ones go
 
     def check(self, path: str, data: bytes) -> None:
         """Raise IsolationBroken when a file, `<cluster>/<path>`, holds anything that its owner may not have."""
@@ -135,7 +139,7 @@ class Gate:
             return
         # Files about a tenant are alike as a whole; those of its things differ in an object or two.
         whole = self._shape(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
-        if whole in self.passed:
+        if whole is not None and self._verdict(whole):
             return
         alike = owner.part != "platform"
         for text in texts:
@@ -143,9 +147,23 @@ class Gate:
                 alike = False
                 yield from judge(boundary, owner, text)
         if alike and whole is not None:
-            self.passed.add(whole)
+            self._remember(whole, True)
 
-    def _shape(self, boundary: Boundary, owner: Owner, text: str) -> tuple[str, str, str]:
+    def _verdict(self, shape: Shape) -> bool | None:
+        """Return whether a shape passed under its stand-ins; None when it is new."""
+        found = self._verdicts.get(shape)
+        if found is None:
+            found = self._before.get(shape)
+            if found is not None:
+                self._remember(shape, found)
+        return found
+
+    def _remember(self, shape: Shape, passed: bool) -> None:
+        if len(self._verdicts) >= REMEMBERED:
+            self._before, self._verdicts = self._verdicts, {}
+        self._verdicts[shape] = passed
+
+    def _shape(self, boundary: Boundary, owner: Owner, text: str) -> Shape:
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.thing and owner.thing not in STAND_IN_TENANT:
             shape = shape.replace(owner.thing, STAND_IN_THING)
@@ -153,14 +171,12 @@ class Gate:
 
     def _shape_passes(self, boundary: Boundary, owner: Owner, text: str) -> bool:
         shape = self._shape(boundary, owner, text)
-        if shape in self.passed:
-            return True
-        if next(judge(boundary, Owner(owner.part, STAND_IN_TENANT, STAND_IN_THING), shape[2]), None) is not None:
-            return False
-        if len(self.passed) >= REMEMBERED:
-            self.passed.clear()
-        self.passed.add(shape)
-        return True
+        passed = self._verdict(shape)
+        if passed is None:
+            wrong = judge(boundary, Owner(owner.part, STAND_IN_TENANT, STAND_IN_THING), shape[2])
+            passed = next(wrong, None) is None
+            self._remember(shape, passed)
+        return passed
 
 
 class Owner(NamedTuple):

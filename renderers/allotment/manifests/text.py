@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 
-_PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./@+-]|:(?=[A-Za-z0-9_./@+-]))*|[1-9][0-9]{0,9}(?:Mi|Gi|Ti|m|s|h)")
+_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*|[1-9][0-9]{0,9}(?:Mi|Gi|Ti|m|s|h)")
 _WORDS = frozenset(
     form
     for word in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
