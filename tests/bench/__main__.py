@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from allotment.declared.inventory import Folder, Offers
 from tests.bench.generate import generate, write_tenant
 from tests.bench.measure import machine, pairs, run
 from tests.bench.peers import peer
@@ -116,8 +117,12 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     gate = Gate({name: Boundary.of(cluster) for name, cluster in last.offers.clusters.items()})
     turn = 0
 
-    def each(offers, tenant):  # type: ignore[no-untyped-def]
-        return [(path, data) for path, data in render_tenant(offers, tenant) if gate.check(path, data) is None]
+    def each(offers: Offers, some: list[Folder]) -> list[list[tuple[str, bytes]]]:
+        made = [list(render_tenant(offers, tenant)) for tenant in some]
+        for files in made:
+            for path, data in files:
+                gate.check(path, data)
+        return made
 
     def ours() -> float:
         nonlocal last, turn

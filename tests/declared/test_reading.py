@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.accounts.test_capacity import OFFERS
 from tests.conftest import PROJECT
 
-from allotment.declared.layout import Spot, spot_of
-from allotment.declared.reading import read_declaration
+from allotment.declared.layout import Scope, Spot, spot_of
+from allotment.declared.reading import read_declaration, read_folder
+from allotment.manifests.tree import render_tenant
+from allotment.rules import TENANT_RULES
 
 FILES = [
     "tenants/studio-kite/instances/webui.yaml",
@@ -38,3 +41,24 @@ def test_replacing_any_line_gives_a_verdict(path: str) -> None:
         for other in (b"", b"\n", b"  - x\n", b"x: [\n", b"  {}: 1\n", b"spec: 1\n", b"\xff\n"):
             declared, problems = read_declaration(path, b"".join([*lines[:at], other, *lines[at + 1 :]]), spot)
             assert (declared is None) == bool(problems)
+
+
+def test_what_is_still_right_after_deleting_a_character_is_checked_and_rendered() -> None:
+    path = "tenants/studio-kite/instances/webui.yaml"
+    data = (PROJECT / path).read_bytes()
+    others = [
+        one.relative_to(PROJECT).as_posix()
+        for one in (PROJECT / "tenants/studio-kite").rglob("*.yaml")
+        if not path.endswith(str(one))
+    ]
+    files = {other: (PROJECT / other).read_bytes() for other in others}
+    rendered = 0
+    for at in range(len(data)):
+        files[path] = data[:at] + data[at + 1 :]
+        folder, problems = read_folder(Scope("tenant", "studio-kite"), sorted(files.items()))
+        problems += [
+            finding for check in TENANT_RULES.values() for finding in check(OFFERS, folder) if not finding.warning
+        ]
+        if not problems:
+            rendered += bool(list(render_tenant(OFFERS, folder)))
+    assert rendered > 50

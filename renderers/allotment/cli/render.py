@@ -143,22 +143,24 @@ def _surveyed(
     clusters, tenants = selection
     gates: dict[int, Any] = {}
 
-    def render(offers: Offers, tenant: Folder) -> Any:
+    def render(offers: Offers, some: list[Folder]) -> list[Any]:
         from allotment.manifests.isolation import Boundary, Gate
         from allotment.manifests.tree import clusters_of, render_tenant
 
-        if (tenants and tenant.name not in tenants) or any(name not in offers.clusters for name in clusters_of(tenant)):
-            return None
+        def wanted(tenant: Folder) -> bool:
+            return (not tenants or tenant.name in tenants) and all(
+                name in offers.clusters for name in clusters_of(tenant)
+            )
+
         gate = gates.get(os.getpid())
         if gate is None:
-            gate = gates[os.getpid()] = Gate(
-                {name: Boundary.of(cluster) for name, cluster in offers.clusters.items() if not cluster.broken}
-            )
-        files = []
-        for path, data in render_tenant(offers, tenant, clusters or None):
-            gate.check(path, data)
-            files.append((path, data))
-        return keep(files)
+            boundaries = {name: Boundary.of(cluster) for name, cluster in offers.clusters.items() if not cluster.broken}
+            gate = gates[os.getpid()] = Gate(boundaries)
+        rendered = [list(render_tenant(offers, tenant, clusters or None)) if wanted(tenant) else [] for tenant in some]
+        for files in rendered:
+            for path, data in files:
+                gate.check(path, data)
+        return [keep(files) if files else None for files in rendered]
 
     with _progress() as progress:
         found = survey(source, day_of(root, source, as_of), each=render, progress=progress)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Folder, Offers
     from allotment.rules.tally import Part
 
-CHUNK = 100
+CHUNK = 50
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
-Each = Callable[["Offers", "Folder"], Any]
+Each = Callable[["Offers", "list[Folder]"], list[Any]]
 
 
 class Raw(NamedTuple):
@@ -81,7 +81,7 @@ def survey(
     processes: int | None = None,
     base: Source | None = None,
 ) -> Survey:
-    """Return everything about `source`. `each` is called for every tenant without errors, in whatever process has it."""
+    """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them."""
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
     raw = [_read(source, scope) for scope in scopes if scope.kind != "tenant"]
@@ -133,7 +133,7 @@ def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | 
         parts.pop(name, None)
         by_tenant.pop(name, None)
         if name in there:
-            result = _Work(source, last.offers, each, False).check(name)
+            result = _Work(source, last.offers, each, False).check([name])[0]
             parts[name], made[name] = _part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
@@ -274,23 +274,33 @@ class _Work(NamedTuple):
     each: Each | None
     stamped: bool
 
-    def check(self, name: str) -> TenantResult:
-        """Read, check and perhaps render one tenant."""
+    def check(self, names: list[str]) -> list[TenantResult]:
+        """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
         from allotment.declared.reading import read_folder
         from allotment.rules import TENANT_RULES
         from allotment.rules.tally import part_of
 
-        raw = _read(self.source, Scope("tenant", name), stamped=self.stamped)
-        folder, wrong = read_folder(raw.scope, raw.files)
-        problems = raw.problems + wrong
-        findings = [finding for check in TENANT_RULES.values() for finding in check(self.offers, folder)]
-        problems += _placed(findings, self.source)
-        made = None
-        if self.each is not None and all(problem.warning for problem in problems):
-            made = self.each(self.offers, folder)
-        return TenantResult(
-            name, len(raw.files), raw.content, raw.stamp, tuple(part_of(self.offers, folder)), problems, made
-        )
+        raw = [_read(self.source, Scope("tenant", name), stamped=self.stamped) for name in names]
+        read = [read_folder(one.scope, one.files) for one in raw]
+        problems = [
+            one.problems
+            + wrong
+            + _placed([found for check in TENANT_RULES.values() for found in check(self.offers, folder)], self.source)
+            for one, (folder, wrong) in zip(raw, read, strict=True)
+        ]
+        parts = [tuple(part_of(self.offers, folder)) for folder, _ in read]
+        made: dict[str, Any] = {}
+        if self.each is not None:
+            fine = [
+                folder
+                for (folder, _), wrong in zip(read, problems, strict=True)
+                if all(problem.warning for problem in wrong)
+            ]
+            made = dict(zip([folder.name for folder in fine], self.each(self.offers, fine), strict=True))
+        return [
+            TenantResult(one.scope.name, len(one.files), one.content, one.stamp, part, wrong, made.get(one.scope.name))
+            for one, part, wrong in zip(raw, parts, problems, strict=True)
+        ]
 
 
 _work: _Work | None = None  # what a forked process inherits
@@ -304,14 +314,16 @@ def _quiet_collector() -> None:
 
 def _check_chunk(names: list[str]) -> list[TenantResult]:
     assert _work is not None
-    return [_work.check(name) for name in names]
+    return _work.check(names)
 
 
 def _results(work: _Work, names: list[str], processes: int) -> Iterator[TenantResult]:
     """Yield every tenant's result, in the order of names whatever the number of processes."""
     global _work  # noqa: PLW0603  # a forked process inherits it without pickling
+    chunks = [names[at : at + CHUNK] for at in range(0, len(names), CHUNK)]
     if len(names) < ALONE or processes < 2 or not hasattr(os, "fork"):
-        yield from (work.check(name) for name in names)
+        for chunk in chunks:
+            yield from work.check(chunk)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -319,7 +331,6 @@ def _results(work: _Work, names: list[str], processes: int) -> Iterator[TenantRe
     import allotment.rules  # noqa: F401  # loaded once, before the fork
 
     _work = work
-    chunks = [names[at : at + CHUNK] for at in range(0, len(names), CHUNK)]
     with ProcessPoolExecutor(
         processes, mp_context=multiprocessing.get_context("fork"), initializer=_quiet_collector
     ) as pool:

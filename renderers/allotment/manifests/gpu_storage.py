@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import Any
 
 from allotment.accounts.readiness import waits_for
@@ -15,7 +16,6 @@ from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import size_text
 from allotment.manifests import exposure, names, pods
-from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
 
 JOB_RESOURCES = Fixed(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "4", "memory": "8Gi"})
@@ -55,16 +55,16 @@ def job_name(storage: str, prepare: Prepare) -> str:
     return f"{storage}--prepare-{input_hash(prepare)[:10]}-{prepare.attempt}"
 
 
-@once
-def _labels(tenant: Folder, storage: GPUStorage) -> Fixed:
-    return Fixed(names.labels(tenant=tenant.name, storage=storage.name))
+@lru_cache(maxsize=8)
+def _labels(tenant: str, storage: str) -> Fixed:
+    return Fixed(names.labels(tenant=tenant, storage=storage))
 
 
 def _metadata(tenant: Folder, storage: GPUStorage, name: str, **annotations: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": names.namespace(tenant.name),
-        "labels": _labels(tenant, storage),
+        "labels": _labels(tenant.name, storage.name),
     }
     if annotations:
         metadata["annotations"] = annotations
@@ -102,7 +102,7 @@ def _claim(offers: Offers, cluster: Folder, tenant: Folder, storage: GPUStorage)
 def _job(tenant: Folder, storage: GPUStorage, prepare: Prepare) -> dict[str, Any]:
     source = prepare.source.image
     assert source is not None
-    labels = {**_labels(tenant, storage), names.ROLE: "prepare"}
+    labels = {**_labels(tenant.name, storage.name), names.ROLE: "prepare"}
     container = {
         "name": "prepare",
         "image": source.image,

@@ -25,7 +25,7 @@ _KEY = re.compile(rf"({_PLAIN.pattern}):(?: |$)")
 _SEPARATOR = "---\n"
 _DECODER = json.JSONDecoder()
 
-_KNOWN_MOST = 5_000  # texts that are kept as written: the frequent ones come early
+_KNOWN_MOST = 5_000  # texts that are kept as written
 
 
 def scalar(text: str) -> str:
@@ -45,8 +45,9 @@ class _Written(dict[str, str]):
 
     def __missing__(self, text: str) -> str:
         written = f"{self.before}{scalar(text)}{self.after}"
-        if len(self) < _KNOWN_MOST:
-            self[text] = written
+        if len(self) >= _KNOWN_MOST:
+            self.clear()  # frequent texts are back at once, those of one tenant don't come again
+        self[text] = written
         return written
 
 
@@ -233,8 +234,9 @@ def _token(line: str) -> _Line:
     if type(value) in (dict, list):
         return _Line(indent, dash, key, value)  # an empty collection of its own every time
     token = _Line(indent, dash, key, value)
-    if len(_tokens) < _KNOWN_MOST:
-        _tokens[line] = token
+    if len(_tokens) >= _KNOWN_MOST:
+        _tokens.clear()
+    _tokens[line] = token
     return token
 
 

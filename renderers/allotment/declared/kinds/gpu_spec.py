@@ -29,7 +29,7 @@ class HourlyPrice(Strict):
 
 
 class GPUSpecSpec(Offer):
-    """What one unit is. All but prices, tenancy's text and lifecycle is immutable once merged."""
+    """What one unit is. All but prices, texts and lifecycle is immutable once merged."""
 
     gpu: Gpu
     cpu: Cpu = Field(description="Cores of a unit.")
