@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import yaml
@@ -78,3 +80,9 @@ def test_declarations_are_never_overwritten(sample: Path, allot: Allot) -> None:
 def test_a_target_is_needed_once(sample: Path, allot: Allot, tmp_path: Path) -> None:
     assert allot("render", "--repo", sample).code == 2
     assert allot("render", "--repo", sample, "--stdout", "--out", tmp_path / "out").code == 2
+
+
+def test_a_reader_that_has_enough_is_no_bug() -> None:
+    run = f"'{sys.executable}' -m allotment render --repo '{PROJECT}' --stdout --as-of {DAY} | head -1; echo ${{PIPESTATUS[0]}}"
+    found = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=True)
+    assert (found.stdout, found.stderr) == ("---\n141\n", "")

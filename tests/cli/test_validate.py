@@ -96,6 +96,12 @@ def test_paths_outside_are_refused(sample: Path, allot: Allot, tmp_path: Path) -
     assert "lies outside" in found.err
 
 
+def test_a_path_that_does_not_exist_is_no_verdict(sample: Path, allot: Allot) -> None:
+    found = allot("validate", "--repo", sample, sample / "tenants/nobody.yaml")
+    assert (found.code, found.out) == (2, "")
+    assert "doesn't exist" in found.err
+
+
 def test_links_and_strangers_are_never_read(sample: Path, allot: Allot) -> None:
     secret = sample.parent / "secret.yaml"
     secret.write_text("password: hunter2\n")

@@ -55,9 +55,6 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone; there is nobody left to tell
-        sys.exit(141)
     except AllotmentError as error:
         click.echo(f"allot: {error}", err=True)
         sys.exit(error.exit_code)

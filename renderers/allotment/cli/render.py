@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from allotment.cli.survey import Survey
     from allotment.declared.inventory import Folder, Offers
 
+READER_GONE = 141  # as a shell says of SIGPIPE
 COPIED = 1 << 20  # bytes at a time
 Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty means all
 
@@ -100,16 +101,20 @@ def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selectio
             return name, start, spool.tell()
 
         found = _surveyed(root, source, as_of, selection, keep)
+        ranges = [found.made[tenant] for tenant in sorted(found.made) if found.made[tenant]]
         target = sys.stdout.buffer
-        for path, data in _platform_files(found, selection):
-            target.write(_document(path, data))
-        target.flush()
-        for name, start, end in _joined([found.made[tenant] for tenant in sorted(found.made) if found.made[tenant]]):
-            spool = opened(name, "rb")
-            spool.seek(start)
-            for at in range(start, end, COPIED):
-                target.write(spool.read(min(end - at, COPIED)))
-        target.flush()
+        try:
+            for path, data in _platform_files(found, selection):
+                target.write(_document(path, data))
+            for name, start, end in _joined(ranges):
+                spool = opened(name, "rb")
+                spool.seek(start)
+                for at in range(start, end, COPIED):
+                    target.write(spool.read(min(end - at, COPIED)))
+            target.flush()
+        except BrokenPipeError:  # whoever read has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(READER_GONE) from None
 
 
 def _joined(ranges: list[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:

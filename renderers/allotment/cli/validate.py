@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,9 @@ def command(
     """
     root = repository(repo)
     wanted = [inside(root, path) for path in paths]
+    for path, name in zip(paths, wanted, strict=True):
+        if base is None and commit is None and not os.path.lexists(root / name):
+            raise click.UsageError(f"{path} doesn't exist; what a deletion means is checked with --base REF")
 
     def whole() -> Survey:
         source = source_of(root, commit)
