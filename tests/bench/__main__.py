@@ -108,7 +108,8 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     from allotment.accounts.capacity import placeholders
     from allotment.adapters.folder import FolderSource
     from allotment.cli.survey import resurvey, survey
-    from allotment.manifests.isolation import Boundary, Gate
+    from allotment.manifests.isolation import Gate
+    from allotment.manifests.judgement import Boundary
     from allotment.manifests.tree import render_cluster, render_tenant
 
     print(f"\none tenant of {tenants:,} changed, everything that crosses files checked")

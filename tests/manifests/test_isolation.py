@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.manifests.test_tree import sample_tree
 
-from allotment.manifests.isolation import Boundary, Gate, judge, owner_of
+from allotment.manifests.isolation import Gate, owner_of
+from allotment.manifests.judgement import Boundary, judge
 from allotment.manifests.text import dump, load
 from allotment.problems import IsolationBroken
 

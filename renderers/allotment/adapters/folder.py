@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from allotment.adapters.source import MAX_FILES, ScopeFiles, place_problem
-from allotment.declared.documents import MAX_BYTES
+from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
 from allotment.problems import Problem, Refused
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import git
 
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
-from allotment.declared.documents import MAX_BYTES
+from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
 from allotment.problems import Problem, Refused, quoted
 

@@ -149,7 +149,8 @@ def _surveyed(
     gates: dict[int, Any] = {}
 
     def render(offers: Offers, some: list[Folder]) -> list[Any]:
-        from allotment.manifests.isolation import Boundary, Gate
+        from allotment.manifests.isolation import Gate
+        from allotment.manifests.judgement import Boundary
         from allotment.manifests.tree import clusters_of, render_tenant
 
         def wanted(tenant: Folder) -> bool:
@@ -187,7 +188,8 @@ def _known(what: str, wanted: frozenset[str], known: Iterable[str]) -> None:
 def _platform_files(found: Survey, selection: Selection) -> Iterable[tuple[str, bytes]]:
     """Yield the clusters' own files, through the gate. They are nobody's when tenants are selected."""
     from allotment.accounts.capacity import placeholders
-    from allotment.manifests.isolation import Boundary, Gate
+    from allotment.manifests.isolation import Gate
+    from allotment.manifests.judgement import Boundary
     from allotment.manifests.tree import render_cluster
 
     clusters, tenants = selection

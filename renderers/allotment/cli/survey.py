@@ -7,47 +7,20 @@ all that the others need of it. Tenants with problems or warnings are read again
 from __future__ import annotations
 
 import datetime
-import gc
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allotment.adapters.memory import Memory, program_key
-from allotment.adapters.source import ScopeFiles, Source, blob_id, content_key, place_problem
+from allotment.adapters.source import Source
+from allotment.cli.workers import ALONE, Each, Raw, Work, cores, placed, read_scope, results
 from allotment.declared.layout import Scope
 from allotment.problems import Finding, Problem
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Folder, Offers
     from allotment.rules.tally import Part
-
-CHUNK = 50
-ALONE = 60  # fewer tenants than this aren't worth other processes
-
-Each = Callable[["Offers", "list[Folder]"], list[Any]]
-
-
-class Raw(NamedTuple):
-    """A scope's files with their bytes, the problems of files that can't be had, and the key of the content."""
-
-    scope: Scope
-    files: list[tuple[str, bytes]]
-    problems: list[Problem]
-    content: str
-    stamp: Any
-
-
-class TenantResult(NamedTuple):
-    """What came of a tenant: how many files, its content's key and stamp, its part, its problems, what `each` made."""
-
-    name: str
-    files: int
-    content: str
-    stamp: Any
-    part: tuple[Any, ...]
-    problems: list[Problem]
-    made: Any
 
 
 class Survey(NamedTuple):
@@ -84,7 +57,7 @@ def survey(
     """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them."""
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
-    raw = [_read(source, scope) for scope in scopes if scope.kind != "tenant"]
+    raw = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
     contents = {one.scope: one.content for one in raw}
     key = f"{program_key()} {as_of} " + json.dumps(sorted((*scope, content) for scope, content in contents.items()))
     memory = Memory.none() if memory_name is None or each is not None else Memory.load(memory_name, key)
@@ -94,10 +67,10 @@ def survey(
     parts, files = _recalled(recall, memory, set(tenants), contents)
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
-    work = _Work(source, offers, each, memory_name is not None and each is None)
+    work = Work(source, offers, each, memory_name is not None and each is None)
     made: dict[str, Any] = {}
     by_tenant: dict[str, list[Problem]] = {}
-    for done, result in enumerate(_results(work, unknown, processes or _cores()), 1):
+    for done, result in enumerate(results(work, unknown, processes or cores()), 1):
         if result.problems:
             by_tenant[result.name] = result.problems
         contents[Scope("tenant", result.name)] = result.content
@@ -133,7 +106,7 @@ def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | 
         parts.pop(name, None)
         by_tenant.pop(name, None)
         if name in there:
-            result = _Work(source, last.offers, each, False).check([name])[0]
+            result = Work(source, last.offers, each, False).check([name])[0]
             parts[name], made[name] = _part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
@@ -146,13 +119,6 @@ def _sorted(*several: Iterable[Problem]) -> list[Problem]:
     return sorted({problem for problems in several for problem in problems})
 
 
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
 def _part(plain: Iterable[Any]) -> Part:
     """Return a part from its tuples or from JSON's lists."""
     from allotment.accounts.capacity import Claim
@@ -160,20 +126,6 @@ def _part(plain: Iterable[Any]) -> Part:
 
     claims, storages, clusters = plain
     return Part(tuple(Claim(*one) for one in claims), tuple(Held(*one) for one in storages), tuple(clusters))
-
-
-def _read(source: Source, scope: Scope, *, stamped: bool = False) -> Raw:
-    """Return a scope's files with their bytes."""
-    listed: ScopeFiles = source.files(scope, stamped=stamped)
-    problems = list(listed.problems)
-    files: list[tuple[str, bytes]] = []
-    for path in listed.paths:
-        try:
-            files.append((path, source.read(path)))
-        except OSError as error:
-            problems.append(place_problem(path, f"can't be read: {error.strerror}", "unreadable"))
-    content = listed.content or content_key([(path, blob_id(data)) for path, data in files])
-    return Raw(scope, files, problems, content, listed.stamp)
 
 
 class _Recall:
@@ -244,98 +196,7 @@ def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offer
     clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
     offers = Offers(folders[PLATFORM], clusters, as_of)
     findings = [finding for check in PLATFORM_RULES.values() for finding in check(offers)]
-    return offers, problems + _placed(findings, source)
-
-
-def _placed(findings: Iterable[Finding], source: Source) -> list[Problem]:
-    """Return findings as problems; a finding about a file that isn't there stands at its first line."""
-    by_path: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_path.setdefault(finding.path, []).append(finding)
-    if not by_path:
-        return []
-    from allotment.declared.reading import place
-
-    problems: list[Problem] = []
-    for path, several in by_path.items():
-        try:
-            data = source.read(path)
-        except (OSError, KeyError):
-            data = b""
-        problems += place(several, data)
-    return problems
-
-
-class _Work(NamedTuple):
-    """What a process needs to check tenants."""
-
-    source: Source
-    offers: Offers
-    each: Each | None
-    stamped: bool
-
-    def check(self, names: list[str]) -> list[TenantResult]:
-        """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
-        from allotment.declared.reading import read_folder
-        from allotment.rules import TENANT_RULES
-        from allotment.rules.tally import part_of
-
-        raw = [_read(self.source, Scope("tenant", name), stamped=self.stamped) for name in names]
-        read = [read_folder(one.scope, one.files) for one in raw]
-        problems = [
-            one.problems
-            + wrong
-            + _placed([found for check in TENANT_RULES.values() for found in check(self.offers, folder)], self.source)
-            for one, (folder, wrong) in zip(raw, read, strict=True)
-        ]
-        parts = [tuple(part_of(self.offers, folder)) for folder, _ in read]
-        made: dict[str, Any] = {}
-        if self.each is not None:
-            fine = [
-                folder
-                for (folder, _), wrong in zip(read, problems, strict=True)
-                if all(problem.warning for problem in wrong)
-            ]
-            made = dict(zip([folder.name for folder in fine], self.each(self.offers, fine), strict=True))
-        return [
-            TenantResult(one.scope.name, len(one.files), one.content, one.stamp, part, wrong, made.get(one.scope.name))
-            for one, part, wrong in zip(raw, parts, problems, strict=True)
-        ]
-
-
-_work: _Work | None = None  # what a forked process inherits
-
-
-def _quiet_collector() -> None:
-    """A process that lives for seconds and makes trees, not cycles, gains nothing from a cycle collector's rounds."""
-    gc.freeze()
-    gc.disable()
-
-
-def _check_chunk(names: list[str]) -> list[TenantResult]:
-    assert _work is not None
-    return _work.check(names)
-
-
-def _results(work: _Work, names: list[str], processes: int) -> Iterator[TenantResult]:
-    """Yield every tenant's result, in the order of names whatever the number of processes."""
-    global _work  # noqa: PLW0603  # a forked process inherits it without pickling
-    chunks = [names[at : at + CHUNK] for at in range(0, len(names), CHUNK)]
-    if len(names) < ALONE or processes < 2 or not hasattr(os, "fork"):
-        for chunk in chunks:
-            yield from work.check(chunk)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    import allotment.rules  # noqa: F401  # loaded once, before the fork
-
-    _work = work
-    with ProcessPoolExecutor(
-        processes, mp_context=multiprocessing.get_context("fork"), initializer=_quiet_collector
-    ) as pool:
-        for results in pool.map(_check_chunk, chunks):
-            yield from results
+    return offers, problems + placed(findings, source)
 
 
 def _shared(
@@ -345,7 +206,7 @@ def _shared(
     from allotment.rules.tally import Tally
 
     tally = Tally(parts, before)
-    return _placed([finding for check in SHARED_RULES.values() for finding in check(offers, tally)], source)
+    return placed([finding for check in SHARED_RULES.values() for finding in check(offers, tally)], source)
 
 
 def _changes(
@@ -364,10 +225,10 @@ def _changes(
     for scope in sorted(old_scopes | contents.keys()):
         if scope in old_scopes and base.files(scope).content == contents.get(scope):
             continue
-        was = read_folder(scope, _read(base, scope).files)[0] if scope in old_scopes else Folder(scope)
-        is_now = read_folder(scope, _read(source, scope).files)[0] if scope in contents else Folder(scope)
+        was = read_folder(scope, read_scope(base, scope).files)[0] if scope in old_scopes else Folder(scope)
+        is_now = read_folder(scope, read_scope(source, scope).files)[0] if scope in contents else Folder(scope)
         if scope.kind == "tenant" and scope in old_scopes:
             before[scope.name] = part_of(offers, was)
         change = Change(offers, was, is_now)
         findings += [finding for check in CHANGE_RULES.values() for finding in check(change)]
-    return _placed(findings, source), before
+    return placed(findings, source), before

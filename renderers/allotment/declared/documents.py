@@ -10,19 +10,17 @@ top of it recurse, and accept far more than we want.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
 
+from allotment.declared.encoding import SKIP_MARKER, LocatedFinding, Stop, decoded
 from allotment.declared.scalars import Surprise, meaning, reads_as_text
 from allotment.problems import FieldPath, Finding, printable
 
-MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
 MOST_FINDINGS = 50
-SKIP_MARKER = "+argocd:skip-file-rendering"
 
 
 class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
@@ -40,13 +38,6 @@ class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
 # libyaml's parser where PyYAML was built with it.
 PARSER: Any = vars(yaml.cyaml)["CParser"] if yaml.__with_libyaml__ else _PureParser
 
-_FORBIDDEN = re.compile(
-    "[^\n\r\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # what YAML itself doesn't take
-    "|[\u2028\u2029\ufeff]"  # line ends to some readers, and the byte order mark
-    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they reorder what a reviewer sees
-    "|\r(?!\n)"
-)
-_DIRECTIVE = re.compile(r"^%", re.MULTILINE)
 
 _good_keys: set[str] = set()  # keys that were found to read as text, so that each is looked at once
 _GOOD_KEYS_MOST = 5_000
@@ -59,24 +50,6 @@ class Place(NamedTuple):
     column: int
     key_line: int
     key_column: int
-
-
-class _Stop(Exception):
-    """Reading can't go on after this finding."""
-
-    def __init__(self, message: str, rule: str, line: int, column: int, field: FieldPath = ()) -> None:
-        super().__init__(message)
-        self.finding = LocatedFinding(message, rule, line, column, field)
-
-
-class LocatedFinding(NamedTuple):
-    """A finding of the reader, which knows its place."""
-
-    message: str
-    rule: str
-    line: int
-    column: int
-    field: FieldPath = ()
 
 
 class Document(NamedTuple):
@@ -94,18 +67,18 @@ def read(data: bytes) -> Document:
     """
     found: list[LocatedFinding] = []
     try:
-        text = _decoded(data)
+        text = decoded(data)
         if PARSER is not _PureParser:
             try:
                 value = _Builder(text, found, None).build(PARSER)
-            except (yaml.YAMLError, _Stop):
+            except (yaml.YAMLError, Stop):
                 found.clear()
             else:
                 if not found:
                     return Document(value, found)
                 found.clear()
         return Document(_pure(text, found, None), found)
-    except _Stop as stop:
+    except Stop as stop:
         return Document(None, [*found, stop.finding])
 
 
@@ -116,7 +89,7 @@ def _pure(text: str, found: list[LocatedFinding], marks: dict[FieldPath, Place] 
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         what = printable(str(getattr(error, "problem", None) or "it can't be read"))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise _Stop(f"this is no YAML: {what}; look at this line and the one before", "syntax", line, column) from None
+        raise Stop(f"this is no YAML: {what}; look at this line and the one before", "syntax", line, column) from None
 
 
 def events(text: str) -> Iterator[Any]:
@@ -129,8 +102,8 @@ def events(text: str) -> Iterator[Any]:
 def places(data: bytes) -> dict[FieldPath, Place]:
     """Return the place of every field that can be read in `data`; `()` is the document itself."""
     marks: dict[FieldPath, Place] = {(): Place(1, 1, 1, 1)}
-    with contextlib.suppress(_Stop):  # what was read before the stop still has its place
-        _pure(_decoded(data), [], marks)
+    with contextlib.suppress(Stop):  # what was read before the stop still has its place
+        _pure(decoded(data), [], marks)
     return marks
 
 
@@ -147,40 +120,6 @@ def locate(marks: dict[FieldPath, Place], finding: Finding) -> tuple[int, int]:
     return (place.key_line, place.key_column) if at_key else (place.line, place.column)
 
 
-def _decoded(data: bytes) -> str:
-    if len(data) > MAX_BYTES:
-        raise _Stop(f"the file has more than {MAX_BYTES} bytes: split it, or keep data elsewhere", "size", 1, 1)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")):
-        raise _Stop("the file is UTF-16 or binary: save it as UTF-8", "encoding", 1, 1)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        good = data[: error.start].decode("utf-8")
-        line, column = _line_column(good, len(good))
-        message = f"byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8"
-        raise _Stop(message, "encoding", line, column) from None
-    plain = text.isascii() and text.replace("\n", "").isprintable()
-    if not plain and (bad := _FORBIDDEN.search(text)):
-        line, column = _line_column(text, bad.start())
-        code = f"U+{ord(bad.group()[0]):04X}"
-        message = (
-            f'character {code} is not allowed: remove it, or write "\\u{ord(bad.group()[0]):04x}" in double quotes'
-        )
-        raise _Stop(message, "encoding", line, column)
-    if (tab := text.find("\t")) >= 0:  # two parsers take a tab for different things, and people can't see it
-        line, column = _line_column(text, tab)
-        raise _Stop('a tab can\'t stand in YAML: use spaces, or write "\\t" in double quotes', "tab", line, column)
-    if (at := text.find(SKIP_MARKER)) >= 0:
-        line, column = _line_column(text, at)
-        raise _Stop(f"'{SKIP_MARKER}' makes Argo CD drop a file: remove it", "reserved", line, column)
-    return text
-
-
-def _line_column(text: str, index: int) -> tuple[int, int]:
-    before = text[:index].replace("\r\n", "\n")
-    return before.count("\n") + 1, index - (text.rfind("\n", 0, index) + 1) + 1
-
-
 class _Builder:
     """Builds one document's value from parser events, without recursion; with `marks`, notes every place."""
 
@@ -191,7 +130,7 @@ class _Builder:
         self.path: list[str | int] = []
 
     def build(self, parser_type: Any) -> dict[str, Any]:
-        """Return the document's value. Raises _Stop, and the parser's YAMLError."""
+        """Return the document's value. Raises Stop, and the parser's YAMLError."""
         parser = parser_type(self.text)
         value: Any = None
         seen = 0
@@ -208,7 +147,7 @@ class _Builder:
         finally:
             parser.dispose()
         if value is None:
-            raise _Stop("the file is empty: write one document, or remove the file", "document", 1, 1)
+            raise Stop("the file is empty: write one document, or remove the file", "document", 1, 1)
         result: dict[str, Any] = value
         return result
 
@@ -374,6 +313,6 @@ class _Builder:
             raise self._stop(event, "and more like it: correct these first", rule)
         self.found.append(LocatedFinding(message, rule, mark.line + 1, mark.column + 1, tuple(self.path)))
 
-    def _stop(self, event: Any, message: str, rule: str) -> _Stop:
+    def _stop(self, event: Any, message: str, rule: str) -> Stop:
         mark = event.start_mark
-        return _Stop(message, rule, mark.line + 1, mark.column + 1, tuple(self.path))
+        return Stop(message, rule, mark.line + 1, mark.column + 1, tuple(self.path))
