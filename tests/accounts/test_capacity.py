@@ -15,7 +15,7 @@ from allotment.adapters.folder import FolderSource
 from allotment.cli.survey import survey
 from allotment.declared.inventory import Offers
 from allotment.declared.kinds.gpu_spec import GPUSpec
-from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 
 DAY = datetime.date(2026, 11, 21)
 
@@ -60,6 +60,43 @@ def test_packing_loses_nothing(ones: int, threes: int) -> None:
     assert placed <= 2 * (8 + 4)
     if ones <= 16 and threes <= 8:
         assert packing.missing == {}
+
+
+def one_by_one(pool: NodePoolSpec, units: list[tuple[str, int]]) -> int:
+    """Return the units that find no place, each put on the first node that takes it: the rule as a person applies it."""
+    nodes = [[pool.node.gpu.count, pool.node.cpu, pool.node.memory] for _ in range(pool.most_nodes)]
+    lost = 0
+    for name, count in sorted(units, key=lambda one: -SPECS[one[0]].gpu.count):
+        spec = SPECS[name]
+        wanted = [spec.gpu.count, spec.cpu, spec.memory]
+        for _ in range(count):
+            node = next(
+                (node for node in nodes if all(free >= want for free, want in zip(node, wanted, strict=True))), None
+            )
+            if node is None:
+                lost += 1
+            else:
+                node[:] = [free - want for free, want in zip(node, wanted, strict=True)]
+    return lost
+
+
+@given(st.integers(0, 4), st.integers(0, 40), st.integers(1, 5))
+def test_packing_is_first_fit(large: int, small: int, most: int) -> None:
+    karpenter = POOLS["h100"].karpenter.model_copy(update={"max_nodes": most})
+    pool = POOLS["h100"].model_copy(update={"karpenter": karpenter})
+    units = [("h100-one", small), ("h100-eight", large)]
+    assert sum(pack(pool, [(name, SPECS[name], count) for name, count in units]).missing.values()) == one_by_one(
+        pool, units
+    )
+
+
+def test_a_million_nodes_are_packed_at_once() -> None:
+    karpenter = POOLS["h100"].karpenter.model_copy(update={"max_nodes": 1_000_000})
+    pool = POOLS["h100"].model_copy(update={"karpenter": karpenter})
+    assert pack(pool, [("one", SPECS["h100-one"], 7_999_999), ("large", SPECS["h100-eight"], 1)]) == (
+        1_000_000,
+        {"one": 7},
+    )
 
 
 TENANTS = st.sampled_from(["studio-kite", "uni-lab", "solo-ada"])

@@ -80,53 +80,63 @@ class Packing(NamedTuple):
     missing: dict[str, int]
 
 
-class _Room:
-    """What is left of one node."""
+class _Nodes(NamedTuple):
+    """Nodes that are filled alike: how many, what each has left, and whether anything lies on them."""
 
-    def __init__(self, pool: NodePoolSpec) -> None:
-        self.resources = node_resources(pool)
-        self.cpu = pool.node.cpu
-        self.memory = pool.node.memory
+    number: int
+    resources: dict[str, int]
+    cpu: int
+    memory: int
+    used: bool
 
-    def take(self, wanted: Unit, count: int) -> int:
-        """Take up to `count` units; return how many fitted."""
+    def fits(self, wanted: Unit) -> int:
+        """Return how many units each still takes."""
         slots = self.resources.get(wanted.resource, 0) // wanted.amount
-        fitted = min(count, slots, self.cpu // wanted.cpu, self.memory // wanted.memory)
-        if fitted:
-            self.resources[wanted.resource] -= fitted * wanted.amount
-            self.cpu -= fitted * wanted.cpu
-            self.memory -= fitted * wanted.memory
-        return fitted
+        return min(slots, self.cpu // wanted.cpu, self.memory // wanted.memory)
+
+    def taking(self, wanted: Unit, units: int, number: int) -> _Nodes:
+        """Return `number` of these nodes with that many units more on each."""
+        left = self.resources[wanted.resource] - units * wanted.amount
+        resources = {**self.resources, wanted.resource: left}
+        return _Nodes(number, resources, self.cpu - units * wanted.cpu, self.memory - units * wanted.memory, True)
 
 
 def pack(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]]) -> Packing:
     """Return how `stocks` (name, spec, units) lie on the pool's nodes: first fit by decreasing size, every node alike.
 
-    Size is GPUs, then memory, then CPU. Nodes are opened as they are needed, up to the pool's most.
+    Size is GPUs, then memory, then CPU. Nodes that are filled alike are counted together, so that a pool of a million
+    nodes takes no longer than one of three.
     """
 
     def size(one: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
         wanted = unit(one[1])
         return -wanted.amount, -wanted.memory, -wanted.cpu, one[0]
 
-    rooms: list[_Room] = []
+    nodes = [_Nodes(pool.most_nodes, node_resources(pool), pool.node.cpu, pool.node.memory, False)]
     missing: dict[str, int] = {}
     for name, spec, count in sorted(stocks, key=size):
-        wanted, left = unit(spec), count
-        for room in rooms:
-            left -= room.take(wanted, left)
-            if not left:
-                break
-        while left and len(rooms) < pool.most_nodes:
-            room = _Room(pool)
-            fitted = room.take(wanted, left)
-            if not fitted:
-                break
-            rooms.append(room)
-            left -= fitted
+        nodes, left = _placed(nodes, unit(spec), count)
         if left:
             missing[name] = left
-    return Packing(len(rooms), missing)
+    return Packing(sum(some.number for some in nodes if some.used), missing)
+
+
+def _placed(nodes: list[_Nodes], wanted: Unit, left: int) -> tuple[list[_Nodes], int]:
+    """Return the nodes with `left` units on the first that take them, and how many found no place."""
+    after: list[_Nodes] = []
+    for some in nodes:
+        each, rest = some.fits(wanted), some.number
+        if each and left:
+            filled = min(rest, left // each)
+            if filled:
+                after.append(some.taking(wanted, each, filled))
+                rest, left = rest - filled, left - filled * each
+            if rest and left:
+                after.append(some.taking(wanted, left, 1))
+                rest, left = rest - 1, 0
+        if rest:
+            after.append(some._replace(number=rest))
+    return after, left
 
 
 class Claim(NamedTuple):

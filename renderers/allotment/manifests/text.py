@@ -51,7 +51,15 @@ class _Written(dict[str, str]):
         return written
 
 
-_keys = _Written("", ":")
+class _Keys(dict[str, _Written]):
+    """Keys as they are written, by padding."""
+
+    def __missing__(self, pad: str) -> _Written:
+        found = self[pad] = _Written(pad, ":")
+        return found
+
+
+_keys = _Keys()
 _values = _Written(" ", "")
 
 
@@ -77,28 +85,28 @@ def dump(objects: Iterable[Object]) -> bytes:
 
 
 def _mapping(one: dict[str, Any], pad: str, lines: list[str]) -> None:
-    append, keys, values = lines.append, _keys, _values
+    append, keys, values = lines.append, _keys[pad], _values
     for key, value in one.items():
         kind = type(value)
         if kind is str:
-            append(pad + keys[key] + values[value])
+            append(keys[key] + values[value])
         elif kind is dict:
             if value:
-                append(pad + keys[key])
+                append(keys[key])
                 _mapping(value, pad + "  ", lines)
             else:
-                append(pad + keys[key] + " {}")
+                append(keys[key] + " {}")
         elif kind is list:
             if value:
-                append(pad + keys[key])
+                append(keys[key])
                 _sequence(value, pad, lines)
             else:
-                append(pad + keys[key] + " []")
+                append(keys[key] + " []")
         elif kind is Fixed:
-            append(pad + keys[key])
+            append(keys[key])
             append(_fixed(value, pad + "  "))
         else:
-            append(f"{pad}{keys[key]} {_atom(value)}")
+            append(f"{keys[key]} {_atom(value)}")
 
 
 def _sequence(items: list[Any], pad: str, lines: list[str]) -> None:
