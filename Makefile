@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
 
-.PHONY: demo test check golden bench clean
+.PHONY: demo test check golden bench lock clean
 
 demo: .venv/ready
 	@$(BIN)/python tests/demo.py $(OUT)
@@ -37,10 +37,7 @@ bench: .venv/ready
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Needs the network: resolve the newest versions again, for every Python from 3.11 on.
-requirements.lock: ;
-
-.PHONY: lock
+# Resolves the newest versions again, for every Python from 3.11 on.
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv
