@@ -76,6 +76,7 @@ def test_what_is_somebody_elses_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused):
         TreeFolder(tmp_path / "real")
     assert (tmp_path / "theirs/notes.yaml").read_text() == "x"
+    assert sorted(os.listdir(tmp_path)) == ["file", "link", "real", "theirs"]
     assert read(tmp_path / "real").keys() >= ONE.keys()
 
 
@@ -83,8 +84,10 @@ def test_two_writers_do_not_mix(tmp_path: Path) -> None:
     first = TreeFolder(tmp_path / "out")
     with pytest.raises(Refused):
         TreeFolder(tmp_path / "out")
+    write(tmp_path / "beside", ONE)
     first.close()
     write(tmp_path / "out", ONE)
+    assert sorted(os.listdir(tmp_path)) == ["beside", "out"]
 
 
 KILLED = """

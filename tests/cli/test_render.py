@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
+from tests.bench.generate import generate
 from tests.conftest import DAY, PROJECT, Allot, edit
 
 
@@ -86,3 +88,18 @@ def test_a_reader_that_has_enough_is_no_bug() -> None:
     run = f"'{sys.executable}' -m allotment render --repo '{PROJECT}' --stdout --as-of {DAY} | head -1; echo ${{PIPESTATUS[0]}}"
     found = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=True)
     assert (found.stdout, found.stderr) == ("---\n141\n", "")
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_any_number_of_processes_writes_the_same(
+    processes: int, tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(tmp_path / "repo", 130)
+    streams = set()
+    for number in (1, processes):
+        monkeypatch.setattr("allotment.cli.survey.cores", lambda number=number: number)
+        found = allot("render", "--repo", tmp_path / "repo", "--stdout", "--as-of", DAY)
+        assert found.code == 0
+        streams.add(found.out)
+    assert len(streams) == 1
+    assert streams.pop().count("\nkind: Deployment\n") == 130 * 2 + 1

@@ -46,15 +46,31 @@ class TreeFolder:
         parent.mkdir(parents=True, exist_ok=True)
         self.out = parent.resolve() / out.absolute().name
         self.staging = self.out.with_name(f".{self.out.name}.allotment-new")
-        self._lock = os.open(self.out.parent, os.O_RDONLY)
+        self._lock = self._locked()
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise Refused(f"another `allot render` is writing beside {quoted(str(out))}: wait for it") from None
-        self.existing = self._existing()
-        shutil.rmtree(self.staging, ignore_errors=True)
-        self.staging.mkdir()
+            self.existing = self._existing()
+        except Refused:
+            self.close()
+            raise
+
+    def _locked(self) -> int:
+        """Return a lock on the staging folder, made empty: what a killed run left there goes."""
+        while True:
+            self.staging.mkdir(exist_ok=True)
+            handle = os.open(self.staging, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(handle), os.lstat(self.staging)):
+                    break
+            except FileNotFoundError:
+                pass  # whoever had it has just finished
+            except OSError:
+                os.close(handle)
+                raise Refused(f"another `allot render` is writing {quoted(str(self.out))}: wait for it") from None
+            os.close(handle)
+        for entry in self.staging.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        return handle
 
     def _existing(self) -> frozenset[str]:
         if not self.out.exists():
