@@ -59,15 +59,15 @@ def survey(
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
     raw = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
     contents = {one.scope: one.content for one in raw}
-    key = f"{program_key()} {as_of} " + json.dumps(sorted((*scope, content) for scope, content in contents.items()))
-    memory = Memory.none() if memory_name is None or each is not None else Memory.load(memory_name, key)
+    remembers = memory_name is not None and each is None
+    memory = Memory.load(memory_name, _memory_key(as_of, contents)) if memory_name and remembers else Memory.none()
     recall = _Recall(source, memory)
     offers, wrong = _offers(raw, as_of, source)
     problems = [*problems, *wrong]
     parts, files = _recalled(recall, memory, set(tenants), contents)
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
-    work = Work(source, offers, each, memory_name is not None and each is None)
+    work = Work(source, offers, each, remembers)
     made: dict[str, Any] = {}
     by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
@@ -126,6 +126,11 @@ def _part(plain: Iterable[Any]) -> Part:
 
     claims, storages, clusters = plain
     return Part(tuple(Claim(*one) for one in claims), tuple(Held(*one) for one in storages), tuple(clusters))
+
+
+def _memory_key(as_of: datetime.date, contents: Mapping[Scope, str]) -> str:
+    """What was fine is fine only under the same program, day and offers."""
+    return f"{program_key()} {as_of} " + json.dumps(sorted((*scope, content) for scope, content in contents.items()))
 
 
 class _Recall:

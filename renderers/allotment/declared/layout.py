@@ -6,12 +6,12 @@ import re
 from typing import NamedTuple
 
 from allotment.declared.kinds import KINDS, Kind
-from allotment.declared.values import DEVICE_NAMES
 from allotment.problems import Finding, quoted
 
 ROOTS = ("clusters", "platform", "tenants")
 LONGEST_NAME = {"tenant": 20, "cluster": 24, "GPUInstance": 24}
 DEFAULT_LONGEST = 32
+DEVICE_NAMES = frozenset(("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))))
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _SINGLE_FILES: dict[tuple[str, str], Kind] = {}

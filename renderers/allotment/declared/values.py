@@ -25,7 +25,6 @@ IMAGE_PATTERN = r"^[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$"
 PATTERNS = {  # what a pattern that isn't met says; the rule's name first
     NAME_PATTERN: ("name", "write a-z, 0-9 and single '-', a letter first, no '-' last"),
 }
-DEVICE_NAMES = frozenset(("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))))
 
 _SIZE = re.compile(r"([1-9][0-9]{0,6})(Mi|Gi|Ti)")
 _SIZE_UNITS = {"Mi": MEBI, "Gi": GIBI, "Ti": TEBI}
