@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.manifests.test_tree import sample_tree
 
-from allotment.manifests.isolation import Gate, owner_of
+from allotment.manifests.isolation import STAND_IN_TENANT, Gate, owner_of
 from allotment.manifests.judgement import Boundary, judge
 from allotment.manifests.text import dump, load
 from allotment.problems import IsolationBroken
@@ -187,6 +187,14 @@ def test_a_name_that_stands_elsewhere_too_opens_nothing(tenant: str, sample_tree
         assert broken != sample_tree[WEBUI]
         with pytest.raises(IsolationBroken):
             gate.check(WEBUI, broken)
+
+
+def test_a_text_that_holds_a_stand_in_is_judged_as_it_stands(sample_tree: dict[str, bytes]) -> None:
+    gate = Gate(BOUNDARIES)
+    gate.check(WEBUI, sample_tree[WEBUI])
+    for path in (WEBUI, MODELS, NAMESPACE, ARGO):
+        with pytest.raises(IsolationBroken):
+            gate.check(path, sample_tree[path].replace(b"t-solo-ada", f"t-{STAND_IN_TENANT}".encode()))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from allotment.manifests.text import Malformed, split
 from allotment.problems import IsolationBroken, printable
 
 # Longer than any declared name, so that a text in which a name was replaced can't be mistaken for a real one.
-STAND_IN_TENANT = "stand-in-for-the-name-of-a-tenant"
-STAND_IN_THING = "stand-in-for-the-name-of-an-instance-or-storage"
+STAND_IN = "stand-in-for-the-name-of-"
+STAND_IN_TENANT = f"{STAND_IN}a-tenant"
+STAND_IN_THING = f"{STAND_IN}an-instance-or-storage"
 REMEMBERED = 1500
 
 _TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(?:storage|compute)/([a-z0-9-]+)\.yaml")
@@ -33,7 +34,7 @@ class Gate:
 
     A shape is an object's text in which the tenant's and the thing's name are replaced by stand-ins that no
     declaration can have. A shape that passes under the stand-ins passes under every name; one that doesn't is
-    judged as it stands.
+    judged as it stands; so is a text that holds a stand-in itself.
     """
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
@@ -67,9 +68,9 @@ class Gate:
         whole = self._shape(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
         if whole is not None and self._verdict(whole):
             return
-        alike = owner.part != "platform"
+        alike = True
         for text in texts:
-            if owner.part == "platform" or not self._shape_passes(boundary, owner, text):
+            if not self._shape_passes(boundary, owner, text):
                 alike = False
                 yield from judge(boundary, owner, text)
         if alike and whole is not None:
@@ -89,7 +90,9 @@ class Gate:
             self._before, self._verdicts = self._verdicts, {}
         self._verdicts[shape] = passed
 
-    def _shape(self, boundary: Boundary, owner: Owner, text: str) -> Shape:
+    def _shape(self, boundary: Boundary, owner: Owner, text: str) -> Shape | None:
+        if owner.part == "platform" or STAND_IN in text:
+            return None
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.thing and owner.thing not in STAND_IN_TENANT:
             shape = shape.replace(owner.thing, STAND_IN_THING)
@@ -97,6 +100,8 @@ class Gate:
 
     def _shape_passes(self, boundary: Boundary, owner: Owner, text: str) -> bool:
         shape = self._shape(boundary, owner, text)
+        if shape is None:
+            return False
         passed = self._verdict(shape)
         if passed is None:
             wrong = judge(boundary, Owner(owner.part, STAND_IN_TENANT, STAND_IN_THING), shape[2])
