@@ -85,14 +85,6 @@ class AllotmentError(Exception):
     exit_code = 1
 
 
-class DeclarationsInvalid(AllotmentError):
-    """The declarations are wrong; carries every problem, sorted."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__(f"{len(problems)} problems")
-        self.problems = problems
-
-
 class IsolationBroken(AllotmentError):
     """A rendered object lies outside what its owner may have: a bug of ours, so nothing is written."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from allotment import API_VERSION
 from allotment.declared.kinds import KINDS
 from allotment.problems import Refused, quoted
 
@@ -33,7 +34,7 @@ def command(what: str | None) -> None:
         raise Refused(f"no kind is named {quoted(name)}{nearest(name, KINDS)}")
     kind = KINDS[kind_name]
     click.echo(
-        f"{click.style('KIND', bold=True)}     {kind.name}\n{click.style('VERSION', bold=True)}  allotment.dev/v1alpha1\n{click.style('FILE', bold=True)}     {kind.path}\n"
+        f"{click.style('KIND', bold=True)}     {kind.name}\n{click.style('VERSION', bold=True)}  {API_VERSION}\n{click.style('FILE', bold=True)}     {kind.path}\n"
     )
     _show(kind.model, fields, kind.name)
 

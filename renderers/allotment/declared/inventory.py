@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from allotment.declared.kinds.declaration import Declaration
-from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.layout import Scope
 from allotment.problems import Finding
 
 D = TypeVar("D", bound=Declaration)
@@ -76,8 +76,3 @@ class Offers(NamedTuple):
     platform: Folder
     clusters: Mapping[str, Folder]
     as_of: datetime.date
-
-    @staticmethod
-    def empty(as_of: datetime.date) -> Offers:
-        """Return offers of nothing."""
-        return Offers(Folder(PLATFORM), {}, as_of)

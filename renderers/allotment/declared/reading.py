@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from allotment import API_VERSION
 from allotment.declared import documents
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds import KINDS
@@ -16,8 +17,6 @@ from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.layout import Scope, Spot, spot_of
 from allotment.declared.values import PATTERNS
 from allotment.problems import FieldPath, Finding, Problem, field_text, printable, quoted
-
-API_VERSIONS = ("allotment.dev/v1alpha1",)
 
 
 def read_declaration(path: str, data: bytes, spot: Spot) -> tuple[Declared[Declaration] | None, list[Problem]]:
@@ -106,11 +105,11 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
 def _envelope(path: str, value: dict[str, Any], spot: Spot) -> Iterator[Finding]:
     version, kind = value.get("apiVersion"), value.get("kind")
-    if version not in API_VERSIONS:
+    if version != API_VERSION:
         message = (
-            f"{quoted(version)} is not known: write {API_VERSIONS[0]}"
+            f"{quoted(version)} is not known: write {API_VERSION}"
             if "apiVersion" in value
-            else f"is missing: write {API_VERSIONS[0]}"
+            else f"is missing: write {API_VERSION}"
         )
         yield Finding(path, ("apiVersion",), message, "api-version")
     if kind != spot.kind.name:

@@ -96,13 +96,6 @@ def _money(value: Any) -> Decimal:
     return _fail("money", f'{quoted(value)} is no amount: write a quoted decimal with at most 6 places, such as "0.24"')
 
 
-def _fraction(value: Any) -> Decimal:
-    amount = _money(value)
-    if amount > 1:
-        _fail("money", f'{quoted(value)} is more than the whole: write a quoted fraction from "0" to "1"')
-    return amount
-
-
 def _duration(value: Any) -> int:
     text = _text(value, "a duration such as 1h30m", "duration")
     found = _DURATION.fullmatch(text)
@@ -245,7 +238,6 @@ Cpu = Annotated[
     ),
 ]
 Money = Annotated[Decimal, BeforeValidator(_money), _schema("string", _MONEY, "0.24")]
-Fraction = Annotated[Decimal, BeforeValidator(_fraction), _schema("string", _MONEY, "0.70")]
 Duration = Annotated[int, BeforeValidator(_duration), _schema("string", _DURATION, "1h30m")]
 Date = Annotated[datetime.date, BeforeValidator(_date), _schema("string", _DATE, "2026-01-01")]
 Image = Annotated[str, BeforeValidator(_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN})]

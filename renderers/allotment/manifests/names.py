@@ -7,7 +7,6 @@ PROGRAM = "allotment"
 
 TENANT = "allotment.dev/tenant"
 PLAN = "allotment.dev/plan"
-CLUSTER = "allotment.dev/cluster"
 INSTANCE = "allotment.dev/instance"
 STORAGE = "allotment.dev/storage"
 STOCK = "allotment.dev/stock"
@@ -20,7 +19,6 @@ PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
-DISPLAY_NAME = "allotment.dev/display-name"
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
@@ -31,7 +29,6 @@ KEEP = "Prune=false,Delete=false"
 ARGO_NAMESPACE = "argocd"
 STOCK_NAMESPACE = "allotment-stock"
 DEVICE_PLUGIN_NAMESPACE = "nvidia-device-plugin"
-SYSTEM_NAMESPACES = (STOCK_NAMESPACE, DEVICE_PLUGIN_NAMESPACE)
 
 INSTANCE_PRIORITY = "allotment-instance"
 STORAGE_PRIORITY = "allotment-storage"

@@ -6,7 +6,7 @@
     platform/cluster/                     foundations, node pools;  platform/stock/  placeholders
     tenants/<tenant>/storage/, compute/   one file a declared thing
 
-`MANIFESTS` is the registry: a kind's module here renders it.
+`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry: a kind's module here renders it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ CLUSTER_MANIFESTS: dict[type[Declaration], Rendered] = {
     NodePool: Rendered(node_pool.render, "platform/cluster/node-pools"),
     Stock: Rendered(stock.render, "platform/stock"),
 }
-MANIFESTS = {**TENANT_MANIFESTS, **CLUSTER_MANIFESTS}
 
 
 def clusters_of(tenant: Folder) -> list[str]:
