@@ -58,8 +58,7 @@ INTERNET = Fixed(
             "ipBlock": {
                 "cidr": "::/0",
                 "except": [
-                    "::/96",
-                    "::ffff:0:0/96",
+                    "::/80",  # loopback, IPv4-compatible and IPv4-mapped; the API server refuses ::ffff:0:0/96
                     "64:ff9b::/96",
                     "64:ff9b:1::/48",
                     "100::/64",
