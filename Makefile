@@ -3,13 +3,28 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
 
-.PHONY: demo test check golden bench lock clean
+.PHONY: demo test e2e check controlplane cluster cluster-down golden bench lock clean
 
 demo: .venv/ready
 	@$(BIN)/python tests/demo.py $(OUT)
 
 test: .venv/ready
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto -m "not e2e"
+
+e2e: controlplane
+	$(BIN)/pytest -m e2e
+
+# Once, some 20 minutes on 2 cores; into the cache folder of the user, keyed by what tests/controlplane/*/go.mod pin.
+controlplane: .venv/ready
+	@$(BIN)/python -m tests.controlplane build
+
+# CLUSTER=us-1 KARPENTER=yes: another declared cluster, and nodes that come when pods need them.
+CLUSTER ?= eu-1
+cluster: controlplane
+	@$(BIN)/python -m tests.controlplane up --cluster $(CLUSTER) $(if $(KARPENTER),--karpenter)
+
+cluster-down: .venv/ready
+	@$(BIN)/python -m tests.controlplane down
 
 check: .venv/ready
 	$(BIN)/ruff format --check renderers tests

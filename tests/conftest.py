@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from allotment.cli.main import main
+
+pytest_plugins = ["tests.controlplane.fixtures"]
 
 PROJECT = Path(__file__).resolve().parent.parent
 ROOTS = ("platform", "clusters", "tenants")
@@ -50,7 +52,7 @@ def sample(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def allot() -> Iterator[Allot]:
+def allot() -> Allot:
     """Return the command line: arguments in, exit status and texts out."""
 
     def run(*arguments: object) -> Result:

@@ -1,0 +1,61 @@
+"""`make controlplane`, `make cluster`, `make cluster-down`: builds the programs, starts a cluster, ends it."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from tests.controlplane import bed, crds, programs
+from tests.controlplane.processes import NotStarted
+
+
+@click.group()
+def main() -> None:
+    """The test bed: a Kubernetes control plane with Argo CD, as processes of this machine."""
+
+
+@main.command()
+def build() -> None:
+    """Build the programs that are missing into the cache."""
+    started = time.monotonic()
+    programs.build()
+    crds.build()
+    for line in programs.said_versions():
+        click.echo(line)
+    click.echo(f"The control plane's programs are there, after {time.monotonic() - started:.0f} s.")
+
+
+@main.command()
+@click.option("--cluster", "name", default="eu-1", show_default=True, help="The declared cluster to simulate.")
+@click.option("--argocd/--no-argocd", default=True, show_default=True)
+@click.option("--karpenter", is_flag=True, help="Nodes come when pods need them.")
+def up(name: str, argocd: bool, karpenter: bool) -> None:
+    """Start a cluster, or say that it already runs."""
+    started = time.monotonic()
+    found, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter, say=click.echo)
+    took = f"runs, after {time.monotonic() - started:.0f} s" if fresh else "already runs"
+    click.echo(f"""
+{name} {took}: {len(found.client.list("v1", "Node"))} simulated nodes.
+    export KUBECONFIG={found.kubeconfig}
+    {programs.program("kubectl")} get nodes
+    logs: {found.folder}/logs""")
+    if argocd:
+        password = "get secret argocd-initial-admin-secret -n argocd -o jsonpath={.data.password} | base64 -d"
+        click.echo(f"    Argo CD's API: {bed.argocd_of(found).url}, user admin; password: kubectl {password}")
+    click.echo("    make cluster-down ends it")
+
+
+@main.command()
+def down() -> None:
+    """End all clusters of this checkout, and remove their folders."""
+    for name in bed.names():
+        click.echo(f"{name}: {bed.down(name)} processes ended")
+
+
+if __name__ == "__main__":
+    try:
+        main(prog_name="python -m tests.controlplane")
+    except (programs.NotBuilt, NotStarted, ValueError) as why:
+        sys.exit(f"The test bed: {why}")

@@ -1,0 +1,83 @@
+"""The whole test bed of one cluster: up, with Argo CD and on request Karpenter; found again when it already runs; down."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from allotment.declared.kinds.cluster import Cluster as DeclaredCluster
+from tests.controlplane import argocd, cluster, karpenter, processes, simulated
+from tests.controlplane.argocd import ArgoCD
+from tests.controlplane.cluster import PROJECT, Cluster
+
+Say = Callable[[str], None]
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
+def up(
+    name: str, *, with_argocd: bool = True, with_karpenter: bool = False, root: Path = PROJECT, say: Say = quiet
+) -> tuple[Cluster, bool]:
+    """Return a cluster with at least these parts, and whether it was started now. One that isn't as it should be starts anew."""
+    wanted = {"argocd": with_argocd, "karpenter": with_karpenter}
+    found = cluster.place(name)
+    with _alone(found):
+        was = cluster.state(found, root)
+        if was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed):
+            return found, False
+        say(f"{name} is {was}: starting it …")
+        try:
+            cluster.start(found, root)
+            parts: dict[str, str] = {}
+            if with_argocd:
+                say("Argo CD …")
+                parts["argocd"] = argocd.start(found).url
+                _register(found, root)
+            if with_karpenter:
+                say("Karpenter …")
+                parts["karpenter"] = karpenter.start(found, root)
+            cluster.note_started(found, root, parts)
+        except BaseException:
+            processes.stop(found.folder)  # its logs stay
+            raise
+        return found, True
+
+
+def down(name: str) -> int:
+    """End everything of a cluster, also after a crash; return how many processes there were."""
+    found = cluster.place(name)
+    with _alone(found):
+        return cluster.stop(found)
+
+
+def argocd_of(found: Cluster) -> ArgoCD:
+    """Return the Argo CD that runs in a cluster. Raises NotStarted when it was started without."""
+    url = found.parts().get("argocd")
+    if not url:
+        raise processes.NotStarted(f"{found.name} runs without Argo CD")
+    return ArgoCD(found, url)
+
+
+def names() -> list[str]:
+    """Return the clusters of this checkout that were started and not yet ended."""
+    return sorted(path.name for path in cluster.STATE.iterdir() if path.is_dir()) if cluster.STATE.is_dir() else []
+
+
+def _register(found: Cluster, root: Path) -> None:
+    """Make the cluster known to its Argo CD under the name that its declaration says Argo CD has for it."""
+    place = simulated.declared(root, found.name).one(DeclaredCluster)
+    assert place is not None
+    found.client.apply(argocd.cluster_secret(found, place.model.spec.destination.name or found.name))
+
+
+@contextmanager
+def _alone(found: Cluster) -> Iterator[None]:
+    """Let one process at a time start or end a cluster."""
+    found.folder.parent.mkdir(parents=True, exist_ok=True)
+    with (found.folder.parent / f".{found.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,142 @@
+"""A cluster's API as tests use it: objects in and out as plain dicts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.controlplane.processes import eventually
+
+if TYPE_CHECKING:  # its import takes a second, and most tests need no cluster
+    from kubernetes.dynamic import DynamicClient
+
+Object = dict[str, Any]
+FIELD_MANAGER = "argocd-controller"  # we apply as Argo CD does
+
+
+class Client:
+    """Talks to one API server as one user; every call raises kubernetes' ApiException when it is refused."""
+
+    def __init__(self, kubeconfig: Path, token: str | None = None) -> None:
+        self.kubeconfig = kubeconfig
+        self.token = token
+
+    @cached_property
+    def _api(self) -> DynamicClient:
+        from kubernetes import client, config
+        from kubernetes.dynamic import DynamicClient
+
+        settings = client.Configuration()
+        config.load_kube_config(str(self.kubeconfig), client_configuration=settings)
+        if self.token is not None:
+            settings.cert_file = settings.key_file = None
+            settings.api_key = {"authorization": f"Bearer {self.token}"}
+        folder = tempfile.mkdtemp(prefix="discovery-", dir=self.kubeconfig.parent)
+        return DynamicClient(client.ApiClient(settings), cache_file=f"{folder}/discovery.json")
+
+    def _kind(self, api_version: str, kind: str) -> Any:
+        return self._api.resources.get(api_version=api_version, kind=kind)
+
+    def apply(self, *objects: Object, dry_run: bool = False) -> list[Object]:
+        """Return objects as the API server holds them after a server-side apply."""
+        more = {"dry_run": "All"} if dry_run else {}
+        return [
+            self._api.server_side_apply(
+                self._kind(one["apiVersion"], one["kind"]),
+                body=one,
+                name=one["metadata"]["name"],
+                namespace=one["metadata"].get("namespace"),
+                field_manager=FIELD_MANAGER,
+                force_conflicts=True,
+                **more,
+            ).to_dict()
+            for one in objects
+        ]
+
+    def create(self, one: Object) -> Object:
+        """Return an object as it was created."""
+        kind = self._kind(one["apiVersion"], one["kind"])
+        made: Object = self._api.create(kind, body=one, namespace=one["metadata"].get("namespace")).to_dict()
+        return made
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
+        """Return one object; raises NotFoundError when it isn't there."""
+        found: Object = self._api.get(self._kind(api_version, kind), name=name, namespace=namespace).to_dict()
+        return found
+
+    def list(self, api_version: str, kind: str, namespace: str | None = None, labels: str = "") -> list[Object]:
+        """Return all objects of a kind, of one namespace or of all."""
+        answer = self._api.get(self._kind(api_version, kind), namespace=namespace, label_selector=labels)
+        found: list[Object] = answer.to_dict()["items"]
+        return found
+
+    def patch(self, api_version: str, kind: str, name: str, change: Object, namespace: str | None = None) -> Object:
+        """Return an object after a merge patch."""
+        content = "application/merge-patch+json"
+        made: Object = self._api.patch(
+            self._kind(api_version, kind), body=change, name=name, namespace=namespace, content_type=content
+        ).to_dict()
+        return made
+
+    def delete(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None, *, dry_run: bool = False
+    ) -> None:
+        """Delete an object and what it owns; one that isn't there is fine."""
+        from kubernetes.dynamic.exceptions import NotFoundError
+
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        more = {"dry_run": "All"} if dry_run else {}
+        try:
+            self._api.delete(self._kind(api_version, kind), name=name, namespace=namespace, body=options, **more)
+        except NotFoundError:
+            return
+
+    def ready(self) -> bool:
+        """Return whether the API server answers, from what it has stored."""
+        from kubernetes import client
+
+        try:
+            client.CoreV1Api(self._api.client).read_namespace("default", _request_timeout=2)
+        except Exception:  # whatever keeps it from answering, it isn't ready
+            return False
+        return True
+
+    def as_service_account(self, name: str, namespace: str) -> Client:
+        """Return a client that is a service account, by a token that the API server issues for ten minutes."""
+        from kubernetes import client
+
+        accounts = client.CoreV1Api(self._api.client)
+        request = client.AuthenticationV1TokenRequest(
+            spec=client.V1TokenRequestSpec(audiences=[], expiration_seconds=600)
+        )
+        issued = eventually(
+            lambda: accounts.create_namespaced_service_account_token(name, namespace, request),
+            f"a token of {namespace}/{name}",
+        )
+        assert issued.status is not None
+        return Client(self.kubeconfig, issued.status.token)
+
+    def install(self, crds: Iterable[Object]) -> None:
+        """Apply CRDs and wait until the API server serves them."""
+        names = [self.apply(crd)[0]["metadata"]["name"] for crd in crds]
+        for name in names:
+            eventually(partial(self._established, name), f"CRD {name} to be served")
+
+    def _established(self, name: str) -> bool:
+        said = self.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name).get("status", {})
+        return any(one["type"] == "Established" and one["status"] == "True" for one in said.get("conditions", ()))
+
+
+def refusal(call: Callable[..., object], *arguments: object, **options: object) -> str | None:
+    """Return the API server's words when it refuses a call; None when it doesn't."""
+    from kubernetes.dynamic.exceptions import DynamicApiError
+
+    try:
+        call(*arguments, **options)
+    except DynamicApiError as error:
+        return str(json.loads(error.body or "{}")["message"])
+    return None

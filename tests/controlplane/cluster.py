@@ -1,0 +1,196 @@
+"""One cluster of the test bed: etcd, API server, controllers, scheduler and KWOK as processes of this machine.
+
+Its folder holds everything of it: configuration, data, logs, and `kubeconfig`. It is `.cluster/<name>` in the checkout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.controlplane import crds, processes, programs, simulated
+from tests.controlplane.client import Client
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+STATE = PROJECT / ".cluster"
+STAGES = Path(__file__).resolve().parent / "stages"
+NODE_STAGES = ("fast/node-initialize.yaml", "heartbeat-with-lease/node-heartbeat-with-lease.yaml")
+SERVICE_RANGE = "10.96.0.0/12"  # kwokctl's own has 254 addresses
+STARTED = "started.json"  # written last: a cluster without it was stopped halfway
+BINARIES = {
+    "etcd": "etcd",
+    "kube-apiserver": "kube-apiserver",
+    "kube-controller-manager": "kube-controller-manager",
+    "kube-scheduler": "kube-scheduler",
+    "kwok-controller": "kwok",
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster by its name, which is also that of the declared cluster whose nodes and classes it has."""
+
+    name: str
+    folder: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The file by which an administrator reaches it."""
+        return self.folder / "kubeconfig"
+
+    @cached_property
+    def client(self) -> Client:
+        """An administrator's client."""
+        return Client(self.kubeconfig)
+
+    @property
+    def server(self) -> str:
+        """The URL of its API server."""
+        return str(self.user()["cluster"]["server"])
+
+    def user(self) -> dict[str, Any]:
+        """Return the kubeconfig's `cluster` and `user`, with the paths of their certificates."""
+        config = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))
+        return {"cluster": config["clusters"][0]["cluster"], "user": config["users"][0]["user"]}
+
+    def parts(self) -> dict[str, Any]:
+        """Return what runs beside Kubernetes, by name, with its addresses."""
+        noted: dict[str, Any] = json.loads((self.folder / STARTED).read_text(encoding="utf-8"))["parts"]
+        return noted
+
+
+def place(name: str) -> Cluster:
+    """Return the cluster of a name, whether it runs or not."""
+    return Cluster(name, STATE / name)
+
+
+def state(cluster: Cluster, root: Path = PROJECT) -> str:
+    """Return "running", "outdated" (it was started from other files), "broken" (after a crash) or "gone"."""
+    if not cluster.folder.exists():
+        return "gone"
+    if not (cluster.folder / STARTED).exists() or not cluster.client.ready():
+        return "broken"
+    noted = json.loads((cluster.folder / STARTED).read_text(encoding="utf-8"))
+    alive = {" ".join(process.cmdline()[:1]) for process in processes.running(cluster.folder)}
+    if len(alive) < len(BINARIES):
+        return "broken"
+    return "running" if noted["made_of"] == fingerprint(cluster.name, root) else "outdated"
+
+
+def fingerprint(name: str, root: Path) -> str:
+    """Return a key of everything that a cluster is made of: programs, CRDs, this package, the declared cluster."""
+    files = [*Path(__file__).parent.glob("*.py"), *STAGES.glob("*.yaml"), *(root / "clusters" / name).rglob("*.yaml")]
+    made_of = hashlib.sha256(str(crds.home()).encode())
+    for tool in sorted(programs.TOOLS):
+        made_of.update(str(programs.home(tool)).encode())
+    for file in sorted(files):
+        made_of.update(str(file).encode() + file.read_bytes())
+    return made_of.hexdigest()
+
+
+def start(cluster: Cluster, root: Path = PROJECT) -> None:
+    """Start a cluster that has what `root` declares of it, from nothing. Raises NotBuilt, NotStarted or ValueError."""
+    declared = simulated.declared(root, cluster.name)
+    stop(cluster)
+    cluster.folder.mkdir(parents=True)
+    _create(cluster)
+    client = cluster.client
+    client.install(crds.objects())
+    _play(cluster, list(_stages()))
+    for one in simulated.surroundings(declared):
+        client.create(one) if one["kind"] == "Node" else client.apply(one)
+    processes.eventually(lambda: _nodes_are_ready(client), "nodes to be ready")
+
+
+def note_started(cluster: Cluster, root: Path, parts: dict[str, Any]) -> None:
+    """Write down that a cluster is complete, and what runs in it."""
+    text = json.dumps({"made_of": fingerprint(cluster.name, root), "parts": parts}, indent=2)
+    partial = cluster.folder / f"{STARTED}.partial"
+    partial.write_text(text + "\n", encoding="utf-8")
+    os.replace(partial, cluster.folder / STARTED)
+
+
+def stop(cluster: Cluster) -> int:
+    """End all processes of a cluster, whoever started them, remove its folder, and return how many there were."""
+    ended = processes.stop(cluster.folder)
+    shutil.rmtree(cluster.folder, ignore_errors=True)
+    return ended
+
+
+def _create(cluster: Cluster) -> None:
+    """kwokctl writes keys and certificates and starts the programs; its configuration keeps them to the loopback."""
+    config = cluster.folder / "kwokctl.yaml"
+    config.write_text(yaml.safe_dump(_configuration()), encoding="utf-8")
+    run: list[str | Path] = [programs.program("kwokctl"), "create", "cluster", "--name", cluster.name]
+    run += ["--config", config, "--kubeconfig", cluster.kubeconfig, "--runtime", "binary", "--wait", "2m"]
+    for option, name in BINARIES.items():
+        run += [f"--{option}-binary", programs.program(name)]
+    path = f"{programs.program('kubectl').parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    environment = processes.environment(
+        cluster.folder, {"KWOK_WORKDIR": str(cluster.folder / "kwok"), "PATH": path, "HOME": str(cluster.folder)}
+    )
+    done = subprocess.run(run, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    (cluster.folder / "logs").mkdir()
+    (cluster.folder / "logs" / "kubernetes").symlink_to(f"../kwok/clusters/{cluster.name}/logs")
+    if done.returncode:
+        raise processes.NotStarted(f"kwokctl ended with {done.returncode}:\n{done.stderr[-4000:]}")
+
+
+def _configuration() -> dict[str, Any]:
+    def patched(component: str, **arguments: str) -> dict[str, Any]:
+        extra = [{"key": key.replace("_", "-"), "value": value} for key, value in arguments.items()]
+        return {"name": component, "extraArgs": extra}
+
+    return {
+        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+        "kind": "KwokctlConfiguration",
+        "options": {"bindAddress": processes.LOOPBACK, "enableCRDs": ["Stage"], "disableQPSLimits": True},
+        "componentsPatches": [
+            patched("kube-apiserver", service_cluster_ip_range=SERVICE_RANGE),
+            patched("kube-controller-manager", service_cluster_ip_range=SERVICE_RANGE),
+            # Nothing here outlives its machine, and syncing files is what etcd mostly waits for.
+            patched("etcd", unsafe_no_fsync="true"),
+        ],
+    }
+
+
+def _stages() -> Iterator[dict[str, Any]]:
+    own = [STAGES / file.name for file in sorted(STAGES.glob("*.yaml"))]
+    ready_made = [programs.files("kwok") / "kustomize/stage/node" / file for file in NODE_STAGES]
+    for file in [*ready_made, *own]:
+        yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
+
+
+def _play(cluster: Cluster, stages: list[dict[str, Any]]) -> None:
+    """Give KWOK its Stages, and don't go on before it plays them all.
+
+    It looks at them when one changes, and misses those that come while it looks: so one is touched until it has seen all.
+    """
+    kinds = {stage["spec"]["resourceRef"]["kind"] for stage in stages}
+    cluster.client.apply(*stages)
+    touched = itertools.count()
+
+    def all_are_played() -> bool:
+        stages[0]["metadata"]["annotations"] = {"allotment.dev/touched": str(next(touched))}
+        cluster.client.apply(stages[0])
+        log = (cluster.folder / "logs" / "kubernetes" / "kwok-controller.log").read_text(encoding="utf-8")
+        said = [json.loads(line) for line in log.splitlines() if '"Start stage controller"' in line]
+        return kinds <= {one["ref"]["Kind"] for one in said} and next(touched) > 2
+
+    processes.eventually(all_are_played, "KWOK to play its Stages", pause=0.5)
+
+
+def _nodes_are_ready(client: Client) -> bool:
+    said = [node.get("status", {}).get("conditions", ()) for node in client.list("v1", "Node")]
+    return all(any(one["type"] == "Ready" and one["status"] == "True" for one in each) for each in said)

@@ -1,0 +1,107 @@
+"""Fixtures of end-to-end tests: a cluster, a namespace, Argo CD, Gitea, a Git remote. Without programs they skip, saying so."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from tests.controlplane import bed, crds, processes, programs
+from tests.controlplane import gitea as gitea_program
+from tests.controlplane.argocd import ArgoCD
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.gitea import Gitea
+
+BED_TOOLS = ("etcd", "kwok", "kubernetes", "argocd")
+
+
+def needs(*tools: str) -> None:
+    """Skip the test when programs of these tools are missing; in CI that is a failure."""
+    missing = programs.missing(tools)
+    if not crds.home().is_dir():
+        missing.append("CRDs")
+    if missing:
+        why = f"run make controlplane: {', '.join(missing)} not built"
+        pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+
+
+def _one_process(request: pytest.FixtureRequest) -> None:
+    if hasattr(request.config, "workerinput"):
+        pytest.fail("end-to-end tests share one cluster and run one after the other: make e2e")
+
+
+def _running(request: pytest.FixtureRequest, name: str, *, argocd: bool, karpenter: bool) -> Iterator[Cluster]:
+    """Yield a cluster. What this session started, or one that has died left behind, this session ends."""
+    _one_process(request)
+    found, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter)
+    session = found.folder / "session"
+    left_behind = session.exists() and not psutil.pid_exists(int(session.read_text()))
+    ours = fresh or left_behind
+    if ours:
+        session.write_text(str(os.getpid()))
+    yield found
+    if ours:
+        bed.down(name)
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Return the cluster eu-1 with Argo CD: the one that `make cluster` started, or one for this session."""
+    needs(*BED_TOOLS)
+    yield from _running(request, "eu-1", argocd=True, karpenter=False)
+
+
+@pytest.fixture(scope="session")
+def growing_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Return the cluster us-1 with Karpenter: its GPU nodes come when pods need them."""
+    needs(*BED_TOOLS, "karpenter")
+    yield from _running(request, "us-1", argocd=False, karpenter=True)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """Return a namespace of this test alone."""
+    name = f"test-{secrets.token_hex(4)}"
+    client = cluster.client
+    client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    processes.eventually(lambda: client.get("v1", "ServiceAccount", "default", name), f"the service account of {name}")
+    yield name
+    client.delete("v1", "Namespace", name)
+
+
+@pytest.fixture(scope="session")
+def argocd(cluster: Cluster) -> ArgoCD:
+    """Return the Argo CD of the cluster, which has it registered as eu-1."""
+    return bed.argocd_of(cluster)
+
+
+@pytest.fixture(scope="session")
+def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    """Return a Gitea with an administrator, two users, an organisation and a token each."""
+    needs("gitea")
+    folder = tmp_path_factory.mktemp("gitea")
+    try:
+        yield gitea_program.start(folder)
+    finally:
+        processes.stop(folder)
+
+
+class GitRemote(NamedTuple):
+    """A bare repository: its folder, and the URL to push to and fetch from."""
+
+    path: Path
+    url: str
+
+
+@pytest.fixture
+def git_remote(tmp_path: Path) -> GitRemote:
+    """Return an empty bare repository whose branch is `main`."""
+    path = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(path)], check=True)
+    return GitRemote(path, path.as_uri())

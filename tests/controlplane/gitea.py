@@ -1,0 +1,126 @@
+"""A Gitea of one's own, on SQLite: an administrator, two users, an organisation, and a token for each of them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane import processes, programs
+from tests.controlplane.processes import LOOPBACK
+from tests.controlplane.web import call
+
+ADMIN, USERS, ORGANISATION, BOT = "admin0", ("ada", "bob"), "northlight", "northlight-bot"
+CONFIGURATION = """\
+RUN_MODE = prod
+{root}
+[server]
+HTTP_ADDR = {address}
+HTTP_PORT = {port}
+ROOT_URL = {url}/
+STATIC_ROOT_PATH = {static}
+OFFLINE_MODE = true
+DISABLE_SSH = true
+[database]
+DB_TYPE = sqlite3
+PATH = {folder}/gitea.db
+[repository]
+ROOT = {folder}/repositories
+DEFAULT_BRANCH = main
+[security]
+INSTALL_LOCK = true
+SECRET_KEY = {secret}
+PASSWORD_HASH_ALGO = pbkdf2
+[service]
+DISABLE_REGISTRATION = true
+[webhook]
+ALLOWED_HOST_LIST = loopback
+[log]
+LEVEL = Info
+MODE = console
+[cron]
+ENABLED = false
+[actions]
+ENABLED = false
+"""
+
+
+@dataclass(frozen=True)
+class Gitea:
+    """A running Gitea: its URL, and a token by user name; `admin0` is the administrator, `ada` and `bob` are users.
+
+    The organisation `northlight` is the administrator's; `tokens["northlight"]` is of its bot, a member of its owners.
+    """
+
+    url: str
+    tokens: Mapping[str, str]
+
+    def api(self, path: str, body: Any = None, *, user: str = ADMIN, method: str | None = None) -> Any:
+        """Return what the API says to a user, such as `api("user/repos", {"name": "gpus"}, user="ada")`."""
+        return call(
+            f"{self.url}/api/v1/{path}", body, method=method, headers={"Authorization": f"token {self.tokens[user]}"}
+        )
+
+    def remote(self, repository: str, user: str = ADMIN) -> str:
+        """Return the URL by which a user pushes to `owner/name`."""
+        host = self.url.removeprefix("http://")
+        return f"http://{user}:{self.tokens[user]}@{host}/{repository}.git"
+
+
+def start(folder: Path) -> Gitea:
+    """Start a Gitea whose data and log lie in `folder`, from nothing."""
+    binary = programs.program("gitea")
+    port = next(processes.free_ports())
+    url = f"http://{LOOPBACK}:{port}"
+    configuration = folder / "app.ini"
+    folder.mkdir(parents=True, exist_ok=True)
+    as_root = "I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true" if os.geteuid() == 0 else ""
+    configuration.write_text(
+        CONFIGURATION.format(
+            root=as_root,
+            address=LOOPBACK,
+            port=port,
+            url=url,
+            static=programs.files("gitea"),
+            folder=folder,
+            secret=secrets.token_hex(32),
+        ),
+        encoding="utf-8",
+    )
+    environment = {"GITEA_WORK_DIR": str(folder), "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    command: list[str | Path] = [binary, "--config", configuration]
+
+    def admin(*words: str) -> str:
+        run = [*command, *words]
+        done = subprocess.run(
+            run, env=processes.environment(folder, environment), capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise processes.NotStarted(
+                f"gitea {' '.join(words[:3])} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}"
+            )
+        return done.stdout.strip()
+
+    admin("migrate")
+    started = processes.start(folder, "gitea", [*command, "web"], environment)
+    started.wait_until(lambda: call(f"{url}/api/healthz"))
+    tokens = {user: _user(admin, user) for user in (ADMIN, *USERS, BOT)}
+    gitea = Gitea(url, tokens)
+    gitea.api("orgs", {"username": ORGANISATION})
+    owners = next(team["id"] for team in gitea.api(f"orgs/{ORGANISATION}/teams") if team["name"] == "Owners")
+    gitea.api(f"teams/{owners}/members/{BOT}", method="PUT")
+    return Gitea(url, {**tokens, ORGANISATION: tokens[BOT]})
+
+
+def _user(admin: Callable[..., str], name: str) -> str:
+    """Create a user and return a token for everything that it may do."""
+    more = ["--admin"] if name == ADMIN else []
+    password = ["--random-password", "--must-change-password=false"]
+    admin("admin", "user", "create", "--username", name, "--email", f"{name}@northlight.example", *password, *more)
+    token = ["--username", name, "--token-name", "tests", "--scopes", "all", "--raw"]
+    said = admin("admin", "user", "generate-access-token", *token)
+    return said.splitlines()[-1]  # what is logged goes to the same place

@@ -1,0 +1,54 @@
+"""Karpenter with its KWOK provider: pods that fit no node make it buy one, of the declared pools' instance types."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import yaml
+
+from tests.controlplane import processes, programs, simulated
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.processes import LOOPBACK
+from tests.controlplane.web import call
+
+GROUP = "karpenter.kwok.sh"
+
+
+def start(cluster: Cluster, root: Path) -> str:
+    """Start Karpenter in a cluster, able to buy what `root` declares for it; return its health URL."""
+    folder = cluster.folder / "karpenter"
+    folder.mkdir()
+    crds = [
+        yaml.safe_load(file.read_text()) for file in (programs.files("karpenter") / "kwok/apis/crds").glob("*.yaml")
+    ]
+    cluster.client.install(crds)
+    types = folder / "instance-types.json"
+    types.write_text(json.dumps(simulated.instance_types(simulated.declared(root, cluster.name))), encoding="utf-8")
+    ports = processes.free_ports()
+    health = next(ports)
+    environment = {
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "DISABLE_LEADER_ELECTION": "true",
+        "SYSTEM_NAMESPACE": "kube-system",
+        "KARPENTER_SERVICE": "karpenter",
+        "METRICS_PORT": str(next(ports)),
+        "HEALTH_PROBE_PORT": str(health),
+        "INSTANCE_TYPES_FILE_PATH": str(types),
+        "BATCH_IDLE_DURATION": "200ms",
+        "BATCH_MAX_DURATION": "1s",
+    }
+    started = processes.start(cluster.folder, "karpenter", [programs.program("karpenter")], environment)
+    url = f"http://{LOOPBACK}:{health}/healthz"
+    started.wait_until(lambda: call(url), seconds=90)
+    return url
+
+
+def on_kwok(pool: Object) -> tuple[Object, Object]:
+    """Return a rendered NodePool for the KWOK provider, and its node class: that provider knows no EC2NodeClass."""
+    pool = deepcopy(pool)
+    name = pool["metadata"]["name"]
+    pool["spec"]["template"]["spec"]["nodeClassRef"] = {"group": GROUP, "kind": "KWOKNodeClass", "name": name}
+    return pool, {"apiVersion": f"{GROUP}/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": name}, "spec": {}}

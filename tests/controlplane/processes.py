@@ -1,0 +1,135 @@
+"""Processes that outlive who started them, and are found again by a mark in their environment, also after a crash."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import psutil
+
+MARK = "ALLOT_CONTROLPLANE_OF"  # its value is the folder that the process belongs to; children inherit it
+LOOPBACK = "127.0.0.1"
+SHOWN = 20  # lines of a log
+T = TypeVar("T")
+_children: list[subprocess.Popen[bytes]] = []  # of this process; whom it forgets it would be warned about
+
+
+class NotStarted(Exception):
+    """A program ended, or said nothing in time."""
+
+
+def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment with the folder's mark, and `more`."""
+    return {**os.environ, **(more or {}), MARK: str(folder)}
+
+
+def start(folder: Path, name: str, command: Sequence[str | Path], more: Mapping[str, str] | None = None) -> Started:
+    """Start a program in a session of its own; what it says goes to `logs/<name>.log` in the folder."""
+    log = folder / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as said:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=folder,
+            env=environment(folder, more),
+        )
+    _children.append(process)
+    return Started(name, process, log)
+
+
+class Started(NamedTuple):
+    """A program that was just started, and its log."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_until(self, well: Callable[[], object], seconds: float = 60) -> None:
+        """Return once `well` is true. Raises NotStarted, with the end of the log, when it ends before or takes too long."""
+
+        def is_well() -> bool:
+            if self.process.poll() is not None:
+                raise NotStarted(f"{self.name} ended with {self.process.returncode}")
+            return bool(well())
+
+        try:
+            eventually(is_well, self.name, seconds)
+        except NotStarted as why:
+            last_words = self.log.read_text(errors="replace").splitlines()[-SHOWN:]
+            raise NotStarted("\n".join([str(why), *last_words])) from None
+
+
+def running(folder: Path) -> list[psutil.Process]:
+    """Return the processes that carry the folder's mark."""
+    return [process for process in psutil.process_iter() if _mark(process) == str(folder)]
+
+
+def _mark(process: psutil.Process) -> str | None:
+    try:
+        if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        mark: str | None = process.environ().get(MARK)
+        return mark
+    except (psutil.Error, OSError):  # gone meanwhile, or somebody else's
+        return None
+
+
+def stop(folder: Path) -> int:
+    """End every process of the folder and return how many there were; who doesn't end within five seconds is killed."""
+    found = running(folder)
+    for process in found:
+        _quietly(process.terminate)
+    _, left = psutil.wait_procs(found, timeout=5)
+    for process in left:
+        _quietly(process.kill)
+    psutil.wait_procs(left, timeout=5)
+    _children[:] = [child for child in _children if child.poll() is None]
+    return len(found)
+
+
+def _quietly(end: Callable[[], None]) -> None:
+    try:
+        end()
+    except psutil.NoSuchProcess:
+        return
+
+
+def free_ports() -> Iterator[int]:
+    """Yield ports of the loopback that nobody listens on, each once."""
+    given: set[int] = set()
+    while True:
+        with socket.socket() as asked:
+            asked.bind((LOOPBACK, 0))
+            port = asked.getsockname()[1]
+        if port not in given:
+            given.add(port)
+            yield port
+
+
+def eventually(check: Callable[[], T | None], what: str, seconds: float = 60, pause: float = 0.2) -> T:
+    """Return the first value of `check` that is true. Raises NotStarted when that takes too long.
+
+    An exception of `check` counts as "not yet", and the last one is shown; NotStarted is final.
+    """
+    end = time.monotonic() + seconds
+    last: object = None
+    while time.monotonic() < end:
+        try:
+            last = check()
+            if last:
+                return last
+        except NotStarted:
+            raise
+        except Exception as error:  # whatever it is, the next try may go better, and in the end it is said
+            last = error
+        time.sleep(pause)
+    raise NotStarted(f"{what}: not within {seconds:.0f} s; last seen: {last!r}")

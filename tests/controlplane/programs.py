@@ -1,0 +1,229 @@
+"""The programs of the test bed, built from pinned Go modules into a cache outside the checkout, keyed by what is pinned.
+
+Each folder beside this file with a go.mod is one tool: Go resolves it alone, so that no tool bumps another's libraries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+MODULES = Path(__file__).resolve().parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "allotment" / "controlplane"
+GIVEN = ("ALLOT_CONTROLPLANE", "KUBEBUILDER_ASSETS")  # folders that hold programs already
+NO_COMPILER = (
+    "Go is needed to build it: install Go {version} or later{cgo}, or point ALLOT_CONTROLPLANE at a folder that has it"
+)
+
+
+class NotBuilt(Exception):
+    """A program or file is neither given nor in the cache."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """How one tool's programs are made: `programs` maps a program to its Go package, `files` come along from its module."""
+
+    module: str
+    programs: Mapping[str, str]
+    ldflags: str = ""
+    tags: str = ""
+    cgo: bool = False
+    files: tuple[str, ...] = ()
+    replaced: tuple[tuple[str, str, str], ...] = ()  # file of the module, a text that it holds once, another
+
+
+_COMPONENT = "-X k8s.io/component-base/version"
+TOOLS: Mapping[str, Tool] = {
+    "etcd": Tool("go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
+    "kwok": Tool(
+        "sigs.k8s.io/kwok",
+        {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")},
+        files=("kustomize/stage/node",),
+    ),
+    "kubernetes": Tool(
+        "k8s.io/kubernetes",
+        {
+            name: f"k8s.io/kubernetes/cmd/{name}"
+            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+        },
+        # Unset, programs call themselves v0.0.0, and clients and kwokctl treat them so.
+        ldflags=f"{_COMPONENT}.gitVersion={{version}} {_COMPONENT}.gitMajor={{major}} {_COMPONENT}.gitMinor={{minor}}"
+        " -X k8s.io/client-go/pkg/version.gitVersion={version}",
+    ),
+    "argocd": Tool(
+        "github.com/argoproj/argo-cd/v3",
+        {"argocd": "github.com/argoproj/argo-cd/v3/cmd"},
+        files=("manifests/base/config", "manifests/crds"),
+        # No flag moves the controller's metrics away from all interfaces; nothing of a test bed listens there.
+        replaced=(("controller/appcontroller.go", '"0.0.0.0:%d"', '"127.0.0.1:%d"'),),
+    ),
+    "gitea": Tool(
+        "code.gitea.io/gitea",
+        {"gitea": "code.gitea.io/gitea"},
+        tags="sqlite sqlite_unlock_notify",
+        cgo=True,
+        files=("options", "templates", "public"),
+    ),
+    "karpenter": Tool(
+        "sigs.k8s.io/karpenter",
+        {"karpenter": "sigs.k8s.io/karpenter/kwok"},
+        files=("kwok/apis/crds",),
+        replaced=tuple(
+            ("pkg/operator/operator.go", f'":%d", {port}', f'"127.0.0.1:%d", {port}')
+            for port in ("options.FromContext(ctx).MetricsPort", "options.FromContext(ctx).HealthProbePort")
+        ),
+    ),
+}
+PEERS: Mapping[str, Tool] = {"helm": Tool("helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"})}
+_ALL = {**TOOLS, **PEERS}
+
+
+def version(tool: str) -> str:
+    """Return the version of a tool's module that its go.mod pins, such as v1.36.3."""
+    for line in (MODULES / tool / "go.mod").read_text(encoding="utf-8").splitlines():
+        words = line.removeprefix("require").split()
+        if words[:1] == [_ALL[tool].module]:
+            return words[1]
+    raise LookupError(f"{tool}/go.mod requires no {_ALL[tool].module}")
+
+
+def home(tool: str) -> Path:
+    """Return the folder of the cache for exactly what is pinned; it is there once the tool is built."""
+    pinned = b"".join((MODULES / tool / name).read_bytes() for name in ("go.mod", "go.sum"))
+    recipe = {field: value for field, value in asdict(_ALL[tool]).items() if value}
+    key = hashlib.sha256(pinned + json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
+    return CACHE / f"{tool}-{version(tool)}-{key}"
+
+
+def program(name: str) -> Path:
+    """Return a program's path: given in ALLOT_CONTROLPLANE or KUBEBUILDER_ASSETS, or built. Raises NotBuilt."""
+    for variable in GIVEN:
+        given = Path(os.environ.get(variable) or os.devnull) / name
+        if given.is_file():
+            return given.absolute()
+    tool = next(tool for tool, made in _ALL.items() if name in made.programs)
+    built = home(tool) / name
+    if built.is_file():
+        return built
+    raise NotBuilt(name)
+
+
+def files(tool: str) -> Path:
+    """Return the folder that holds a tool's files under the paths they have in its module. Raises NotBuilt."""
+    kept = home(tool) / "files"
+    if kept.is_dir():
+        return kept
+    raise NotBuilt(f"files of {tool}")
+
+
+def missing(tools: Iterable[str] = TOOLS) -> list[str]:
+    """Return the tools of which a program or a file is neither given nor built."""
+    return [tool for tool in tools if not _complete(tool)]
+
+
+def _complete(tool: str) -> bool:
+    try:
+        for name in _ALL[tool].programs:
+            program(name)
+        if _ALL[tool].files:
+            files(tool)
+    except NotBuilt:
+        return False
+    return True
+
+
+def build(tools: Iterable[str] = TOOLS) -> None:
+    """Build what is missing, one tool after the other, and say so. Raises NotBuilt when Go or a C compiler is missing."""
+    wanted = missing(tools)
+    for number, tool in enumerate(wanted, 1):
+        made = _ALL[tool]
+        names = ", ".join(made.programs)
+        print(f"[{number}/{len(wanted)}] {tool} {version(tool)}: {names} …", flush=True)
+        started = time.monotonic()
+        _build(tool, made)
+        print(f"[{number}/{len(wanted)}] {tool}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def _build(tool: str, made: Tool) -> None:
+    """Everything is made beside its place and moved there at once: a build that was stopped leaves nothing behind."""
+    if shutil.which("go") is None or (made.cgo and not (shutil.which("cc") or shutil.which("gcc"))):
+        needed = next(
+            line.split()[1] for line in (MODULES / tool / "go.mod").read_text().splitlines() if line.startswith("go ")
+        )
+        raise NotBuilt(f"{tool}: " + NO_COMPILER.format(version=needed, cgo=" and a C compiler" if made.cgo else ""))
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix=f".{tool}-") as folder:
+        target = Path(folder) / "made"
+        target.mkdir()
+        source = module_folder(made.module, MODULES / tool)
+        for path in made.files:
+            shutil.copytree(source / path, target / "files" / path, copy_function=shutil.copyfile)
+        _make_writable(target)
+        modfile = _modfile(tool, made, source, Path(folder))
+        for name, package in made.programs.items():
+            _go_build(tool, made, package, target / name, modfile)
+        if not home(tool).exists():
+            os.rename(target, home(tool))
+
+
+def _make_writable(folder: Path) -> None:
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
+
+
+def _modfile(tool: str, made: Tool, source: Path, folder: Path) -> list[str]:
+    """Return the flags that build from a copy of the module, in which the replaced texts stand. Go's own copy is read-only."""
+    if not made.replaced:
+        return []
+    copy = folder / "source"
+    shutil.copytree(source, copy, copy_function=shutil.copyfile)
+    _make_writable(copy)
+    for path, old, new in made.replaced:
+        text = (copy / path).read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise NotBuilt(f"{made.module} {path} no longer holds {old} once: look at it again")
+        (copy / path).write_text(text.replace(old, new), encoding="utf-8")
+    shutil.copyfile(MODULES / tool / "go.sum", folder / "go.sum")
+    pinned = (MODULES / tool / "go.mod").read_text(encoding="utf-8")
+    (folder / "go.mod").write_text(f"{pinned}\nreplace {made.module} => {copy}\n", encoding="utf-8")
+    return ["-modfile", str(folder / "go.mod")]
+
+
+def _go_build(tool: str, made: Tool, package: str, target: Path, modfile: list[str]) -> None:
+    pinned = version(tool)
+    major, minor, _ = pinned.removeprefix("v").split(".", 2)
+    ldflags = "-s -w " + made.ldflags.format(version=pinned, major=major, minor=minor)
+    run = ["go", "build", "-trimpath", "-buildvcs=false", "-tags", made.tags, "-ldflags", ldflags.strip(), *modfile]
+    environment = {**os.environ, "CGO_ENABLED": "1" if made.cgo else "0", "GOWORK": "off"}
+    done = subprocess.run([*run, "-o", str(target), package], cwd=MODULES / tool, env=environment, check=False)
+    if done.returncode:
+        raise NotBuilt(f"{tool}: `go build {package}` ended with {done.returncode}; its words are above")
+
+
+def module_folder(module: str, within: Path | None = None, checksum: str | None = None) -> Path:
+    """Return where Go keeps a module's files, fetched and verified: of `module@version`, or of what `within` pins."""
+    run = ["go", "mod", "download", "-json", module]
+    done = subprocess.run(run, cwd=within or tempfile.gettempdir(), capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout or "{}")
+    if done.returncode or "Dir" not in found:
+        raise NotBuilt(f"{module} can't be fetched: {found.get('Error') or done.stderr.strip()}")
+    if checksum not in (None, found["Sum"]):
+        raise NotBuilt(f"{module} has the checksum {found['Sum']}, and {checksum} is pinned: don't use it")
+    return Path(found["Dir"])
+
+
+def said_versions() -> Iterator[str]:
+    """Yield what is used, a line a program: its version as pinned, or the folder that it was given in."""
+    for tool, made in TOOLS.items():
+        for name in made.programs:
+            path = program(name)
+            yield f"{name} {version(tool)}" if path.parent == home(tool) else f"{name} given in {path.parent}"

@@ -1,0 +1,77 @@
+"""A rendered tree on a cluster: applied in the order in which Argo CD gets to it, and cleared away again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from allotment.manifests.names import ARGO_NAMESPACE, MANAGED_BY, PROGRAM
+from tests.controlplane.argocd import ARGO
+from tests.controlplane.client import Client, Object
+from tests.controlplane.processes import eventually
+
+# Namespaces first, and what admits pods before the pods.
+ORDER = (
+    "platform/cluster/namespaces.yaml",
+    "platform/cluster/admission.yaml",
+    "platform/cluster",
+    "control/namespaces",
+    "platform/stock",
+    "tenants",
+    "control",
+)
+OURS = f"{MANAGED_BY}={PROGRAM}"
+ADMISSION = "admissionregistration.k8s.io/v1"
+CLUSTER_KINDS = (
+    (ADMISSION, "ValidatingAdmissionPolicyBinding"),
+    (ADMISSION, "ValidatingAdmissionPolicy"),
+    ("karpenter.sh/v1", "NodePool"),
+    ("karpenter.k8s.aws/v1", "EC2NodeClass"),
+    ("v1", "Namespace"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
+)
+SPREAD_KINDS = (
+    ("gateway.networking.k8s.io/v1", "ReferenceGrant"),
+    ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
+)
+
+
+def objects(tree: Path, *parts: str) -> Iterator[Object]:
+    """Yield the objects of a cluster's tree, or of some of its paths, in the order that applying needs."""
+    files = [file for file in sorted(tree.rglob("*.yaml")) if not parts or _within(file, tree, parts)]
+    for file in sorted(files, key=lambda file: next(i for i, part in enumerate(ORDER) if _within(file, tree, [part]))):
+        yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
+
+
+def _within(file: Path, tree: Path, parts: Iterable[str]) -> bool:
+    return any(file.is_relative_to(tree / part) for part in parts)
+
+
+def clear(client: Client) -> None:
+    """Remove everything that Allotment rendered, and wait until it is gone.
+
+    First what protects it, then Applications without their finalizer: with it Argo CD would have to look at their source.
+    """
+    for kind in ("Application", "AppProject"):
+        for one in client.list(ARGO, kind, ARGO_NAMESPACE, OURS):
+            client.patch(ARGO, kind, one["metadata"]["name"], {"metadata": {"finalizers": None}}, ARGO_NAMESPACE)
+            client.delete(ARGO, kind, one["metadata"]["name"], ARGO_NAMESPACE)
+    for api_version, kind in CLUSTER_KINDS:
+        for one in client.list(api_version, kind, labels=OURS):
+            eventually(partial(_deleted, client, api_version, kind, one["metadata"]["name"]), f"{kind} to be deleted")
+    for api_version, kind in SPREAD_KINDS:
+        for one in client.list(api_version, kind, labels=OURS):
+            client.delete(api_version, kind, one["metadata"]["name"], one["metadata"]["namespace"])
+    eventually(lambda: not client.list("v1", "Namespace", labels=OURS), "tenants' namespaces to be gone", 120)
+    for volume in client.list("v1", "PersistentVolume"):
+        if volume["status"].get("phase") == "Released":
+            client.delete("v1", "PersistentVolume", volume["metadata"]["name"])
+
+
+def _deleted(client: Client, api_version: str, kind: str, name: str) -> bool:
+    """A policy still guards for a moment after its binding is gone: then this raises, and is tried again."""
+    client.delete(api_version, kind, name)
+    return True

@@ -1,0 +1,164 @@
+"""What a declared cluster has before Allotment comes: nodes, storage classes and a Gateway, simulated from its files."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from allotment.accounts.capacity import GPU, node_resources
+from allotment.adapters.folder import FolderSource
+from allotment.cli.survey import survey
+from allotment.declared.inventory import Folder
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.values import cpu_text, size_text
+from allotment.manifests import device_plugin, names, pods
+
+CPU_NODES = 2  # for preparations and file accessors, which never run beside GPUs
+PROVISIONER = "simulated.allotment.dev"
+KARPENTER_ZONE = "zone-a"
+
+
+def declared(root: Path, cluster: str) -> Folder:
+    """Return a cluster's declarations in a repository. Raises ValueError when they have errors or it isn't declared."""
+    found = survey(FolderSource(root), datetime.date.today())
+    if found.errors:
+        raise ValueError("\n".join(str(problem) for problem in found.errors))
+    if cluster not in found.offers.clusters:
+        raise ValueError(f"no cluster is named {cluster!r}; there are {', '.join(found.offers.clusters)}")
+    return found.offers.clusters[cluster]
+
+
+def surroundings(cluster: Folder) -> Iterator[dict[str, Any]]:
+    """Yield the objects that a cluster's owner has made: nodes of its static pools, CPU nodes, storage classes, Gateway."""
+    for pool in cluster.of(NodePool).values():
+        if pool.model.spec.static is not None:
+            for number in range(1, pool.model.spec.static.nodes + 1):
+                yield gpu_node(f"{pool.model.name}-{number}", pool.model)
+    for number in range(1, CPU_NODES + 1):
+        yield node(f"cpu-{number}", {}, {"cpu": "32", "memory": "128Gi"})
+    yield from _storage_classes(cluster)
+    yield from _gateway(cluster)
+
+
+def node(name: str, labels: dict[str, str], resources: dict[str, str], *, tainted: bool = False) -> dict[str, Any]:
+    """Return a node that KWOK plays. `tainted` keeps away what doesn't tolerate GPUs."""
+    amounts = {"pods": "110", "ephemeral-storage": "1Ti", **resources}
+    taints = [{"key": names.GPU_TAINT, "value": "true", "effect": "NoSchedule"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "spec": {"taints": taints} if tainted else {},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def gpu_node(name: str, pool: NodePool) -> dict[str, Any]:
+    """Return a node of a static pool, as NVIDIA's device plugin presents it."""
+    labels = {**pods.pool_labels(pool), "nvidia.com/gpu.present": "true", **device_plugin.node_labels(pool.spec)}
+    return node(name, labels, _allocatable(pool.spec), tainted=True)
+
+
+def _allocatable(pool: NodePoolSpec) -> dict[str, str]:
+    amounts = {resource: str(amount) for resource, amount in node_resources(pool).items()}
+    return {"cpu": cpu_text(pool.node.cpu), "memory": size_text(pool.node.memory), **amounts}
+
+
+def _storage_classes(cluster: Folder) -> Iterator[dict[str, Any]]:
+    place = cluster.one(Cluster)
+    assert place is not None
+    policies = {one.storage_class_name: "Retain" for one in place.model.spec.storages}
+    policies[place.model.spec.disk_storage_class_name] = "Delete"
+    for name, policy in policies.items():
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": name},
+            "provisioner": f"{policy.lower()}.{PROVISIONER}",
+            "reclaimPolicy": policy,
+            "volumeBindingMode": "Immediate",
+            "allowVolumeExpansion": True,
+        }
+
+
+def _gateway(cluster: Folder) -> Iterator[dict[str, Any]]:
+    place = cluster.one(Cluster)
+    assert place is not None
+    gateway = place.model.spec.gateway
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": gateway.namespace}}
+    yield {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "GatewayClass",
+        "metadata": {"name": "envoy"},
+        "spec": {"controllerName": "gateway.envoyproxy.io/gatewayclass-controller"},
+    }
+    yield {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": {"name": gateway.name, "namespace": gateway.namespace},
+        "spec": {
+            "gatewayClassName": "envoy",
+            "listeners": [
+                {
+                    "name": gateway.section_name,
+                    "hostname": f"*.{place.model.spec.domain}",
+                    "port": 443,
+                    "protocol": "HTTPS",
+                    "tls": {"mode": "Terminate", "certificateRefs": [{"name": "edge"}]},
+                    "allowedRoutes": {"namespaces": {"from": "All"}},
+                }
+            ],
+        },
+    }
+
+
+def instance_types(cluster: Folder) -> list[dict[str, Any]]:
+    """Return what Karpenter's KWOK provider can buy: for each Karpenter pool its instance types, as large as its node."""
+    return [
+        {
+            "name": kind,
+            "architecture": "amd64",
+            "operatingSystems": ["linux"],
+            "resources": {
+                "cpu": cpu_text(pool.spec.node.cpu),
+                "memory": size_text(pool.spec.node.memory),
+                "pods": "110",
+                "ephemeral-storage": "1Ti",
+                GPU: str(pool.spec.node.gpu.count),
+            },
+            "offerings": [
+                {
+                    "Price": pool.spec.node.gpu.count,
+                    "Available": True,
+                    "Requirements": [
+                        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]},
+                        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [KARPENTER_ZONE]},
+                    ],
+                }
+                for capacity in ("on-demand", "spot")
+            ],
+        }
+        for pool in _karpenter_pools(cluster)
+        for kind in _instance_type_names(pool)
+    ]
+
+
+def _karpenter_pools(cluster: Folder) -> list[NodePool]:
+    return [one.model for one in cluster.of(NodePool).values() if one.model.spec.karpenter is not None]
+
+
+def _instance_type_names(pool: NodePool) -> list[str]:
+    assert pool.spec.karpenter is not None
+    return [
+        value
+        for one in pool.spec.karpenter.requirements
+        if one.key == "node.kubernetes.io/instance-type"
+        for value in one.values or ()
+    ]

@@ -1,0 +1,237 @@
+"""The test bed itself: what it simulates, what goes wrong on request, and that nothing of it is left or seen from outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane import bed, processes
+from tests.controlplane import cluster as clusters
+from tests.controlplane.client import Client, Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.processes import LOOPBACK, eventually
+
+pytestmark = pytest.mark.e2e
+SIMULATE = "bill.allotment.dev/simulate"
+
+
+def pod(namespace: str, name: str, simulate: str = "") -> Object:
+    labels = {SIMULATE: simulate} if simulate else {}
+    container = {"name": "main", "image": "registry.example/app:1", "startupProbe": {"tcpSocket": {"port": 80}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"containers": [container]},
+    }
+
+
+def job(namespace: str, name: str, simulate: str = "") -> Object:
+    template = pod(namespace, name, simulate)
+    template["spec"]["restartPolicy"] = "Never"
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "backoffLimit": 0,
+            "template": {"metadata": {"labels": template["metadata"]["labels"]}, "spec": template["spec"]},
+        },
+    }
+
+
+def main_container(client: Client, namespace: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("v1", "Pod", name, namespace)["status"]["containerStatuses"][0]
+    return found
+
+
+def test_everything_listens_on_the_loopback(cluster: Cluster) -> None:
+    found = processes.running(cluster.folder)
+    addresses = {
+        (process.name(), one.laddr.ip)
+        for process in found
+        for one in process.net_connections(kind="inet")
+        if one.status == "LISTEN"
+    }
+    assert {ip for _, ip in addresses} == {LOOPBACK}, addresses
+    names = {name for name, _ in addresses}
+    assert names >= {"etcd", "kube-apiserver", "kube-scheduler", "kwok-controller", "argocd", "redis-server"}
+
+
+def test_services_have_room(cluster: Cluster) -> None:
+    ranges = cluster.client.get("networking.k8s.io/v1", "ServiceCIDR", "kubernetes")["spec"]["cidrs"]
+    assert ranges == [clusters.SERVICE_RANGE]
+
+
+def test_nodes_are_those_of_the_declared_pools(cluster: Cluster) -> None:
+    nodes = {one["metadata"]["name"]: one for one in cluster.client.list("v1", "Node")}
+    assert sorted(nodes) == sorted(
+        [f"l4-ts4-{n}" for n in (1, 2, 3)]
+        + [f"{pool}-{n}" for pool in ("a100-mig", "l4-ts2-film", "l4-whole") for n in (1, 2)]
+        + ["cpu-1", "cpu-2"]
+    )
+    amounts = nodes["a100-mig-1"]["status"]["allocatable"]
+    assert {key: amounts[key] for key in amounts if key.startswith("nvidia.com/")} == {
+        "nvidia.com/mig-1g.10gb": "8",
+        "nvidia.com/mig-2g.20gb": "4",
+        "nvidia.com/mig-3g.40gb": "4",
+    }
+    assert nodes["l4-ts4-1"]["status"]["allocatable"]["nvidia.com/gpu.shared"] == "16"
+    assert nodes["l4-ts4-1"]["spec"]["taints"] == [{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}]
+    assert "taints" not in nodes["cpu-1"]["spec"]
+
+
+def test_a_pod_starts_and_then_becomes_ready(cluster: Cluster, namespace: str) -> None:
+    cluster.client.apply(pod(namespace, "web"))
+    seen: list[tuple[object, ...]] = []
+
+    def is_ready() -> bool:
+        status = main_container(cluster.client, namespace, "web")
+        now = (*status["state"], status["started"], status["ready"])
+        if now not in seen:
+            seen.append(now)
+        return bool(status["ready"])
+
+    eventually(is_ready, "the pod to be ready", pause=0.05)
+    assert [one for one in seen if one[0] == "running"] == [("running", False, False), ("running", True, True)]
+
+
+def test_pods_crash_on_request(cluster: Cluster, namespace: str) -> None:
+    cluster.client.apply(pod(namespace, "web", "crash"))
+    status = eventually(
+        lambda: (found := main_container(cluster.client, namespace, "web"))["restartCount"] > 1 and found,
+        "two restarts",
+    )
+    assert status["lastState"]["terminated"]["exitCode"] == 1
+    assert not status["ready"]
+
+
+def test_images_are_missing_on_request(cluster: Cluster, namespace: str) -> None:
+    cluster.client.apply(pod(namespace, "web", "image-missing"))
+    waiting = eventually(
+        lambda: (
+            (found := main_container(cluster.client, namespace, "web")["state"].get("waiting"))
+            and found["reason"] == "ImagePullBackOff"
+            and found
+        ),
+        "the image to be missing",
+    )
+    assert "registry.example/app:1" in waiting["message"]
+    assert cluster.client.get("v1", "Pod", "web", namespace)["status"]["phase"] == "Pending"
+
+
+def test_probes_never_pass_on_request(cluster: Cluster, namespace: str) -> None:
+    cluster.client.apply(pod(namespace, "web", "probe-fails"), pod(namespace, "other"))
+    eventually(lambda: main_container(cluster.client, namespace, "other")["ready"], "the other pod to be ready")
+    status = main_container(cluster.client, namespace, "web")
+    assert (list(status["state"]), status["started"], status["ready"]) == (["running"], False, False)
+
+
+def test_jobs_complete_and_fail_on_request(cluster: Cluster, namespace: str) -> None:
+    cluster.client.apply(job(namespace, "good"), job(namespace, "bad", "job-fails"))
+
+    def ended(name: str) -> set[str]:
+        said = cluster.client.get("batch/v1", "Job", name, namespace)["status"].get("conditions", ())
+        return {one["type"] for one in said if one["status"] == "True"}
+
+    assert "Complete" in eventually(lambda: ended("good") & {"Complete", "Failed"}, "the good Job to end")
+    assert "Failed" in eventually(lambda: ended("bad") & {"Complete", "Failed"}, "the bad Job to end")
+
+
+@pytest.mark.parametrize(("storage_class", "stays"), [("rook-ceph-block", True), ("rook-ceph-block-scratch", False)])
+def test_a_claim_is_bound_and_its_volume_kept_or_deleted(
+    storage_class: str, stays: bool, cluster: Cluster, namespace: str
+) -> None:
+    client = cluster.client
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": namespace},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": storage_class,
+            "resources": {"requests": {"storage": "5Gi"}},
+        },
+    }
+    client.apply(claim)
+    bound = eventually(
+        lambda: (
+            (found := client.get("v1", "PersistentVolumeClaim", "data", namespace))["status"]["phase"] == "Bound"
+            and found
+        ),
+        "the claim to be bound",
+    )
+    assert bound["status"]["capacity"] == {"storage": "5Gi"}
+    volume = bound["spec"]["volumeName"]
+    client.delete("v1", "PersistentVolumeClaim", "data", namespace)
+
+    def phase() -> str:
+        found = [one for one in client.list("v1", "PersistentVolume") if one["metadata"]["name"] == volume]
+        return str(found[0]["status"]["phase"]) if found else "gone"
+
+    assert eventually(lambda: (now := phase()) in ("Released", "gone") and now, "the volume to be let go") in (
+        ("Released",) if stays else ("Released", "gone")
+    )
+    if stays:
+        client.delete("v1", "PersistentVolume", volume)
+    eventually(lambda: phase() == "gone", "the volume to be gone")
+
+
+def test_routes_and_certificates_are_accepted(cluster: Cluster, namespace: str) -> None:
+    client = cluster.client
+    route: Object = {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"parentRefs": [{"name": "edge", "namespace": "edge"}], "hostnames": ["a.eu-1.gpu.northlight.example"]},
+    }
+    certificate: Object = {
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"secretName": "web", "dnsNames": ["a.example"], "issuerRef": {"name": "ca", "kind": "ClusterIssuer"}},
+    }
+    client.apply(route, certificate)
+
+    def accepted(generation: int) -> bool:
+        found = client.get(route["apiVersion"], "HTTPRoute", "web", namespace)["status"]["parents"][0]["conditions"]
+        return {(one["type"], one["status"], one["observedGeneration"]) for one in found} == {
+            (kind, "True", generation) for kind in ("Accepted", "ResolvedRefs")
+        }
+
+    eventually(lambda: accepted(1), "the route to be accepted")
+    route["spec"]["hostnames"] = ["b.eu-1.gpu.northlight.example"]
+    client.apply(route)
+    eventually(lambda: accepted(2), "the changed route to be accepted")
+    said = eventually(
+        lambda: client.get("cert-manager.io/v1", "Certificate", "web", namespace)["status"]["conditions"],
+        "a certificate",
+    )
+    assert (said[0]["type"], said[0]["status"]) == ("Ready", "True")
+
+
+def test_a_running_cluster_is_found_again(cluster: Cluster) -> None:
+    again, fresh = bed.up("eu-1")
+    assert (again, fresh) == (cluster, False)
+
+
+def test_nothing_is_left_after_a_crash(cluster: Cluster, tmp_path: Path) -> None:
+    """A cluster whose starter was killed halfway, and whose API server was killed later."""
+    lost = Cluster("us-1", tmp_path / "lost")
+    clusters.start(lost)
+    assert clusters.state(lost) == "broken", "it was never noted as started"
+    clusters.note_started(lost, clusters.PROJECT, {})
+    assert clusters.state(lost) == "running"
+    for process in processes.running(lost.folder):
+        if process.name() == "kube-apiserver":
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait(10)
+    assert clusters.state(lost) == "broken"
+    assert clusters.stop(lost) == 4
+    assert processes.running(lost.folder) == []
+    assert not lost.folder.exists()
+    assert clusters.state(cluster) == "running", "the other one doesn't notice"

@@ -1,0 +1,48 @@
+"""Gitea of the test bed: people with tokens, who push and open pull requests; and who may not."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.gitea import ADMIN, ORGANISATION, USERS, Gitea
+from tests.controlplane.web import Answered
+
+pytestmark = pytest.mark.e2e
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=ada", "-c", "user.email=ada@northlight.example"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_everybody_has_a_token(gitea: Gitea) -> None:
+    for user in (ADMIN, *USERS):
+        assert gitea.api("user", user=user)["login"] == user
+    assert gitea.api("user")["is_admin"]
+    assert not gitea.api("user", user="ada")["is_admin"]
+    assert [one["username"] for one in gitea.api("user/orgs", user=ORGANISATION)] == [ORGANISATION]
+
+
+def test_a_push_and_a_pull_request(gitea: Gitea, tmp_path: Path) -> None:
+    gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "gpus", "auto_init": True, "default_branch": "main"})
+    gitea.api(f"repos/{ORGANISATION}/gpus/collaborators/ada", {"permission": "write"}, method="PUT")
+    git(tmp_path, "clone", "--quiet", gitea.remote(f"{ORGANISATION}/gpus", "ada"), "work")
+    work = tmp_path / "work"
+    git(work, "checkout", "--quiet", "-b", "mine")
+    (work / "file").write_text("text\n")
+    git(work, "add", "file")
+    git(work, "commit", "--quiet", "--message", "A file")
+    git(work, "push", "--quiet", "origin", "mine")
+    body = {"title": "A file", "head": "mine", "base": "main"}
+    pull = gitea.api(f"repos/{ORGANISATION}/gpus/pulls", body, user="ada")
+    assert (pull["number"], pull["user"]["login"], pull["state"]) == (1, "ada", "open")
+
+
+def test_who_was_not_asked_may_not_write(gitea: Gitea) -> None:
+    gitea.api("user/repos", {"name": "own", "auto_init": True, "private": True}, user="ada")
+    with pytest.raises(Answered) as refused:
+        gitea.api("repos/ada/own/contents/file", {"content": "eA==", "message": "x"}, user="bob")
+    assert refused.value.status in (403, 404)

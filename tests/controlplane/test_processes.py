@@ -1,0 +1,54 @@
+"""Processes of the test bed: found by their mark, ended whatever they do, and quick to say why they didn't start."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.controlplane import processes
+
+STUBBORN = "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & while :; do sleep 1; done"
+
+
+def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        processes.start(folder, "sleeper", ["sh", "-c", "sleep 60 & sleep 60"])
+    processes.eventually(lambda: len(processes.running(one)) == 3, "three processes")
+    assert processes.stop(one) == 3
+    assert processes.running(one) == []
+    assert len(processes.running(other)) == 3
+    processes.stop(other)
+
+
+def test_who_does_not_end_is_killed(tmp_path: Path) -> None:
+    started = processes.start(tmp_path, "stubborn", ["sh", "-c", STUBBORN])
+    processes.eventually(lambda: len(processes.running(tmp_path)) >= 3, "it to run")
+    processes.stop(tmp_path)
+    assert processes.running(tmp_path) == []
+    assert not psutil.pid_exists(started.process.pid)
+
+
+def test_one_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
+    started = processes.start(tmp_path, "short", ["sh", "-c", "echo no such flag; exit 4"])
+    begun = time.monotonic()
+    with pytest.raises(processes.NotStarted, match="short ended with 4\nno such flag"):
+        started.wait_until(lambda: False)
+    assert time.monotonic() - begun < 30, "it waits no longer for what has ended"
+
+
+def test_what_never_comes_is_told_with_what_was_seen_last() -> None:
+    def never() -> bool:
+        raise LookupError("not there")
+
+    with pytest.raises(processes.NotStarted, match=r"it: not within 0 s; last seen: LookupError\('not there'\)"):
+        processes.eventually(never, "it", seconds=0.3)
+
+
+def test_free_ports_differ() -> None:
+    ports = processes.free_ports()
+    assert len({next(ports) for _ in range(50)}) == 50

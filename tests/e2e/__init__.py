@@ -1,0 +1,1 @@
+"""End-to-end tests: what Allotment renders, on a real control plane."""

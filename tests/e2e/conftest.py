@@ -1,0 +1,57 @@
+"""What end-to-end tests share: rendered trees, and the sample applied to the cluster."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from allotment.manifests.names import namespace
+from tests.conftest import DAY, PROJECT
+from tests.controlplane import rendered
+from tests.controlplane.client import refusal
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.processes import eventually
+
+Render = Callable[[Path, str], Path]
+
+
+@pytest.fixture(scope="session")
+def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """Return what renders a repository for a cluster, into a folder of its own."""
+
+    def run(root: Path, cluster: str) -> Path:
+        out = tmp_path_factory.mktemp("rendered") / "out"
+        command = [sys.executable, "-m", "allotment", "render", "--repo", str(root), "--out", str(out)]
+        done = subprocess.run([*command, "--as-of", DAY], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return out / cluster
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def sample_tree(render: Render) -> Path:
+    """Return the sample's tree for eu-1."""
+    return render(PROJECT, "eu-1")
+
+
+@pytest.fixture(scope="module")
+def empty_cluster(cluster: Cluster) -> Iterator[Cluster]:
+    """Return the cluster with nothing of Allotment's in it, before and after this module's tests."""
+    rendered.clear(cluster.client)
+    yield cluster
+    rendered.clear(cluster.client)
+
+
+@pytest.fixture(scope="module")
+def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
+    """Return the cluster with the whole sample applied, its admission policies in force: they need a moment."""
+    client = empty_cluster.client
+    client.apply(*rendered.objects(sample_tree))
+    protected = namespace("studio-kite")
+    eventually(lambda: refusal(client.delete, "v1", "Namespace", protected, dry_run=True), "protection")
+    return empty_cluster

@@ -1,0 +1,147 @@
+"""Tenants on a real cluster: quota, Pod Security, priorities and service accounts keep them apart. Network policies exist
+there, and nothing enforces them: KWOK has no network."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from allotment.manifests import names
+from tests.controlplane.client import Object, refusal
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.processes import eventually
+
+pytestmark = pytest.mark.e2e
+A, B = names.namespace("studio-kite"), names.namespace("film-house")
+
+
+def pod(**more: Any) -> Object:
+    """Return a pod that a tenant's namespace takes; `more` goes into its spec."""
+    container: Object = {
+        "name": "main",
+        "image": "registry.example/app:1@sha256:" + "0" * 64,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    spec = {
+        "automountServiceAccountToken": False,
+        "hostUsers": False,
+        "priorityClassName": names.INSTANCE_PRIORITY,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [container],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "intruder", "namespace": A},
+        "spec": {**spec, **more},
+    }
+
+
+def with_container(**more: Any) -> Object:
+    """Return that pod with `more` in its container."""
+    one = pod()
+    one["spec"]["containers"][0].update(more)
+    return one
+
+
+def words(cluster: Cluster, one: Object) -> str | None:
+    """Return why a pod is refused; None when it is accepted. Nothing is created."""
+    return refusal(cluster.client.apply, deepcopy(one), dry_run=True)
+
+
+def test_an_ordinary_pod_is_accepted(sample_cluster: Cluster) -> None:
+    assert words(sample_cluster, pod()) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (pod(hostNetwork=True, hostUsers=True), "host namespaces"),
+        (pod(hostPID=True, hostUsers=True), "host namespaces"),
+        (pod(volumes=[{"name": "host", "hostPath": {"path": "/"}}]), "restricted volume types"),
+        (pod(securityContext={}), "seccompProfile"),
+        (with_container(securityContext={"privileged": True}), "privileged"),
+        (with_container(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}}), "unrestricted capabilities"),
+        (with_container(ports=[{"containerPort": 80, "hostPort": 80}]), "hostPort"),
+        (pod(hostUsers=True), "runAsNonRoot"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_pod_security_is_enforced(one: Object, why: str, sample_cluster: Cluster) -> None:
+    said = words(sample_cluster, one)
+    assert said is not None
+    assert 'violates PodSecurity "restricted' in said
+    assert why in said
+
+
+@pytest.mark.parametrize("priority", ["system-cluster-critical", "system-node-critical", "allotment-stock-1"])
+def test_a_pod_takes_no_other_priority(priority: str, sample_cluster: Cluster) -> None:
+    said = words(sample_cluster, pod(priorityClassName=priority))
+    assert said is not None
+    assert (
+        "A tenant's pod has one of Allotment's priority classes." in said or "exceeded quota: other-priorities" in said
+    )
+
+
+def test_a_pod_does_not_choose_its_node(sample_cluster: Cluster) -> None:
+    said = words(sample_cluster, pod(nodeName="l4-ts4-1"))
+    assert said is not None
+    assert "A tenant's pod doesn't choose its node." in said
+
+
+def test_a_pod_over_quota_is_refused(sample_cluster: Cluster) -> None:
+    hard = sample_cluster.client.get("v1", "ResourceQuota", "backstop", A)["spec"]["hard"]
+    most = int(hard["requests.nvidia.com/gpu"])
+    asked = {"nvidia.com/gpu": str(most + 1)}
+    said = words(sample_cluster, with_container(resources={"requests": asked, "limits": asked}))
+    assert said is not None
+    assert "exceeded quota: backstop, requested: requests.nvidia.com/gpu=" in said
+    assert f"limited: requests.nvidia.com/gpu={most}" in said
+
+
+def test_a_class_that_the_plan_does_not_have_is_refused(sample_cluster: Cluster) -> None:
+    asked = {"nvidia.com/mig-3g.40gb": "1"}
+    one = with_container(resources={"requests": asked, "limits": asked})
+    one["metadata"]["namespace"] = names.namespace("solo-ada")
+    said = words(sample_cluster, one)
+    assert said is not None
+    assert "exceeded quota: backstop" in said
+
+
+def test_a_service_account_reads_nothing_of_another_tenant_nor_of_its_own(sample_cluster: Cluster) -> None:
+    intruder = sample_cluster.client.as_service_account("default", A)
+    kinds = ("Pod", "Secret", "ConfigMap", "PersistentVolumeClaim", "Service", "ServiceAccount", "ResourceQuota")
+    for kind in kinds:
+        for place in (B, A, None):
+            said = refusal(intruder.list, "v1", kind, place)
+            assert said is not None, f"{kind} of {place}"
+            assert f'User "system:serviceaccount:{A}:default" cannot list resource' in said
+    for kind in ("Namespace", "Node", "PersistentVolume"):
+        assert "cannot list resource" in (refusal(intruder.list, "v1", kind) or "")
+    assert "cannot patch resource" in (refusal(intruder.apply, pod(), dry_run=True) or "")
+
+
+def test_what_is_protected_is_not_deleted_even_by_an_administrator(sample_cluster: Cluster) -> None:
+    client = sample_cluster.client
+    for kind, name, namespace in (("Namespace", A, None), ("PersistentVolumeClaim", "model-cache", A)):
+        said = refusal(client.delete, "v1", kind, name, namespace, dry_run=True)
+        assert said is not None
+        assert "Allotment protects this: it is deleted by two merges, see deletionPolicy." in said
+
+
+def test_every_pod_that_runs_is_one_of_ours_and_may(sample_cluster: Cluster) -> None:
+    """The admission that refuses the pods above lets all of the sample's own through."""
+    client = sample_cluster.client
+
+    def failed() -> list[str]:
+        return [
+            f"{one['metadata']['namespace']}/{one['metadata']['name']}: {condition['message']}"
+            for one in client.list("apps/v1", "Deployment", labels=f"{names.MANAGED_BY}={names.PROGRAM}")
+            for condition in one["status"].get("conditions", ())
+            if condition["type"] == "ReplicaFailure"
+        ]
+
+    eventually(lambda: client.list("v1", "Pod", A), "pods of the tenant")
+    assert failed() == []
