@@ -60,4 +60,5 @@ lock:
 	rm -rf .venv-lock
 
 clean:
+	@test ! -x $(BIN)/python || $(BIN)/python -m tests.controlplane down
 	rm -rf .venv $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -57,6 +57,7 @@ class Gitea:
     """
 
     url: str
+    folder: Path
     tokens: Mapping[str, str]
 
     def api(self, path: str, body: Any = None, *, user: str = ADMIN, method: str | None = None) -> Any:
@@ -109,11 +110,11 @@ def start(folder: Path) -> Gitea:
     started = processes.start(folder, "gitea", [*command, "web"], environment)
     started.wait_until(lambda: call(f"{url}/api/healthz"))
     tokens = {user: _user(admin, user) for user in (ADMIN, *USERS, BOT)}
-    gitea = Gitea(url, tokens)
+    gitea = Gitea(url, folder, tokens)
     gitea.api("orgs", {"username": ORGANISATION})
     owners = next(team["id"] for team in gitea.api(f"orgs/{ORGANISATION}/teams") if team["name"] == "Owners")
     gitea.api(f"teams/{owners}/members/{BOT}", method="PUT")
-    return Gitea(url, {**tokens, ORGANISATION: tokens[BOT]})
+    return Gitea(url, folder, {**tokens, ORGANISATION: tokens[BOT]})
 
 
 def _user(admin: Callable[..., str], name: str) -> str:

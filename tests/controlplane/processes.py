@@ -83,6 +83,16 @@ def _mark(process: psutil.Process) -> str | None:
         return None
 
 
+def listening(folder: Path) -> set[tuple[str, str]]:
+    """Return who of the folder's processes listens where: program and address."""
+    return {
+        (process.name(), one.laddr.ip)
+        for process in running(folder)
+        for one in process.net_connections(kind="inet")
+        if one.status == psutil.CONN_LISTEN
+    }
+
+
 def stop(folder: Path) -> int:
     """End every process of the folder and return how many there were; who doesn't end within five seconds is killed."""
     found = running(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,12 @@ def main_container(client: Client, namespace: str, name: str) -> dict[str, Any]:
     return found
 
 
+def is_ready(client: Client, namespace: str, name: str) -> bool:
+    return bool(main_container(client, namespace, name)["ready"])
+
+
 def test_everything_listens_on_the_loopback(cluster: Cluster) -> None:
-    found = processes.running(cluster.folder)
-    addresses = {
-        (process.name(), one.laddr.ip)
-        for process in found
-        for one in process.net_connections(kind="inet")
-        if one.status == "LISTEN"
-    }
+    addresses = processes.listening(cluster.folder)
     assert {ip for _, ip in addresses} == {LOOPBACK}, addresses
     names = {name for name, _ in addresses}
     assert names >= {"etcd", "kube-apiserver", "kube-scheduler", "kwok-controller", "argocd", "redis-server"}
@@ -89,14 +88,14 @@ def test_a_pod_starts_and_then_becomes_ready(cluster: Cluster, namespace: str) -
     cluster.client.apply(pod(namespace, "web"))
     seen: list[tuple[object, ...]] = []
 
-    def is_ready() -> bool:
+    def step() -> bool:
         status = main_container(cluster.client, namespace, "web")
         now = (*status["state"], status["started"], status["ready"])
         if now not in seen:
             seen.append(now)
         return bool(status["ready"])
 
-    eventually(is_ready, "the pod to be ready", pause=0.05)
+    eventually(step, "the pod to be ready", pause=0.05)
     assert [one for one in seen if one[0] == "running"] == [("running", False, False), ("running", True, True)]
 
 
@@ -126,9 +125,20 @@ def test_images_are_missing_on_request(cluster: Cluster, namespace: str) -> None
 
 def test_probes_never_pass_on_request(cluster: Cluster, namespace: str) -> None:
     cluster.client.apply(pod(namespace, "web", "probe-fails"), pod(namespace, "other"))
-    eventually(lambda: main_container(cluster.client, namespace, "other")["ready"], "the other pod to be ready")
+    eventually(partial(is_ready, cluster.client, namespace, "other"), "the other pod to be ready")
     status = main_container(cluster.client, namespace, "web")
     assert (list(status["state"]), status["started"], status["ready"]) == (["running"], False, False)
+
+
+def test_pods_stop_slowly_on_request(cluster: Cluster, namespace: str) -> None:
+    client = cluster.client
+    client.apply(pod(namespace, "web", "slow-stop"), pod(namespace, "other"))
+    for name in ("web", "other"):
+        eventually(partial(is_ready, client, namespace, name), f"{name} to be ready")
+        client.delete("v1", "Pod", name, namespace)
+    eventually(lambda: len(client.list("v1", "Pod", namespace)) == 1, "the other pod to be gone")
+    assert "deletionTimestamp" in client.get("v1", "Pod", "web", namespace)["metadata"]
+    eventually(lambda: not client.list("v1", "Pod", namespace), "the slow one to be gone")
 
 
 def test_jobs_complete_and_fail_on_request(cluster: Cluster, namespace: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane import processes
 from tests.controlplane.gitea import ADMIN, ORGANISATION, USERS, Gitea
 from tests.controlplane.web import Answered
 
@@ -16,6 +17,10 @@ pytestmark = pytest.mark.e2e
 def git(folder: Path, *words: str) -> None:
     identity = ["-c", "user.name=ada", "-c", "user.email=ada@northlight.example"]
     subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_it_listens_on_the_loopback(gitea: Gitea) -> None:
+    assert processes.listening(gitea.folder) == {("gitea", processes.LOOPBACK)}
 
 
 def test_everybody_has_a_token(gitea: Gitea) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from allotment.manifests import names
 from tests.conftest import PROJECT
-from tests.controlplane import karpenter, rendered
+from tests.controlplane import karpenter, processes, rendered
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
@@ -47,6 +47,12 @@ def gpus(client: Client, pool: str) -> list[str]:
 def placeholders(client: Client, stock: str, phase: str) -> int:
     found = client.list("v1", "Pod", names.STOCK_NAMESPACE, f"{names.STOCK}={stock}")
     return len([one for one in found if one["status"].get("phase") == phase])
+
+
+def test_karpenter_listens_on_the_loopback(growing_cluster: Cluster) -> None:
+    addresses = processes.listening(growing_cluster.folder)
+    assert {ip for _, ip in addresses} == {processes.LOOPBACK}, addresses
+    assert "karpenter" in {name for name, _ in addresses}
 
 
 def test_nodes_come_for_the_stock_and_not_for_more_than_it(bought: Client) -> None:
