@@ -57,7 +57,7 @@ def source_of(root: Path, commit: str | None) -> Source:
     """Return the folder, or one of its commits, as a source."""
     if commit is None:
         return FolderSource(root)
-    from allotment.adapters.git import CommitSource
+    from allotment.adapters.git.commit_source import CommitSource
 
     return CommitSource(root, commit)
 

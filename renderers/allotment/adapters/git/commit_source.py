@@ -1,22 +1,16 @@
-"""Git, by GitPython: commits read as blobs, without checking anything out.
-
-No string of a user stands where Git could take it for an option: names of commits go in by standard input, paths are
-compared here, and what Git runs with are object ids that Git itself gave.
-"""
+"""A commit as a source of declarations: its blobs are read, nothing of it is checked out."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import git
-
+from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
-from allotment.problems import Problem, Refused, quoted
+from allotment.problems import Problem, quoted
 
 _REGULAR = ("100644", "100755")
 
@@ -34,37 +28,17 @@ class CommitSource:
     def __init__(self, root: Path, ref: str) -> None:
         self.root = root
         self.ref = ref
-        self._repo: tuple[int, git.Repo] | None = None
-        self.commit = self._resolve(
+        self._repository = Repository(root)
+        self.commit = self._repository.resolve(
             f"{ref}^{{commit}}", f"{quoted(ref)} names no commit here: fetch it, or write another"
         )
-        prefix = root.resolve().relative_to(Path(str(self._open().working_tree_dir)).resolve()).as_posix()
-        self.tree = self._resolve(
+        prefix = root.resolve().relative_to(Path(str(self._repository.open().working_tree_dir)).resolve()).as_posix()
+        self.tree = self._repository.resolve(
             f"{self.commit}:{'' if prefix == '.' else prefix}", f"commit {self.commit[:12]} has no folder {prefix}"
         )
         self._blobs: dict[str, tuple[str, int]] = {}
         self._files: dict[Scope, list[tuple[str, str]]] = {}
         self._problems: list[Problem] = []
-
-    def _open(self) -> git.Repo:
-        """A repository object a process: the pipe to Git's object reader can't be shared after a fork."""
-        if self._repo is None or self._repo[0] != os.getpid():
-            try:
-                repo = git.Repo(self.root, search_parent_directories=True)
-            except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-                raise Refused(f"{self.root} is in no Git repository, so there is no commit to read") from None
-            self._repo = (os.getpid(), repo)
-        return self._repo[1]
-
-    def _resolve(self, name: str, otherwise: str) -> str:
-        if "\n" in name or "\0" in name:
-            raise Refused(otherwise)
-        process = self._open().git.cat_file("--batch-check", as_process=True, istream=-1)
-        out, _ = process.communicate(name.encode() + b"\n")
-        answer = out.decode("utf-8", "replace").split()
-        if len(answer) != 3 or answer[1] not in ("commit", "tree"):
-            raise Refused(otherwise)
-        return str(answer[0])
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
         """Return the scopes that have files, and what lies beside them."""
@@ -95,13 +69,13 @@ class CommitSource:
         blob, size = self._blobs[path]
         if size > MAX_BYTES:
             return b" " * (MAX_BYTES + 1)
-        data: bytes = self._open().git.get_object_data(blob)[3]
+        data: bytes = self._repository.open().git.get_object_data(blob)[3]
         return data
 
     def _entries(self) -> Iterator[_Entry]:
         """Yield regular files below the roots; note anything else, and stop at too many."""
         arguments = ("-r", "-l", "-z", "--full-tree", self.tree, "--", *ROOTS)
-        process = self._open().git.ls_tree(*arguments, as_process=True)
+        process = self._repository.open().git.ls_tree(*arguments, as_process=True)
         rest, seen = b"", 0
         try:
             while chunk := process.stdout.read(1 << 16):

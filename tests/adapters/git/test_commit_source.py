@@ -12,7 +12,7 @@ from tests.conftest import DAY, Allot
 from tests.rules.test_change import commit
 
 from allotment.adapters.folder import FolderSource
-from allotment.adapters.git import CommitSource
+from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.source import Source, blob_id, content_key
 from allotment.problems import Refused
 
