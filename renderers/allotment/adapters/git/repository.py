@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import git
 
 from allotment.problems import Refused
+
+# Nobody is asked for a password, messages are Git's own, and no transport runs a command of a URL's.
+ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 
 
 class Repository:
@@ -24,8 +28,13 @@ class Repository:
                 found = git.Repo(self.folder, search_parent_directories=True)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise Refused(f"{self.folder} is in no Git repository, so there is no commit to read") from None
+            found.git.update_environment(**ENVIRONMENT)
             self._opened = (os.getpid(), found)
         return self._opened[1]
+
+    def without_hooks(self) -> Any:
+        """Return GitPython's command, for one call, in which no hook of the repository runs."""
+        return self.open().git(c=f"core.hooksPath={os.devnull}")
 
     def resolve(self, name: str, otherwise: str) -> str:
         """Return the id of the commit or tree that a name means. Raises Refused with the words of `otherwise`."""
@@ -37,3 +46,51 @@ class Repository:
         if len(answer) != 3 or answer[1] not in ("commit", "tree"):
             raise Refused(otherwise)
         return str(answer[0])
+
+    def listing(self, commit: str, folder: str = "") -> dict[str, str]:
+        """Return the blob id of every file of a commit, or of one of its folders, by its path."""
+        entries = self.open().git.ls_tree("-r", "-z", "--full-tree", f"{commit}:{folder}")
+        prefix = f"{folder}/" if folder else ""
+        split = (entry.partition("\t") for entry in entries.split("\0") if entry)
+        return {prefix + path: meta.split()[2] for meta, _, path in split}
+
+    def read(self, blob: str) -> bytes:
+        """Return a blob's bytes."""
+        data: bytes = self.open().git.get_object_data(blob)[3]
+        return data
+
+    def has(self, commit: str) -> bool:
+        """Return whether the object of an id is here."""
+        return self._said("cat_file", "-e", commit) is not None
+
+    def is_ancestor(self, one: str, other: str) -> bool:
+        """Return whether commit `one` is `other` or comes before it."""
+        return self._said("merge_base", "--is-ancestor", one, other) is not None
+
+    def author(self, commit: str) -> bytes:
+        """Return who wrote a commit and when, as its header has it: `name <mail> time zone`."""
+        header: bytes = self.open().git.get_object_data(commit)[3].partition(b"\n\n")[0]
+        line = next(line for line in header.split(b"\n") if line.startswith(b"author "))
+        return line.removeprefix(b"author ")
+
+    def committer(self) -> bytes:
+        """Return whom commits of now are by. Raises Refused where Git doesn't know."""
+        said = self._said("var", "GIT_COMMITTER_IDENT")
+        if said is None:
+            raise Refused(
+                "Git knows no name to commit under: set user.name and user.email with git config,"
+                " or GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL"
+            )
+        return said.encode()
+
+    def signs(self) -> bool:
+        """Return whether Git is configured to sign commits (commit.gpgSign)."""
+        return self._said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
+
+    def _said(self, command: str, *arguments: str) -> str | None:
+        """Return what Git says, or None where it says no."""
+        try:
+            said: str = getattr(self.open().git, command)(*arguments)
+        except git.GitCommandError:
+            return None
+        return said

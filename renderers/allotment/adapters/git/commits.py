@@ -1,0 +1,89 @@
+"""Commits written without a work tree: files become blobs and trees by `git fast-import`, in no index and no checkout.
+
+A commit that is made so is nobody's until it is pushed; what is never pushed Git's own housekeeping removes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from allotment.adapters.git.repository import Repository
+from allotment.problems import Refused
+
+NOTHING = "0" * 40
+_SHOWN = 800  # characters of what Git said
+
+
+class Message(NamedTuple):
+    """What a commit says: its text, and as its author the raw `name <mail> time zone` of another commit's header."""
+
+    text: str
+    author: bytes
+
+
+def write_commit(
+    repository: Repository, parent: str | None, changes: Mapping[str, bytes | None], message: Message
+) -> str:
+    """Return the id of a new commit on top of `parent`: `changes` has a path's new bytes, or None for its removal.
+
+    A removed folder takes all below it along. It is signed where Git is configured to sign commits. Raises Refused where
+    Git knows no name to commit under.
+    """
+    options = ("--quiet", "--done", "--date-format=raw")
+    committer = repository.committer()
+    process = repository.without_hooks().fast_import(*options, as_process=True, istream=-1)
+    out, said = process.communicate(b"".join(_stream(parent, changes, message, committer)))
+    if process.returncode:
+        raise Refused(f"Git made no commit: {said.decode('utf-8', 'replace')[-_SHOWN:]}")
+    made: str = out.decode("ascii").strip()
+    return _signed(repository, made, parent, message) if repository.signs() else made
+
+
+def _signed(repository: Repository, made: str, parent: str | None, message: Message) -> str:
+    """Return the same commit with a signature, which fast-import can't make."""
+    name, _, rest = message.author.decode("utf-8", "replace").partition(" <")
+    mail, _, date = rest.partition("> ")
+    environment = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": f"@{date}"}
+    parents = ("-p", parent) if parent else ()
+    process = repository.open().git.commit_tree(
+        "-S", *parents, "-F", "-", f"{made}^{{tree}}", as_process=True, istream=-1, env=environment
+    )
+    out, said = process.communicate(message.text.encode())
+    if process.returncode:
+        raise Refused(f"Git couldn't sign the commit: {said.decode('utf-8', 'replace')[-_SHOWN:]}")
+    signed: str = out.decode("ascii").strip()
+    return signed
+
+
+def _stream(
+    parent: str | None, changes: Mapping[str, bytes | None], message: Message, committer: bytes
+) -> Iterator[bytes]:
+    """Yield what `git fast-import` reads. The ref that it insists on is gone again before it ends."""
+    draft = b"refs/allotment/draft-" + secrets.token_hex(8).encode()
+    text = message.text.encode()
+    yield b"commit %s\nmark :1\nauthor %s\ncommitter %s\ndata %d\n%s\n" % (
+        draft,
+        message.author,
+        committer,
+        len(text),
+        text,
+    )
+    if parent is not None:
+        yield b"from %s\n" % parent.encode("ascii")
+    for path, data in sorted(changes.items()):
+        raw = _path(path)
+        if data is None:
+            yield b"D %s\n" % raw
+        else:
+            yield b"M 100644 inline %s\ndata %d\n%s\n" % (raw, len(data), data)
+    yield b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (draft, NOTHING.encode())
+
+
+def _path(path: str) -> bytes:
+    """Return a path as fast-import reads it unquoted; ours are made of names, which never need quotes."""
+    raw = path.encode("utf-8")
+    if not path or path[0] in '"/' or "\n" in path or "\0" in path:
+        raise ValueError(f"no path of a rendered file: {path!r}")
+    return raw

@@ -1,0 +1,65 @@
+"""Another repository: its refs are fetched, and moved together or not at all, forwards only.
+
+A push that isn't a fast-forward is refused by the remote, so whoever was quicker keeps what they wrote, and nothing is
+ever forced. A kill at any moment leaves the remote's refs as they were or as they should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import git
+
+from allotment.adapters.git.repository import Repository
+from allotment.problems import Refused, quoted
+
+# Where a remote says these, another push came in between; anything else is a reason that stays.
+_OVERTAKEN = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref", "incorrect old value")
+_SAYS_NO = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
+_SHOWN = 800  # characters of what Git said
+
+
+class Remote:
+    """The repository at a URL or path. Objects that are fetched are kept in `repository`, without a ref."""
+
+    def __init__(self, repository: Repository, url: str) -> None:
+        self._repository = repository
+        self.url = url
+
+    def fetch(self, *refs: str) -> dict[str, str]:
+        """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is left out.
+
+        Raises Refused, with Git's words, when the remote doesn't answer.
+        """
+        try:
+            said = str(self._repository.open().git.ls_remote("--end-of-options", self.url, *refs))
+            found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
+            if new := [name for name, commit in found.items() if not self._repository.has(commit)]:
+                options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
+                self._repository.without_hooks().fetch(*options, self.url, *new)
+        except _SAYS_NO as error:
+            raise Refused(f"{quoted(self.url)} doesn't answer: {_words(error)}") from None
+        return {name: commit for name, commit in found.items() if name in refs}
+
+    def push(self, refs: Mapping[str, str]) -> bool:
+        """Point refs at commits, all of them, and return True; False, and none, when another push came first.
+
+        A ref that stays where it was is compared too. Raises Refused, with Git's words, for any other refusal.
+        """
+        moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
+        try:
+            self._repository.without_hooks().push("--atomic", "--porcelain", "--end-of-options", self.url, *moves)
+        except _SAYS_NO as error:
+            words = _words(error)
+            if any(reason in words for reason in _OVERTAKEN):
+                return False
+            raise Refused(f"{quoted(self.url)} took no push to {', '.join(sorted(refs))}: {words}") from None
+        return True
+
+
+def _words(error: Exception) -> str:
+    """Return what Git said, from both of its outputs, cut."""
+    if not isinstance(error, git.GitCommandError):
+        return str(error)
+    said = f"{error.stdout}\n{error.stderr}".replace("stdout: ", "").replace("stderr: ", "")
+    return " ".join(said.split())[-_SHOWN:]

@@ -1,0 +1,83 @@
+"""Commits without a work tree: the bytes that were given, no ref and no file left behind, signed where Git signs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from tests.adapters.git.conftest import SAID, git
+
+from allotment.adapters.git.commits import write_commit
+from allotment.adapters.git.repository import Repository
+from allotment.problems import Refused
+
+
+def files(repository: Repository, commit: str) -> dict[str, bytes]:
+    return {path: repository.read(blob) for path, blob in repository.listing(commit).items()}
+
+
+def test_a_commit_on_top_of_another(repository: Repository) -> None:
+    first = write_commit(repository, None, {"a/one.yaml": b"1\n", "a/two.yaml": b"2\n", "b/c.yaml": b"3\n"}, SAID)
+    second = write_commit(repository, first, {"a/one.yaml": b"one\n", "b": None, "c/d/e.yaml": b""}, SAID)
+    assert files(repository, second) == {"a/one.yaml": b"one\n", "a/two.yaml": b"2\n", "c/d/e.yaml": b""}
+    assert git(repository.folder, "rev-parse", f"{second}^") == first
+    assert git(repository.folder, "log", "-1", "--format=%an|%ae|%at|%cn|%s", second) == (
+        "Ada Löwe|ada@northlight.example|1767225600|allotment|Publish"
+    )
+    assert repository.author(second) == SAID.author
+
+
+def test_nothing_is_left_behind(repository: Repository) -> None:
+    (repository.folder / "staged").write_text("x")
+    git(repository.folder, "add", "staged")
+    before = git(repository.folder, "status", "--porcelain")
+    write_commit(repository, None, {"a.yaml": b"1\n"}, SAID)
+    assert git(repository.folder, "for-each-ref") == ""
+    assert git(repository.folder, "status", "--porcelain") == before
+    assert sorted(path.name for path in repository.folder.iterdir()) == [".git", "staged"]
+
+
+def test_a_folders_listing(repository: Repository) -> None:
+    commit = write_commit(repository, None, {"t/a/x.yaml": b"1", "t/b/x.yaml": b"2", "z.yaml": b"3"}, SAID)
+    assert set(repository.listing(commit, "t/a")) == {"t/a/x.yaml"}
+
+
+@given(data=some.binary(max_size=300), name=some.sampled_from(["-rf", "a b", "ä/ö.yaml", "done", "x\ty", "a'b"]))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_stay_as_they_are(data: bytes, name: str, repository: Repository) -> None:
+    data += b"\ndone\nreset refs/heads/main\nfrom \n"
+    commit = write_commit(repository, None, {name: data}, SAID)
+    assert files(repository, commit) == {name: data}
+    assert git(repository.folder, "for-each-ref") == ""
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", '"a"', "a\nM 100644 inline b", "a\0b"])
+def test_a_path_that_could_be_a_command_is_a_bug_of_ours(path: str, repository: Repository) -> None:
+    with pytest.raises(ValueError, match="no path of a rendered file"):
+        write_commit(repository, None, {path: b"x"}, SAID)
+
+
+def test_it_is_signed_where_git_is_configured_to(repository: Repository, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    for setting, value in (("gpg.format", "ssh"), ("user.signingkey", str(key)), ("commit.gpgsign", "true")):
+        git(repository.folder, "config", setting, value)
+    commit = write_commit(repository, None, {"a.yaml": b"1"}, SAID)
+    signers = tmp_path / "signers"
+    signers.write_text(f"allotment@northlight.example {key.with_suffix('.pub').read_text()}")
+    git(repository.folder, "-c", f"gpg.ssh.allowedSignersFile={signers}", "verify-commit", commit)
+    assert repository.author(commit) == SAID.author
+    key.unlink()
+    with pytest.raises(Refused, match="Git couldn't sign the commit"):
+        write_commit(repository, None, {"a.yaml": b"1"}, SAID)
+
+
+def test_without_a_name_it_says_what_to_set(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL"):
+        monkeypatch.delenv(variable, raising=False)
+    git(repository.folder, "config", "user.useConfigOnly", "true")
+    with pytest.raises(Refused, match=r"set user\.name and user\.email with git config"):
+        write_commit(repository, None, {"a.yaml": b"1"}, SAID)

@@ -1,0 +1,160 @@
+"""Refs of another repository, which only the program moves: forwards, together, and never half. Cases 32, 34, 40 and 41."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.adapters.git.conftest import SAID, git, new_repository
+
+from allotment.adapters.git.commits import write_commit
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.problems import Refused
+
+BRANCH, SOURCE = "refs/heads/rendered/eu-1", "refs/allotment/source/eu-1"
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "remote.git")], check=True)
+    return tmp_path / "remote.git"
+
+
+@pytest.fixture
+def remote(repository: Repository, bare: Path) -> Remote:
+    return Remote(repository, str(bare))
+
+
+def commit(repository: Repository, parent: str | None, **files: str) -> str:
+    return write_commit(repository, parent, {f"{name}.yaml": text.encode() for name, text in files.items()}, SAID)
+
+
+def refs(bare: Path) -> dict[str, str]:
+    lines = git(bare, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+    return dict(line.split() for line in lines)
+
+
+def test_refs_move_together(remote: Remote, repository: Repository, bare: Path) -> None:
+    assert remote.fetch(BRANCH, SOURCE) == {}
+    one, two = commit(repository, None, a="1"), commit(repository, None, source="1")
+    assert remote.push({BRANCH: one, SOURCE: two})
+    assert remote.fetch(BRANCH, SOURCE) == refs(bare) == {BRANCH: one, SOURCE: two}
+    assert git(repository.folder, "for-each-ref") == ""
+
+
+def test_what_is_fetched_is_here(remote: Remote, bare: Path, repository: Repository, tmp_path: Path) -> None:
+    there = new_repository(tmp_path / "there")
+    one = commit(repository, None, a="1")
+    assert remote.push({BRANCH: one})
+    assert not there.has(one)
+    assert Remote(there, str(bare)).fetch(BRANCH) == {BRANCH: one}
+    assert set(there.listing(one)) == {"a.yaml"}
+    assert git(there.folder, "for-each-ref") == ""
+    assert not (there.folder / ".git/FETCH_HEAD").exists()
+
+
+def test_who_comes_second_is_told_and_nothing_is_lost(
+    remote: Remote, repository: Repository, bare: Path, tmp_path: Path
+) -> None:
+    there = new_repository(tmp_path / "there")
+    other = Remote(there, str(bare))
+    base = commit(repository, None, a="1")
+    assert remote.push({BRANCH: base, SOURCE: base})
+    other.fetch(BRANCH)
+    mine, theirs = commit(repository, base, mine="1"), commit(there, base, theirs="1")
+    assert other.push({BRANCH: theirs})
+    assert not remote.push({BRANCH: mine, SOURCE: mine})
+    assert refs(bare) == {BRANCH: theirs, SOURCE: base}, "neither of two refs moves"
+    assert remote.fetch(BRANCH) == {BRANCH: theirs}
+    assert remote.push({BRANCH: commit(repository, theirs, mine="1"), SOURCE: mine})
+
+
+def test_a_ref_that_stays_is_compared_too(remote: Remote, repository: Repository, bare: Path, tmp_path: Path) -> None:
+    base = commit(repository, None, a="1")
+    later = commit(repository, base, a="2")
+    assert remote.push({BRANCH: base, SOURCE: base})
+    assert remote.push({BRANCH: later})
+    assert not remote.push({BRANCH: base, SOURCE: later})
+    assert refs(bare) == {BRANCH: later, SOURCE: base}
+
+
+def test_two_first_commits_do_not_replace_each_other(
+    remote: Remote, repository: Repository, bare: Path, tmp_path: Path
+) -> None:
+    there = new_repository(tmp_path / "there")
+    theirs = commit(there, None, theirs="1")
+    assert Remote(there, str(bare)).push({BRANCH: theirs})
+    assert not remote.push({BRANCH: commit(repository, None, mine="1")})
+    assert refs(bare) == {BRANCH: theirs}
+
+
+def test_ancestry(repository: Repository) -> None:
+    base = commit(repository, None, a="1")
+    later, aside = commit(repository, base, a="2"), commit(repository, base, a="3")
+    assert [repository.is_ancestor(base, one) for one in (base, later, aside)] == [True, True, True]
+    assert [repository.is_ancestor(later, one) for one in (base, aside)] == [False, False]
+
+
+def test_a_remote_that_says_no_is_told_with_its_words(remote: Remote, repository: Repository, bare: Path) -> None:
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho rendered branches are closed today; exit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(Refused, match=r"took no push to refs/heads/rendered/eu-1: .*branches are closed today"):
+        remote.push({BRANCH: commit(repository, None, a="1")})
+
+
+@pytest.mark.parametrize(
+    "url", ["/no/such/place", "--upload-pack=touch pwned", "ext::sh -c 'exit 3'", "https://127.0.0.1:1/x.git"]
+)
+def test_a_remote_that_is_none_is_told(url: str, repository: Repository) -> None:
+    with pytest.raises(Refused, match="doesn't answer"):
+        Remote(repository, url).fetch(BRANCH)
+
+
+def test_hooks_of_the_checkout_do_not_run(remote: Remote, repository: Repository, tmp_path: Path) -> None:
+    for name in ("pre-push", "reference-transaction", "post-index-change"):
+        hook = repository.folder / ".git/hooks" / name
+        hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran-{name}\n")
+        hook.chmod(0o755)
+    assert remote.push({BRANCH: commit(repository, None, a="1")})
+    assert list(tmp_path.glob("ran-*")) == []
+
+
+PUBLISH = """
+import sys
+from pathlib import Path
+from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+repository = Repository(Path(sys.argv[1]))
+remote = Remote(repository, sys.argv[2])
+said = Message("Publish", b"ada <ada@northlight.example> 1767225600 +0100")
+for number in range(1000):
+    tip = remote.fetch(sys.argv[3]).get(sys.argv[3])
+    new = {f"folder-{n}/file.yaml": b"%d\\n" % number for n in range(200)}
+    made = write_commit(repository, tip, new, said)
+    remote.push({sys.argv[3]: made, sys.argv[4]: made})
+    print(number, flush=True)
+"""
+
+
+def test_a_kill_at_any_moment_leaves_one_state_or_the_other(remote: Remote, repository: Repository, bare: Path) -> None:
+    for trial in range(12):
+        run = [sys.executable, "-c", PUBLISH, str(repository.folder), str(bare), BRANCH, SOURCE]
+        process = subprocess.Popen(run, stdout=subprocess.PIPE, start_new_session=True)
+        assert process.stdout is not None
+        process.stdout.readline()  # one was published
+        time.sleep(trial * 0.013)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        found = remote.fetch(BRANCH, SOURCE)
+        git(bare, "fsck", "--connectivity-only", found[BRANCH])
+        listing = repository.listing(found[BRANCH])
+        assert (len(listing), len(set(listing.values()))) == (200, 1), "a mix of two states"
