@@ -14,7 +14,7 @@ test: .venv/ready
 e2e: controlplane
 	$(BIN)/pytest -m e2e
 
-# Once, some 20 minutes on 2 cores; into the cache folder of the user, keyed by what tests/controlplane/*/go.mod pin.
+# Once, some 20 to 30 minutes on 2 cores; into the cache folder of the user, keyed by what tests/controlplane/*/go.mod pin.
 controlplane: .venv/ready
 	@$(BIN)/python -m tests.controlplane build
 
