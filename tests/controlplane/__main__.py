@@ -50,7 +50,10 @@ def up(name: str, argocd: bool, karpenter: bool) -> None:
 @main.command()
 def down() -> None:
     """End all clusters of this checkout, and remove their folders."""
-    for name in bed.names():
+    running = bed.names()
+    if not running:
+        click.echo("No cluster of this checkout runs.")
+    for name in running:
         click.echo(f"{name}: {bed.down(name)} processes ended")
 
 
