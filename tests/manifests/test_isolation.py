@@ -36,6 +36,21 @@ def of(objects: Objects, kind: str) -> dict[str, Any]:
 
 
 BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
+    "a role in another project": (
+        ARGO,
+        lambda o: o[0]["spec"]["roles"][0].update(
+            policies=["p, proj:x:admin, applications, get, studio-kite--eu-1/*, allow"]
+        ),
+    ),
+    "a role that syncs": (
+        ARGO,
+        lambda o: o[0]["spec"]["roles"][0]["policies"].append(
+            "p, proj:solo-ada--eu-1:admin, applications, sync, solo-ada--eu-1/*, allow"
+        ),
+    ),
+    "a role of another name": (ARGO, lambda o: o[0]["spec"]["roles"][0].update(name="root")),
+    "a role's token": (ARGO, lambda o: o[0]["spec"]["roles"][0].update(jwtTokens=[{"iat": 1}])),
+    "a window of the project": (ARGO, lambda o: o[0]["spec"].update(syncWindows=[])),
     "another kind": (
         WEBUI,
         lambda o: o.append(

@@ -8,7 +8,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
-from allotment.manifests import names
+from allotment.manifests import names, project_roles
 from allotment.manifests.text import Fixed
 
 TENANT_KINDS = (
@@ -97,6 +97,7 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
     name = names.project(tenant.name, cluster.name)
     labels = Fixed({**names.labels(tenant=tenant.name, cluster=cluster.name), names.PLAN: declared.model.spec.plan})
     target = Fixed({**destination(cluster), "namespace": space})
+    roles = project_roles.render(name, tenant)
     objects = [
         project(
             name,
@@ -106,6 +107,7 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
             description=f"Tenant {tenant.name} in cluster {cluster.name}",
             clusterResourceWhitelist=[],
             namespaceResourceWhitelist=WHITELIST,
+            **({"roles": roles} if roles else {}),
         )
     ]
     for part in PARTS:

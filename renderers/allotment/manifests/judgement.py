@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import Cluster
-from allotment.manifests import names
+from allotment.manifests import names, project_roles
 from allotment.manifests.text import Malformed, Object, load_one
 from allotment.problems import printable
 
@@ -48,6 +48,9 @@ _NAMESPACE_API = {
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
 }
+_PROJECT_FIELDS = frozenset(
+    "description sourceRepos destinations clusterResourceWhitelist namespaceResourceWhitelist roles".split()
+)
 _ARGO_API = {"AppProject": "argoproj.io/v1alpha1", "Application": "argoproj.io/v1alpha1"}
 _PLATFORM_KINDS = frozenset(
     "AppProject Application ConfigMap Deployment EC2NodeClass Namespace NodePool PriorityClass SecurityPolicy"
@@ -256,6 +259,9 @@ def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator
         for entry in spec.get("namespaceResourceWhitelist", ({},)):
             if (entry.get("group"), entry.get("kind")) not in _PROJECT_KINDS:
                 yield f"the project allows {printable(str(entry))}"
+        yield from _only("spec", spec, _PROJECT_FIELDS)
+        for role in spec.get("roles", ()):
+            yield from _judge_role(own_project, role)
         return
     parts = {
         names.application(tenant, boundary.cluster, part): f"tenants/{tenant}/{part}" for part in ("storage", "compute")
@@ -268,6 +274,16 @@ def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator
     yield from _same("source.targetRevision", source.get("targetRevision"), names.rendered_branch(boundary.cluster))
     yield from _same("project", spec.get("project"), own_project)
     yield from _same("destination.namespace", spec.get("destination", {}).get("namespace"), space)
+
+
+def _judge_role(project: str, role: Any) -> Iterator[str]:
+    yield from _only("roles", role, frozenset(("name", "policies", "groups")))
+    known = {name.lower(): name for name in project_roles.GRANTS}
+    if role.get("name") not in known:
+        yield f"role {printable(str(role.get('name')))} is not one of a tenant's"
+    else:
+        wanted = project_roles.policies(project, known[role["name"]])
+        yield from _same("roles.policies", role.get("policies"), wanted)
 
 
 def _judge_platform_object(one: Object) -> Iterator[str]:

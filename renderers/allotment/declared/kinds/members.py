@@ -45,7 +45,8 @@ class MembersSpec(Spec):
 class Members(Declaration):
     """The people of a tenant. The tenant's admins keep it.
 
-    Admins and Members log in to instances; Viewers see files of storages and the dashboard.
+    Admins and Members log in to instances, and in Argo CD's dashboard read their logs and open terminals; Viewers see
+    files of storages and the dashboard. Nobody sees another tenant's.
     """
 
     kind: Literal["Members"]

@@ -1,0 +1,47 @@
+"""Members → the roles of a tenant's AppProject: who sees its Applications in Argo CD's dashboard, and who reads its logs.
+
+A role of a project can never reach beyond that project, whatever its policies say, so that tenants see nothing of each
+other as long as Argo CD's own policies give nothing by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from allotment.declared.inventory import Folder
+from allotment.declared.kinds.members import Members
+
+SEES = ("applications", "get")
+READS_LOGS = ("logs", "get")
+OPENS_TERMINALS = ("exec", "create")
+# Nobody syncs, changes or deletes there: that is what merges are for.
+GRANTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "Admin": (SEES, READS_LOGS, OPENS_TERMINALS),
+    "Member": (SEES, READS_LOGS, OPENS_TERMINALS),
+    "Viewer": (SEES,),
+}
+
+
+def policies(project: str, role: str) -> list[str]:
+    """Return what a role may do in its project, as Argo CD's policies."""
+    return [
+        f"p, proj:{project}:{role.lower()}, {resource}, {action}, {project}/*, allow"
+        for resource, action in GRANTS[role]
+    ]
+
+
+def render(project: str, tenant: Folder) -> list[dict[str, Any]]:
+    """Return the roles that somebody has. To Argo CD a person's `sub` and a group's name are the same kind of subject."""
+    members = tenant.one(Members)
+    if members is None:
+        return []
+    spec = members.model.spec
+    roles = []
+    for role in GRANTS:
+        groups = [group.name for group in spec.groups if group.role == role]
+        people = [user.subject for user in spec.users if user.role == role and user.subject]
+        if groups or people:
+            subjects = sorted({*groups, *people})
+            roles.append({"name": role.lower(), "policies": policies(project, role), "groups": subjects})
+    return roles

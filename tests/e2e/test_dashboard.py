@@ -1,0 +1,112 @@
+"""Argo CD's dashboard: people of a tenant see their own Applications, as their role allows, and nothing of others.
+
+They log in as Argo CD's local accounts here. To its enforcer an account's name, a token's `sub` and a group's name are
+the same kind of subject.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane.argocd import NAMESPACE, ArgoCD
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.processes import eventually
+from tests.controlplane.web import Answered, call
+
+pytestmark = pytest.mark.e2e
+ADMIN, MEMBER, VIEWER, STRANGER = "00u1mio", "kite-designers", "kite-clients", "nobody0"
+OWN, OTHERS = "studio-kite--eu-1--compute", "film-house--eu-1--compute"
+PASSWORD = "correct-horse-battery-9"
+
+
+class Person:
+    """Somebody who is logged in to the dashboard."""
+
+    def __init__(self, argocd: ArgoCD, token: str) -> None:
+        self.argocd = argocd
+        self.token = token
+
+    def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        """Return what the API answers, or the status by which it refuses."""
+        url = f"{self.argocd.url}/api/v1/{path}"
+        try:
+            return call(url, body, method=method, headers={"Authorization": f"Bearer {self.token}"})
+        except Answered as refused:
+            return refused.status
+
+    def sees(self) -> list[str]:
+        """Return the names of the Applications in the list."""
+        return sorted(one["metadata"]["name"] for one in self.ask("applications")["items"] or ())
+
+
+@pytest.fixture(scope="module")
+def people(sample_cluster: Cluster, argocd: ArgoCD) -> Iterator[dict[str, Person]]:
+    """Return people who are logged in: three of studio-kite's, and one whom no tenant knows."""
+    client = sample_cluster.client
+    names = (ADMIN, MEMBER, VIEWER, STRANGER)
+    accounts = {f"accounts.{name}": "login" for name in names}
+    client.patch("v1", "ConfigMap", "argocd-cm", {"data": accounts}, NAMESPACE)
+    secret = client.get("v1", "Secret", "argocd-initial-admin-secret", NAMESPACE)
+    mine = base64.b64decode(secret["data"]["password"]).decode()
+
+    def logged_in(name: str) -> Person:
+        body = {"name": name, "currentPassword": mine, "newPassword": PASSWORD}
+        argocd.api("account/password", body, "PUT")
+        session = call(f"{argocd.url}/api/v1/session", {"username": name, "password": PASSWORD})
+        return Person(argocd, session["token"])
+
+    yield {name: eventually(partial(logged_in, name), f"{name} to log in") for name in names}
+    client.patch("v1", "ConfigMap", "argocd-cm", {"data": dict.fromkeys(accounts)}, NAMESPACE)
+
+
+@pytest.mark.parametrize("who", [ADMIN, MEMBER, VIEWER])
+def test_people_see_their_own_tenants_applications_and_no_others(who: str, people: dict[str, Person]) -> None:
+    person = people[who]
+    eventually(lambda: person.sees() == ["studio-kite--eu-1--compute", "studio-kite--eu-1--storage"], "the list")
+    assert person.ask(f"applications/{OWN}")["metadata"]["name"] == OWN
+    assert person.ask(f"applications/{OTHERS}") == 403
+    assert person.ask(f"applications/{OTHERS}/resource-tree") == 403
+    assert person.ask(f"applications/{OTHERS}/logs?namespace=t-film-house&container=main") == 403
+
+
+def test_who_belongs_to_no_tenant_sees_nothing(people: dict[str, Person]) -> None:
+    assert people[STRANGER].sees() == []
+    assert people[STRANGER].ask(f"applications/{OWN}") == 403
+
+
+@pytest.mark.parametrize("who", [ADMIN, MEMBER, VIEWER])
+def test_nobody_changes_anything_there(who: str, people: dict[str, Person]) -> None:
+    person = people[who]
+    assert person.ask(f"applications/{OWN}/sync", {}) == 403
+    assert person.ask(f"applications/{OWN}", method="DELETE") == 403
+    assert person.ask(f"applications/{OWN}/spec", {"project": "default"}, "PUT") == 403
+    pod = "namespace=t-studio-kite&resourceName=x&version=v1&kind=Pod"
+    assert person.ask(f"applications/{OWN}/resource?{pod}", method="DELETE") == 403
+    assert [one["metadata"]["name"] for one in person.ask("projects")["items"]] == ["studio-kite--eu-1"]
+    assert person.ask("projects/studio-kite--eu-1/roles/admin/token", {"expiresIn": 60}) == 403
+    assert not person.ask("clusters")["items"]
+    assert not person.ask("repositories")["items"]
+
+
+@pytest.mark.parametrize(("who", "reads"), [(ADMIN, True), (MEMBER, True), (VIEWER, False)])
+def test_logs_and_terminals_are_for_members(who: str, reads: bool, people: dict[str, Person]) -> None:
+    """KWOK's pods have no log and no shell, so whoever may gets another answer than 403."""
+    can = people[who].ask("account/can-i/logs/get/studio-kite--eu-1/compute")
+    assert can == {"value": "yes" if reads else "no"}
+    assert people[who].ask("account/can-i/exec/create/studio-kite--eu-1/compute") == can
+    assert people[who].ask("account/can-i/logs/get/film-house--eu-1/compute") == {"value": "no"}
+    assert people[who].ask("account/can-i/exec/create/film-house--eu-1/compute") == {"value": "no"}
+    logs = people[who].ask(f"applications/{OWN}/logs?namespace=t-studio-kite&podName=x&container=main")
+    assert (logs == 403) is not reads
+
+
+def test_the_sample_is_what_they_see(sample_tree: Path, people: dict[str, Person]) -> None:
+    """What the tests above rely on is declared: these subjects, in these roles."""
+    text = (sample_tree / "control/argo/s/studio-kite.yaml").read_text()
+    assert all(f"- {name}" in text or f'- "{name}"' in text for name in (ADMIN, MEMBER, VIEWER))
