@@ -24,7 +24,9 @@ WHITELIST = [Fixed(group=group, kind=kind) for group, kind in TENANT_KINDS]
 # One wave, no hooks: a failed preparation holds up nothing else. Retries go on, from the newest commit.
 SYNC_POLICY = Fixed(
     automated={"prune": True, "selfHeal": True, "allowEmpty": False},
-    syncOptions=["ServerSideApply=true", "FailOnSharedResource=true", "RespectIgnoreDifferences=true"],
+    # No RespectIgnoreDifferences: it copies an Application's live status into what is applied to it, and a status that
+    # was written meanwhile is lost. Such an Application then takes its last sync for one that failed, and heals no more.
+    syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
 PROJECT_WAVE = Fixed({names.SYNC_WAVE: "-2"})
