@@ -55,10 +55,9 @@ def clear(client: Client) -> None:
 
     First what protects it, then Applications without their finalizer: with it Argo CD would have to look at their source.
     """
-    for kind in ("Application", "AppProject"):
-        for one in client.list(ARGO, kind, ARGO_NAMESPACE, OURS):
-            client.patch(ARGO, kind, one["metadata"]["name"], {"metadata": {"finalizers": None}}, ARGO_NAMESPACE)
-            client.delete(ARGO, kind, one["metadata"]["name"], ARGO_NAMESPACE)
+    eventually(partial(_without_applications, client), "Applications to be gone")
+    for project in client.list(ARGO, "AppProject", ARGO_NAMESPACE, OURS):
+        client.delete(ARGO, "AppProject", project["metadata"]["name"], ARGO_NAMESPACE)
     for api_version, kind in CLUSTER_KINDS:
         for one in client.list(api_version, kind, labels=OURS):
             eventually(partial(_deleted, client, api_version, kind, one["metadata"]["name"]), f"{kind} to be deleted")
@@ -69,6 +68,17 @@ def clear(client: Client) -> None:
     for volume in client.list("v1", "PersistentVolume"):
         if volume["status"].get("phase") == "Released":
             client.delete("v1", "PersistentVolume", volume["metadata"]["name"])
+
+
+def _without_applications(client: Client) -> bool:
+    """Delete Applications, roots first; one that was just syncing may bring back another, so this is tried again."""
+    found = client.list(ARGO, "Application", ARGO_NAMESPACE, OURS)
+    for one in sorted(found, key=lambda one: not one["metadata"]["name"].startswith("allotment--")):
+        name = one["metadata"]["name"]
+        if one["metadata"].get("finalizers"):
+            client.patch(ARGO, "Application", name, {"metadata": {"finalizers": None}}, ARGO_NAMESPACE)
+        client.delete(ARGO, "Application", name, ARGO_NAMESPACE)
+    return not found
 
 
 def _deleted(client: Client, api_version: str, kind: str, name: str) -> bool:

@@ -1,0 +1,37 @@
+"""`allot bootstrap`: what a platform team applies to Argo CD once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from allotment.cli.options import repository
+
+
+@click.command()
+@click.option(
+    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
+)
+def command(repo: Path | None) -> None:
+    """Write what Argo CD needs to begin with: root Applications, health checks, links, permissions.
+
+    Apply it once, and again after an upgrade of Allotment or a new cluster:
+
+        allot bootstrap | kubectl apply --server-side --force-conflicts --filename -
+    """
+    from allotment.adapters.folder import FolderSource
+    from allotment.cli.formats import as_text
+    from allotment.cli.options import day_of
+    from allotment.cli.survey import survey
+    from allotment.manifests.bootstrap import render
+    from allotment.manifests.text import dump
+
+    root = repository(repo)
+    source = FolderSource(root)
+    found = survey(source, day_of(root, source, None))
+    if wrong := [problem for problem in found.of_offers if not problem.warning]:
+        click.echo(as_text(wrong, found.files, len(found.parts)), nl=False, err=True)
+        raise click.exceptions.Exit(1)
+    sys.stdout.buffer.write(dump(render(found.offers)))

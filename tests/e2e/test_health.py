@@ -1,0 +1,146 @@
+"""Health checks in Argo CD's own Lua: of what is ours they say why it doesn't run, of anything else what Argo CD says itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from allotment.manifests.health import checks
+from tests.controlplane import programs
+from tests.controlplane.fixtures import needs
+
+pytestmark = pytest.mark.e2e
+OURS = {"app.kubernetes.io/managed-by": "allotment"}
+# Statuses of a Deployment of three replicas, each a branch of Argo CD's own check.
+STATUSES: dict[str, dict[str, Any]] = {
+    "new": {},
+    "old generation": {
+        "status": {"observedGeneration": 1, "updatedReplicas": 3, "replicas": 3, "availableReplicas": 3}
+    },
+    "updating": {"status": {"observedGeneration": 2, "updatedReplicas": 1, "replicas": 3}},
+    "old ones left": {"status": {"observedGeneration": 2, "updatedReplicas": 3, "replicas": 5, "availableReplicas": 3}},
+    "starting": {"status": {"observedGeneration": 2, "updatedReplicas": 3, "replicas": 3, "availableReplicas": 1}},
+    "up": {"status": {"observedGeneration": 2, "updatedReplicas": 3, "replicas": 3, "availableReplicas": 3}},
+    "paused": {"spec": {"replicas": 3, "paused": True}},
+    "too late": {
+        "status": {
+            "observedGeneration": 2,
+            "updatedReplicas": 1,
+            "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}],
+        }
+    },
+    "refused": {
+        "status": {
+            "observedGeneration": 2,
+            "conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}],
+        }
+    },
+    "scaled to nothing": {"spec": {"replicas": 0}, "status": {"observedGeneration": 2}},
+    "ending": {"spec": {"replicas": 0}, "status": {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2}},
+    "default replicas": {"spec": {}, "status": {"observedGeneration": 2, "updatedReplicas": 1, "availableReplicas": 1}},
+}
+
+
+def deployment(case: str, labels: dict[str, str], **annotations: str) -> dict[str, Any]:
+    one = {"spec": {"replicas": 3}, "status": {}, **STATUSES[case]}
+    metadata = {"name": "web", "namespace": "x", "generation": 2, "labels": labels, "annotations": annotations}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, **one}
+
+
+def policy(labels: dict[str, str], *conditions: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": "web", "namespace": "x", "generation": 2, "labels": labels}
+    status = {"ancestors": [{"conditions": list(conditions)}]} if conditions else {}
+    return {
+        "apiVersion": "gateway.envoyproxy.io/v1alpha1",
+        "kind": "SecurityPolicy",
+        "metadata": metadata,
+        "status": status,
+    }
+
+
+class Argo:
+    """Argo CD's own command that judges an object's health offline, with our checks or with none."""
+
+    def __init__(self, folder: Path) -> None:
+        needs("argocd")
+        self.folder = folder
+        own = {f"resource.customizations.health.{kind}": script for kind, script in checks().items()}
+        # A kind without any customisation isn't judged at all by that command, so this names one that judges nothing.
+        none = {f"resource.customizations.ignoreDifferences.{kind}": "jsonPointers: [/x]" for kind in checks()}
+        self.ours, self.builtin = (
+            self._settings(f"{name}.yaml", data) for name, data in (("own", own), ("none", none))
+        )
+
+    def _settings(self, name: str, data: dict[str, str]) -> Path:
+        metadata = {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}}
+        text = yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+    def says(self, one: dict[str, Any], settings: Path) -> tuple[str, str]:
+        """Return status and message; both empty where there is no check."""
+        (self.folder / "object.yaml").write_text(yaml.safe_dump(one))
+        command = ["admin", "settings", "resource-overrides", "health", str(self.folder / "object.yaml")]
+        done = subprocess.run(
+            [programs.program("argocd"), *command, "--argocd-cm-path", str(settings)],
+            env={**os.environ, "ARGOCD_BINARY_NAME": "argocd", "HOME": str(self.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+        return said.get("STATUS", "").strip(), said.get("MESSAGE", "").strip()
+
+
+@pytest.fixture(scope="module")
+def argo(tmp_path_factory: pytest.TempPathFactory) -> Argo:
+    """Return the judge."""
+    return Argo(tmp_path_factory.mktemp("health"))
+
+
+@pytest.mark.parametrize("case", STATUSES)
+def test_of_another_deployment_it_says_what_argo_cd_says(case: str, argo: Argo) -> None:
+    other = deployment(case, {"app": "web"}, **{"allotment.dev/waits-for": "nothing of ours"})
+    assert argo.says(other, argo.ours) == argo.says(other, argo.builtin)
+
+
+@pytest.mark.parametrize(
+    ("case", "waits", "health"),
+    [
+        ("scaled to nothing", "preparation of storage models", ("Suspended", "preparation of storage models")),
+        ("scaled to nothing", "", ("Healthy", "")),
+        ("ending", "state: Stopped", ("Progressing", "2 replicas are pending termination")),
+        ("refused", "", ("Degraded", "exceeded quota")),
+        ("up", "", ("Healthy", "")),
+    ],
+)
+def test_of_ours_it_says_why_it_does_not_run(case: str, waits: str, health: tuple[str, str], argo: Argo) -> None:
+    annotations = {"allotment.dev/waits-for": waits} if waits else {}
+    assert argo.says(deployment(case, OURS, **annotations), argo.ours) == health
+
+
+ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
+
+
+@pytest.mark.parametrize(
+    ("one", "health"),
+    [
+        (policy(OURS), ("Progressing", "Waiting for the gateway to accept it")),
+        (policy(OURS, ACCEPTED), ("Healthy", "Accepted")),
+        (policy(OURS, {**ACCEPTED, "status": "False", "message": "no Secret"}), ("Degraded", "no Secret")),
+        (
+            policy(OURS, {**ACCEPTED, "observedGeneration": 1}),
+            ("Progressing", "Waiting for the gateway to look at it again"),
+        ),
+        (policy({}, {**ACCEPTED, "status": "False"}), ("", "")),
+    ],
+    ids=["new", "accepted", "refused", "changed", "another's"],
+)
+def test_of_a_policy(one: dict[str, Any], health: tuple[str, str], argo: Argo) -> None:
+    assert argo.says(one, argo.ours) == health

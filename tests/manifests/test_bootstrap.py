@@ -1,0 +1,86 @@
+"""What Argo CD needs to begin with: a root for each cluster that deletes nothing, links for each forge, no one's rights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from tests.conftest import PROJECT, Allot, edit
+
+from allotment.manifests.text import load
+
+SCHEMAS = PROJECT / "tests/schemas"
+
+
+def objects(allot: Allot, root: Path) -> dict[str, dict[str, Any]]:
+    found = allot("bootstrap", "--repo", root)
+    assert (found.code, found.err) == (0, "")
+    return {one["metadata"]["name"]: one for one in load(found.out.encode())}
+
+
+def test_a_root_for_each_cluster_and_none_deletes(sample: Path, allot: Allot) -> None:
+    found = objects(allot, sample)
+    roots = {name: one for name, one in found.items() if one["kind"] == "Application"}
+    assert set(roots) == {"allotment--root--eu-1", "allotment--root--us-1"}
+    for name, root in roots.items():
+        assert root["spec"]["source"] == {
+            "repoURL": "https://github.com/northlight-example/gpus",
+            "targetRevision": f"refs/heads/rendered/{name.removeprefix('allotment--root--')}",
+            "path": "control",
+        }
+        assert root["spec"]["project"] in found
+        assert "finalizers" not in root["metadata"]
+        assert root["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Delete=false"
+
+
+def test_every_object_fits_its_schema_and_lies_in_argo_cds_namespace(sample: Path, allot: Allot) -> None:
+    for one in objects(allot, sample).values():
+        assert one["metadata"]["namespace"] == "argocd"
+        if one["kind"] != "ConfigMap":
+            schema = json.loads((SCHEMAS / f"argoproj.io_v1alpha1_{one['kind']}.json").read_text())["schema"]
+            jsonschema.Draft202012Validator(schema).validate(one)
+        else:
+            assert all(isinstance(value, str) for value in one["data"].values())
+            assert one["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
+
+
+def test_by_default_nobody_sees_anything(sample: Path, allot: Allot) -> None:
+    assert objects(allot, sample)["argocd-rbac-cm"]["data"] == {"policy.default": "", "scopes": "[groups]"}
+
+
+@pytest.mark.parametrize(
+    ("forge", "file", "folder"),
+    [
+        ("GitHub", "/blob/main/", "/tree/main/"),
+        ("GitLab", "/-/blob/main/", "/-/tree/main/"),
+        ("Gitea", *["/src/branch/main/"] * 2),
+    ],
+)
+def test_links_lead_to_declarations_on_each_forge(
+    forge: str, file: str, folder: str, sample: Path, allot: Allot
+) -> None:
+    edit(sample, "platform/platform.yaml", "forge: GitHub", f"forge: {forge}")
+    data = objects(allot, sample)["argocd-cm"]["data"]
+    (application,) = yaml.safe_load(data["application.links"])
+    resources = yaml.safe_load(data["resource.links"])
+    assert application["url"].startswith(f"https://github.com/northlight-example/gpus{folder}tenants/")
+    assert [one["url"].split("{{")[0] for one in resources] == [
+        f"https://github.com/northlight-example/gpus{file}tenants/"
+    ] * 2
+    assert ["/instances/" in one["url"] for one in resources] == [True, False]
+    assert ["/storages/" in one["url"] for one in resources] == [False, True]
+    assert all("allotment.dev/" in one["if"] for one in [application, *resources])
+
+
+def test_a_broken_offer_is_told_and_a_broken_tenant_is_no_matter(sample: Path, allot: Allot) -> None:
+    edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
+    assert objects(allot, sample)
+    edit(sample, "clusters/us-1/cluster.yaml", "domain: us-1.gpu", "domain: eu-1.gpu")
+    found = allot("bootstrap", "--repo", sample)
+    assert (found.code, found.out) == (1, "")
+    assert "[domain]" in found.err
+    assert "l4-quater" not in found.err
