@@ -98,10 +98,11 @@ def stop(folder: Path) -> int:
     found = running(folder)
     for process in found:
         _quietly(process.terminate)
-    _, left = psutil.wait_procs(found, timeout=5)
-    for process in left:
-        _quietly(process.kill)
-    psutil.wait_procs(left, timeout=5)
+    psutil.wait_procs(found, timeout=5)
+    while left := running(folder):  # who didn't end, and whom those started meanwhile
+        for process in left:
+            _quietly(process.kill)
+        psutil.wait_procs(left, timeout=5)
     _children[:] = [child for child in _children if child.poll() is None]
     return len(found)
 
