@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import Cluster as DeclaredCluster
 from tests.controlplane import argocd, cluster, karpenter, processes, simulated
 from tests.controlplane.argocd import ArgoCD
@@ -30,16 +31,18 @@ def up(
         if was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed):
             return found, False
         say(f"{name} is {was}: starting it …")
+        declared = simulated.declared(root, name)
         try:
-            cluster.start(found, root)
+            cluster.start(found, declared)
             parts: dict[str, str] = {}
             if with_argocd:
                 say("Argo CD …")
-                parts["argocd"] = argocd.start(found).url
-                _register(found, root)
+                started = argocd.start(found)
+                started.register(found, _name_in_argocd(declared))
+                parts["argocd"] = started.url
             if with_karpenter:
                 say("Karpenter …")
-                parts["karpenter"] = karpenter.start(found, root)
+                parts["karpenter"] = karpenter.start(found, declared)
             cluster.note_started(found, root, parts)
         except BaseException:
             processes.stop(found.folder)  # its logs stay
@@ -67,11 +70,11 @@ def names() -> list[str]:
     return sorted(path.name for path in cluster.STATE.iterdir() if path.is_dir()) if cluster.STATE.is_dir() else []
 
 
-def _register(found: Cluster, root: Path) -> None:
-    """Make the cluster known to its Argo CD under the name that its declaration says Argo CD has for it."""
-    place = simulated.declared(root, found.name).one(DeclaredCluster)
+def _name_in_argocd(declared: Folder) -> str:
+    """Return the name that a cluster's declaration says Argo CD has for it; else its own."""
+    place = declared.one(DeclaredCluster)
     assert place is not None
-    found.client.apply(argocd.cluster_secret(found, place.model.spec.destination.name or found.name))
+    return place.model.spec.destination.name or declared.name
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from allotment.declared.inventory import Folder
 from tests.controlplane import crds, processes, programs, simulated
 from tests.controlplane.client import Client
 
@@ -82,8 +83,8 @@ def state(cluster: Cluster, root: Path = PROJECT) -> str:
     if not (cluster.folder / STARTED).exists() or not cluster.client.ready():
         return "broken"
     noted = json.loads((cluster.folder / STARTED).read_text(encoding="utf-8"))
-    alive = {" ".join(process.cmdline()[:1]) for process in processes.running(cluster.folder)}
-    if len(alive) < len(BINARIES):
+    alive = {process.name() for process in processes.running(cluster.folder)}
+    if not alive >= set(BINARIES):
         return "broken"
     return "running" if noted["made_of"] == fingerprint(cluster.name, root) else "outdated"
 
@@ -99,9 +100,8 @@ def fingerprint(name: str, root: Path) -> str:
     return made_of.hexdigest()
 
 
-def start(cluster: Cluster, root: Path = PROJECT) -> None:
-    """Start a cluster that has what `root` declares of it, from nothing. Raises NotBuilt, NotStarted or ValueError."""
-    declared = simulated.declared(root, cluster.name)
+def start(cluster: Cluster, declared: Folder) -> None:
+    """Start a cluster that has what is declared of it, from nothing. Raises NotBuilt or NotStarted."""
     stop(cluster)
     cluster.folder.mkdir(parents=True)
     _create(cluster)
@@ -179,14 +179,15 @@ def _play(cluster: Cluster, stages: list[dict[str, Any]]) -> None:
     """
     kinds = {stage["spec"]["resourceRef"]["kind"] for stage in stages}
     cluster.client.apply(*stages)
-    touched = itertools.count()
+    touched = itertools.count(1)
 
     def all_are_played() -> bool:
-        stages[0]["metadata"]["annotations"] = {"allotment.dev/touched": str(next(touched))}
+        times = next(touched)
+        stages[0]["metadata"]["annotations"] = {"allotment.dev/touched": str(times)}
         cluster.client.apply(stages[0])
         log = (cluster.folder / "logs" / "kubernetes" / "kwok-controller.log").read_text(encoding="utf-8")
         said = [json.loads(line) for line in log.splitlines() if '"Start stage controller"' in line]
-        return kinds <= {one["ref"]["Kind"] for one in said} and next(touched) > 2
+        return kinds <= {one["ref"]["Kind"] for one in said} and times > 1
 
     processes.eventually(all_are_played, "KWOK to play its Stages", pause=0.5)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from pathlib import Path
 
 import yaml
 
+from allotment.declared.inventory import Folder
 from tests.controlplane import processes, programs, simulated
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
@@ -17,8 +17,8 @@ from tests.controlplane.web import call
 GROUP = "karpenter.kwok.sh"
 
 
-def start(cluster: Cluster, root: Path) -> str:
-    """Start Karpenter in a cluster, able to buy what `root` declares for it; return its health URL."""
+def start(cluster: Cluster, declared: Folder) -> str:
+    """Start Karpenter in a cluster, able to buy what is declared for it; return its health URL."""
     folder = cluster.folder / "karpenter"
     folder.mkdir()
     crds = [
@@ -26,7 +26,7 @@ def start(cluster: Cluster, root: Path) -> str:
     ]
     cluster.client.install(crds)
     types = folder / "instance-types.json"
-    types.write_text(json.dumps(simulated.instance_types(simulated.declared(root, cluster.name))), encoding="utf-8")
+    types.write_text(json.dumps(simulated.instance_types(declared)), encoding="utf-8")
     ports = processes.free_ports()
     health = next(ports)
     environment = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane import bed, processes
+from tests.controlplane import bed, processes, simulated
 from tests.controlplane import cluster as clusters
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
@@ -232,7 +232,7 @@ def test_a_running_cluster_is_found_again(cluster: Cluster) -> None:
 def test_nothing_is_left_after_a_crash(cluster: Cluster, tmp_path: Path) -> None:
     """A cluster whose starter was killed halfway, and whose API server was killed later."""
     lost = Cluster("us-1", tmp_path / "lost")
-    clusters.start(lost)
+    clusters.start(lost, simulated.declared(clusters.PROJECT, lost.name))
     assert clusters.state(lost) == "broken", "it was never noted as started"
     clusters.note_started(lost, clusters.PROJECT, {})
     assert clusters.state(lost) == "running"

@@ -69,8 +69,7 @@ class CommitSource:
         blob, size = self._blobs[path]
         if size > MAX_BYTES:
             return b" " * (MAX_BYTES + 1)
-        data: bytes = self._repository.open().git.get_object_data(blob)[3]
-        return data
+        return self._repository.read(blob)
 
     def _entries(self) -> Iterator[_Entry]:
         """Yield regular files below the roots; note anything else, and stop at too many."""
