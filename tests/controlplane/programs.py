@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -154,25 +155,32 @@ def build(tools: Iterable[str] = TOOLS) -> None:
 
 
 def _build(tool: str, made: Tool) -> None:
-    """Everything is made beside its place and moved there at once: a build that was stopped leaves nothing behind."""
+    """Make a tool's programs and files. Raises NotBuilt, with what to install, before anything is fetched."""
     if shutil.which("go") is None or (made.cgo and not (shutil.which("cc") or shutil.which("gcc"))):
         needed = next(
             line.split()[1] for line in (MODULES / tool / "go.mod").read_text().splitlines() if line.startswith("go ")
         )
         raise NotBuilt(f"{tool}: " + NO_COMPILER.format(version=needed, cgo=" and a C compiler" if made.cgo else ""))
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE, prefix=f".{tool}-") as folder:
-        target = Path(folder) / "made"
-        target.mkdir()
+    with made_at_once(home(tool)) as target:
         source = module_folder(made.module, MODULES / tool)
         for path in made.files:
             shutil.copytree(source / path, target / "files" / path, copy_function=shutil.copyfile)
         _make_writable(target)
-        modfile = _modfile(tool, made, source, Path(folder))
+        modfile = _modfile(tool, made, source, target.parent)
         for name, package in made.programs.items():
             _go_build(tool, made, package, target / name, modfile)
-        if not home(tool).exists():
-            os.rename(target, home(tool))
+
+
+@contextmanager
+def made_at_once(place: Path) -> Iterator[Path]:
+    """Give an empty folder, alone in its parent; once it is filled it becomes `place`. What was stopped leaves nothing."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix=f".{place.name}-") as folder:
+        made = Path(folder) / "made"
+        made.mkdir()
+        yield made
+        if not place.exists():
+            os.rename(made, place)
 
 
 def _make_writable(folder: Path) -> None:

@@ -7,9 +7,7 @@ the module. Everything else is fetched in exactly the version and with the check
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,16 +93,11 @@ def build() -> None:
     if home().exists():
         return
     print(f"CRDs of {len(SOURCES)} modules …", flush=True)
-    programs.CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=programs.CACHE, prefix=".crds-") as folder:
-        made = Path(folder) / "made"
-        made.mkdir()
+    with programs.made_at_once(home()) as made:
         for module, source in SOURCES.items():
             found = programs.module_folder(f"{module}@{source.version}", checksum=source.checksum)
             for file in source.files:
                 shutil.copyfile(found / file, made / Path(file).name)
-        if not home().exists():
-            os.rename(made, home())
 
 
 def read(file: Path) -> dict[str, Any]:
