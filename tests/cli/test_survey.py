@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.bench.generate import generate
 from tests.conftest import edit
 
 from allotment.adapters.folder import FolderSource
+from allotment.adapters.memory import Memory
 from allotment.cli.survey import Survey, resurvey, survey
 
 DAY = datetime.date(2026, 11, 21)
@@ -33,7 +35,7 @@ def settle(root: Path) -> None:
 
 
 def look(root: Path) -> Survey:
-    return survey(FolderSource(root), DAY, memory_name="crowd")
+    return survey(FolderSource(root), DAY, recall=partial(Memory.load, "crowd"))
 
 
 def test_any_number_of_processes_finds_the_same(crowd: Path) -> None:

@@ -43,7 +43,7 @@ def synced(
     here = Repository(folder / "here")
     here.open().git.update_environment(GIT_COMMITTER_NAME="allotment", GIT_COMMITTER_EMAIL="a@northlight.example")
     author = b"allotment <a@northlight.example> 1767225600 +0000"
-    commit = write_commit(here, None, dict(files), Message("Publish", author))
+    commit = write_commit(here, [], dict(files), Message("Publish", author))
     assert Remote(here, url).push({BRANCH: commit})
     said = subprocess.run(
         [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(PROJECT)], capture_output=True, check=True

@@ -169,7 +169,10 @@ def deployment(tree: dict[str, bytes], path: str) -> dict[str, object]:
 def test_an_instance_waits_for_its_storage_without_a_gpu(sample_tree: dict[str, bytes]) -> None:
     waiting = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/webui.yaml")
     assert waiting["spec"]["replicas"] == 0
-    assert waiting["metadata"]["annotations"] == {"allotment.dev/waits-for": "preparation of storage model-cache"}
+    assert waiting["metadata"]["annotations"] == {
+        "allotment.dev/units": "1",
+        "allotment.dev/waits-for": "preparation of storage model-cache",
+    }
     ready = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/comfy.yaml")
     assert ready["spec"]["replicas"] == 1
 

@@ -156,11 +156,14 @@ def runs(tenant: Folder) -> bool:
     return declared is not None and declared.model.spec.lifecycle == "Active"
 
 
+def holds(tenant: Folder, instance: GPUInstance) -> bool:
+    """Return whether an instance of a tenant holds units, also while it waits."""
+    return instance.spec.state == "Running" and runs(tenant)
+
+
 def holding(tenant: Folder) -> list[Declared[GPUInstance]]:
     """Return the tenant's instances that hold units."""
-    if not runs(tenant):
-        return []
-    return [one for one in tenant.of(GPUInstance).values() if one.model.spec.state == "Running"]
+    return [one for one in tenant.of(GPUInstance).values() if holds(tenant, one.model)]
 
 
 class PoolStocks(NamedTuple):

@@ -20,7 +20,7 @@ def app_version(offers: Offers, instance: GPUInstance) -> AppVersion | None:
 
 
 def waits_for(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[str]:
-    """Return what an instance waits for before it runs; empty when it may run now.
+    """Return what an instance waits for before any copy of it runs; empty when it may run now.
 
     Without a status no preparation has been observed to succeed, so a storage that is prepared is waited for.
     """
@@ -34,7 +34,26 @@ def waits_for(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[str
         return [f"version {version.version} is revoked"]
     storages = tenant.of(GPUStorage)
     mounted = sorted({mount.name for mount in instance.spec.storages if mount.name in storages})
-    return [f"preparation of storage {name}" for name in mounted if storages[name].model.spec.prepare is not None]
+    unprepared = [name for name in mounted if storages[name].model.spec.prepare is not None]
+    short = [] if units_of(offers, tenant, instance) else short_of(offers, tenant, instance)
+    return short + [f"preparation of storage {name}" for name in unprepared]
+
+
+def units_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> int:
+    """Return how many of its declared units an instance gets."""
+    return min(instance.spec.replicas, offers.granted.get((tenant.name, instance.name), instance.spec.replicas))
+
+
+def short_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[str]:
+    """Return what an instance says of units that it declares and doesn't get; empty when it gets all."""
+    missing = instance.spec.replicas - units_of(offers, tenant, instance)
+    units = f"{missing} {'unit' if missing == 1 else 'units'} of {instance.spec.gpu_spec}"
+    return [f"{units} on {instance.spec.cluster}: none is free"] if missing else []
+
+
+def replicas_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> int:
+    """Return how many copies of an instance run now."""
+    return 0 if waits_for(offers, tenant, instance) else units_of(offers, tenant, instance)
 
 
 def claims(offers: Offers, tenant: Folder) -> list[Claim]:
@@ -43,6 +62,6 @@ def claims(offers: Offers, tenant: Folder) -> list[Claim]:
 
 
 def _claim(offers: Offers, tenant: Folder, instance: Declared[GPUInstance]) -> Claim:
-    spec = instance.model.spec
-    rendered = 0 if waits_for(offers, tenant, instance.model) else spec.replicas
-    return Claim(spec.cluster, spec.gpu_spec, tenant.name, instance.model.name, spec.replicas, rendered)
+    spec, units = instance.model.spec, units_of(offers, tenant, instance.model)
+    rendered = replicas_of(offers, tenant, instance.model)
+    return Claim(spec.cluster, spec.gpu_spec, tenant.name, instance.model.name, units, rendered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from allotment.adapters.source import Source
     from allotment.adapters.tree_folder import Written
+    from allotment.cli.rendering import Keep
     from allotment.cli.survey import Survey
-    from allotment.declared.inventory import Folder, Offers
 
 READER_GONE = 141  # as a shell says of SIGPIPE
 COPIED = 1 << 20  # bytes at a time
@@ -140,36 +140,17 @@ def _surveyed(
     source: Source,
     as_of: datetime.date | None,
     selection: Selection,
-    keep: Callable[[Iterable[tuple[str, bytes]]], Any],
+    keep: Keep,
 ) -> Survey:
     """Check everything and render each selected tenant with `keep`; end with the problems where there are any."""
+    from allotment.cli.rendering import tenants_with
     from allotment.cli.survey import survey
 
     clusters, tenants = selection
-    gates: dict[int, Any] = {}
-
-    def render(offers: Offers, some: list[Folder]) -> list[Any]:
-        from allotment.manifests.isolation import Gate
-        from allotment.manifests.judgement import Boundary
-        from allotment.manifests.tree import clusters_of, render_tenant
-
-        def wanted(tenant: Folder) -> bool:
-            return (not tenants or tenant.name in tenants) and all(
-                name in offers.clusters for name in clusters_of(tenant)
-            )
-
-        gate = gates.get(os.getpid())
-        if gate is None:
-            boundaries = {name: Boundary.of(cluster) for name, cluster in offers.clusters.items() if not cluster.broken}
-            gate = gates[os.getpid()] = Gate(boundaries)
-        rendered = [list(render_tenant(offers, tenant, clusters or None)) if wanted(tenant) else [] for tenant in some]
-        for files in rendered:
-            for path, data in files:
-                gate.check(path, data)
-        return [keep(files) if files else None for files in rendered]
-
     with _progress() as progress:
-        found = survey(source, day_of(root, source, as_of), each=render, progress=progress)
+        found = survey(
+            source, day_of(root, source, as_of), each=tenants_with(keep, clusters, tenants), progress=progress
+        )
     if found.errors:
         click.echo(as_text(found.problems, found.files, len(found.parts)), nl=False, err=True)
         raise click.exceptions.Exit(1)
@@ -186,24 +167,14 @@ def _known(what: str, wanted: frozenset[str], known: Iterable[str]) -> None:
 
 
 def _platform_files(found: Survey, selection: Selection) -> Iterable[tuple[str, bytes]]:
-    """Yield the clusters' own files, through the gate. They are nobody's when tenants are selected."""
-    from allotment.accounts.capacity import placeholders
-    from allotment.manifests.isolation import Gate
-    from allotment.manifests.judgement import Boundary
-    from allotment.manifests.tree import render_cluster
+    """Return the clusters' own files. They are nobody's when tenants are selected."""
+    from allotment.cli.rendering import cluster_files
 
     clusters, tenants = selection
     if tenants:
-        return
-    offers = found.offers
-    gate = Gate({name: Boundary.of(cluster) for name, cluster in offers.clusters.items()})
-    counts = placeholders(offers, [claim for part in found.parts.values() for claim in part.claims])
-    for name, cluster in offers.clusters.items():
-        if not clusters or name in clusters:
-            letters = frozenset(tenant[0] for tenant, part in found.parts.items() if name in part.clusters)
-            for path, data in render_cluster(offers, cluster, letters, counts):
-                gate.check(path, data)
-                yield path, data
+        return ()
+    claims = [claim for part in found.parts.values() for claim in part.claims]
+    return cluster_files(found.offers, claims, found.letters, clusters)
 
 
 def _selected(path: str, selection: Selection) -> bool:

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from allotment.rules.tally import Part
 
 
+Recall = Callable[[str], Memory]
+
+
 class Survey(NamedTuple):
     """What was read and found. `remembered` counts the tenants that were known to be fine.
 
-    `problems` are all of them, sorted; `by_tenant` those of each tenant's own files, `of_offers` the platform's.
+    `problems` are all of them, sorted; `by_tenant` those of each tenant's own files, `of_offers` the platform's,
+    `shared` those of what all hold together.
     """
 
     offers: Offers
@@ -37,6 +41,11 @@ class Survey(NamedTuple):
     made: dict[str, Any]
     of_offers: list[Problem]
     by_tenant: dict[str, list[Problem]]
+    shared: list[Problem]
+
+    def letters(self, cluster: str) -> set[str]:
+        """Return the first letters of the tenants that declare something in a cluster."""
+        return {name[0] for name, part in self.parts.items() if cluster in part.clusters}
 
     @property
     def errors(self) -> list[Problem]:
@@ -48,26 +57,28 @@ def survey(
     source: Source,
     as_of: datetime.date,
     *,
-    memory_name: str | None = None,
+    recall: Recall | None = None,
     each: Each | None = None,
     progress: Callable[[int, int], None] | None = None,
     processes: int | None = None,
     base: Source | None = None,
 ) -> Survey:
-    """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them."""
+    """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them.
+
+    `recall` returns the memory for a key. Tenants that are remembered aren't read, and nothing is made of them.
+    """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
     raw = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
     contents = {one.scope: one.content for one in raw}
-    remembers = memory_name is not None and each is None
-    memory = Memory.load(memory_name, _memory_key(as_of, contents)) if memory_name and remembers else Memory.none()
-    recall = _Recall(source, memory)
+    memory = recall(_memory_key(as_of, contents)) if recall else Memory.none()
+    unchanged = _Unchanged(source, memory, processes or cores())
     offers, wrong = _offers(raw, as_of, source)
     problems = [*problems, *wrong]
-    parts, files = _recalled(recall, memory, set(tenants), contents)
+    parts, files = _recalled(unchanged, memory, set(tenants), contents)
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
-    work = Work(source, offers, each, remembers)
+    work = Work(source, offers, each, recall is not None)
     made: dict[str, Any] = {}
     by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
@@ -92,7 +103,7 @@ def survey(
     shared = _shared(offers, parts, before, source)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
-    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant)
+    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared)
 
 
 def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | None = None) -> Survey:
@@ -112,7 +123,9 @@ def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | 
                 by_tenant[name] = result.problems
     shared = _shared(last.offers, parts, None, source)
     everything = _sorted(last.of_offers, shared, *by_tenant.values())
-    return Survey(last.offers, parts, everything, last.files, len(parts) - len(made), made, last.of_offers, by_tenant)
+    return Survey(
+        last.offers, parts, everything, last.files, len(parts) - len(made), made, last.of_offers, by_tenant, shared
+    )
 
 
 def _sorted(*several: Iterable[Problem]) -> list[Problem]:
@@ -133,16 +146,16 @@ def _memory_key(as_of: datetime.date, contents: Mapping[Scope, str]) -> str:
     return f"{program_key()} {as_of} " + json.dumps(sorted((*scope, content) for scope, content in contents.items()))
 
 
-class _Recall:
+class _Unchanged:
     """Asks the source which remembered tenants are unchanged, in another process while this one loads its rules."""
 
-    def __init__(self, source: Source, memory: Memory) -> None:
+    def __init__(self, source: Source, memory: Memory, processes: int) -> None:
         self._pipe = -1
         self._child = 0
         self._names: list[str] = []
         if not memory.values:
             return
-        if len(memory.values) < ALONE or not hasattr(os, "fork"):
+        if len(memory.values) < ALONE or processes < 2 or not hasattr(os, "fork"):
             self._names = _unchanged(source, memory)
             return
         self._pipe, write = os.pipe()
@@ -173,12 +186,12 @@ def _unchanged(source: Source, memory: Memory) -> list[str]:
 
 
 def _recalled(
-    recall: _Recall, memory: Memory, tenants: set[str], contents: dict[Scope, str]
+    unchanged: _Unchanged, memory: Memory, tenants: set[str], contents: dict[Scope, str]
 ) -> tuple[dict[str, Part], int]:
     """Return the parts of tenants that are as they were when they were found fine, and how many files they have."""
     parts: dict[str, Part] = {}
     files = 0
-    for name in recall.names():
+    for name in unchanged.names():
         if name in tenants:
             _, content, count, part = memory.values[name]
             contents[Scope("tenant", name)] = content

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from allotment.declared.kinds.declaration import Declaration
@@ -71,8 +72,12 @@ class Folder:
 
 
 class Offers(NamedTuple):
-    """What the platform team declares: the catalog and the clusters, on a day whose prices count."""
+    """What the platform team declares: the catalog and the clusters, on a day whose prices count.
+
+    `granted` has the units of each (tenant, instance) that gets fewer than it declares, since others held them first.
+    """
 
     platform: Folder
     clusters: Mapping[str, Folder]
     as_of: datetime.date
+    granted: Mapping[tuple[str, str], int] = MappingProxyType({})

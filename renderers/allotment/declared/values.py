@@ -268,6 +268,11 @@ Text = Annotated[str, Field(max_length=2000)]
 Reference = Annotated[str, Field(min_length=1, max_length=64)]
 
 
+def size_of(text: str) -> int:
+    """Return the bytes of a size as we write it, such as 20Gi."""
+    return _size(text)
+
+
 def size_text(size: int) -> str:
     """Return bytes as the shortest exact quantity: 17179869184 → 16Gi."""
     for unit, factor in (("Ti", TEBI), ("Gi", GIBI), ("Mi", MEBI)):

@@ -97,7 +97,13 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
     assert declared is not None
     space = names.namespace(tenant.name)
     name = names.project(tenant.name, cluster.name)
-    labels = Fixed({**names.labels(tenant=tenant.name, cluster=cluster.name), names.PLAN: declared.model.spec.plan})
+    labels = Fixed(
+        {
+            **names.labels(tenant=tenant.name, cluster=cluster.name),
+            names.PLAN: declared.model.spec.plan,
+            names.LIFECYCLE: declared.model.spec.lifecycle,
+        }
+    )
     target = Fixed({**destination(cluster), "namespace": space})
     roles = project_roles.render(name, tenant)
     objects = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from allotment.accounts.capacity import pools_for, stocks_of
-from allotment.accounts.readiness import app_version, waits_for
+from allotment.accounts.capacity import holds, pools_for, stocks_of
+from allotment.accounts.readiness import app_version, replicas_of, short_of, units_of, waits_for
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.container import Container, Port, Probe
@@ -76,27 +76,35 @@ def sorted_ports(container: Container) -> list[Port]:
 def _deployment(
     offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container, labels: Fixed
 ) -> dict[str, Any]:
-    waiting = waits_for(offers, tenant, instance)
     start = container.probe.start_timeout if container.probe else 0
     metadata: dict[str, Any] = {
         "name": instance.name,
         "namespace": names.namespace(tenant.name),
-        "labels": labels,
+        "labels": {**labels, names.GPU_SPEC: instance.spec.gpu_spec},
     }
-    if waiting:
-        metadata["annotations"] = {names.WAITS_FOR: "; ".join(waiting)}
+    if annotations := _account(offers, tenant, instance):
+        metadata["annotations"] = annotations
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata,
         "spec": {
-            "replicas": 0 if waiting else instance.spec.replicas,
+            "replicas": replicas_of(offers, tenant, instance),
             "revisionHistoryLimit": 2,
             "progressDeadlineSeconds": start + PULL_SECONDS,
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": {names.INSTANCE: instance.name}},
             "template": _pod_template(offers, cluster, tenant, instance, container, labels),
         },
+    }
+
+
+def _account(offers: Offers, tenant: Folder, instance: GPUInstance) -> dict[str, str]:
+    """Return the annotations that say what the instance holds and what it waits for, for people and for the next publish."""
+    waiting = waits_for(offers, tenant, instance) or short_of(offers, tenant, instance)
+    return {
+        **({names.UNITS: str(units_of(offers, tenant, instance))} if holds(tenant, instance) else {}),
+        **({names.WAITS_FOR: "; ".join(waiting)} if waiting else {}),
     }
 
 

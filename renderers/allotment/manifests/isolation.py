@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from allotment.manifests import paths
 from allotment.manifests.judgement import Boundary, Owner, judge
 from allotment.manifests.text import Malformed, split
 from allotment.problems import IsolationBroken, printable
@@ -19,9 +20,6 @@ STAND_IN_TENANT = f"{STAND_IN}a-tenant"
 STAND_IN_THING = f"{STAND_IN}an-instance-or-storage"
 REMEMBERED = 1500
 
-_TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(?:storage|compute)/([a-z0-9-]+)\.yaml")
-_NAMESPACE_FILE = re.compile(r"control/namespaces/[a-z]/([a-z](?:-?[a-z0-9])*)\.yaml")
-_ARGO_FILE = re.compile(r"control/argo/[a-z]/([a-z](?:-?[a-z0-9])*)\.yaml")
 _PLATFORM_FILE = re.compile(
     r"control/[a-z-]+\.yaml|control/(?:argo|namespaces)/[a-z]/allotment--marker\.yaml|platform/(?:cluster|stock)/[a-z0-9/-]+\.yaml"
 )
@@ -112,10 +110,8 @@ class Gate:
 
 def owner_of(inner: str) -> Owner | None:
     """Return the owner of a path inside a cluster's tree, None where nothing lies."""
-    if found := _TENANT_FILE.fullmatch(inner):
-        return Owner("tenant", found[1], found[2])
-    if found := _NAMESPACE_FILE.fullmatch(inner):
-        return Owner("namespaces", found[1], "")
-    if found := _ARGO_FILE.fullmatch(inner):
-        return Owner("argo", found[1], "")
+    if spot := paths.spot_of(inner):
+        return (
+            Owner("tenant", spot.tenant, spot.name) if spot.part in paths.PARTS else Owner(spot.part, spot.tenant, "")
+        )
     return Owner("platform", "", "") if _PLATFORM_FILE.fullmatch(inner) else None

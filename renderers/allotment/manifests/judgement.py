@@ -22,7 +22,15 @@ _TOLERATIONS = ({"key": names.GPU_TAINT, "operator": "Exists", "effect": "NoSche
 _POD_SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
 _CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 _ANNOTATIONS = frozenset(
-    (names.WAITS_FOR, names.INPUT_HASH, names.ATTEMPT, names.DELETION_POLICY, names.PROTECTED, names.EXTERNAL_LINK)
+    (
+        names.WAITS_FOR,
+        names.UNITS,
+        names.INPUT_HASH,
+        names.ATTEMPT,
+        names.DELETION_POLICY,
+        names.PROTECTED,
+        names.EXTERNAL_LINK,
+    )
 )
 _SPEC_FIELDS = {
     "Deployment": frozenset("replicas revisionHistoryLimit progressDeadlineSeconds strategy selector template".split()),
@@ -157,7 +165,14 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
     elif kind == "SecurityPolicy":
         yield from _judge_policy(boundary, spec)
     elif kind == "PersistentVolumeClaim":
-        yield from _same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
+        annotations = metadata.get("annotations", {})
+        if annotations.get(names.DELETION_POLICY) != "Delete" or not _let_go(annotations):
+            yield from _same("sync-options", annotations.get(names.SYNC_OPTIONS), names.KEEP)
+
+
+def _let_go(annotations: Any) -> bool:
+    """Return whether an object says that its protection is lifted, the last step before it is deleted."""
+    return bool(annotations.get(names.PROTECTED) == "false")
 
 
 def _judge_template(tenant: str, template: Any) -> Iterator[str]:
@@ -232,7 +247,8 @@ def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
 def _judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
     yield from _identity(one, _NAMESPACE_API)
     kind, metadata, space = one.get("kind"), one.get("metadata", {}), names.namespace(tenant)
-    yield from _same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
+    if not _let_go(metadata.get("annotations", {})):
+        yield from _same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
     if kind == "Namespace":
         yield from _same("metadata.name", metadata.get("name"), space)
         yield from _same(

@@ -30,6 +30,7 @@ from allotment.manifests import (
     names,
     namespace,
     node_pool,
+    paths,
     stock,
 )
 from allotment.manifests.text import Object, dump
@@ -66,19 +67,17 @@ def render_tenant(offers: Offers, tenant: Folder, only: frozenset[str] | None = 
         if only is not None and name not in only:
             continue
         cluster = offers.clusters[name]
-        letter, space = tenant.name[0], names.namespace(tenant.name)
-        yield f"{name}/control/argo/{letter}/{tenant.name}.yaml", dump(applications.render(offers, cluster, tenant))
+        space = names.namespace(tenant.name)
+        yield f"{name}/{paths.argo_file(tenant.name)}", dump(applications.render(offers, cluster, tenant))
         isolation = [*namespace.render(offers, cluster, tenant), *applications.secret_grant(cluster, tenant)]
-        yield f"{name}/control/namespaces/{letter}/{tenant.name}.yaml", dump(isolation)
+        yield f"{name}/{paths.namespace_file(tenant.name)}", dump(isolation)
         for kind, rendered in TENANT_MANIFESTS.items():
-            folder = f"{name}/tenants/{tenant.name}/{rendered.folder}"
-            yield f"{folder}/allotment--marker.yaml", dump([applications.marker(rendered.folder, space)])
+            marker = paths.tenant_file(tenant.name, rendered.folder, paths.MARKER)
+            yield f"{name}/{marker}", dump([applications.marker(rendered.folder, space)])
             for declared in tenant.of(kind).values():
                 if declared.model.spec.cluster == name:  # type: ignore[attr-defined]
-                    yield (
-                        f"{folder}/{declared.model.name}.yaml",
-                        dump(rendered.render(offers, cluster, tenant, declared)),
-                    )
+                    path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name)
+                    yield f"{name}/{path}", dump(rendered.render(offers, cluster, tenant, declared))
 
 
 def render_cluster(
@@ -88,11 +87,11 @@ def render_cluster(
     name = cluster.name
     yield f"{name}/control/platform.yaml", dump(control.render_platform(offers, cluster))
     for letter in sorted(letters):
-        yield f"{name}/control/tenants-{letter}.yaml", dump(control.render_shard(offers, cluster, letter))
+        yield f"{name}/{paths.shard_file(letter)}", dump(control.render_shard(offers, cluster, letter))
         hub_marker = applications.marker(f"{name}--argo-{letter}", names.ARGO_NAMESPACE)
-        yield f"{name}/control/argo/{letter}/allotment--marker.yaml", dump([hub_marker])
+        yield f"{name}/control/argo/{letter}/{paths.MARKER}.yaml", dump([hub_marker])
         there_marker = applications.marker(f"namespaces-{letter}", names.STOCK_NAMESPACE)
-        yield f"{name}/control/namespaces/{letter}/allotment--marker.yaml", dump([there_marker])
+        yield f"{name}/control/namespaces/{letter}/{paths.MARKER}.yaml", dump([there_marker])
     parts: dict[str, list[dict[str, Any]]] = {
         "namespaces": foundation.system_namespaces(),
         "priority-classes": foundation.priority_classes(),
@@ -102,7 +101,7 @@ def render_cluster(
     }
     for part, objects in parts.items():
         yield f"{name}/platform/cluster/{part}.yaml", dump(objects)
-    yield f"{name}/platform/stock/allotment--marker.yaml", dump([applications.marker("stock", names.STOCK_NAMESPACE)])
+    yield f"{name}/platform/stock/{paths.MARKER}.yaml", dump([applications.marker("stock", names.STOCK_NAMESPACE)])
     for kind, rendered in CLUSTER_MANIFESTS.items():
         for declared in cluster.of(kind).values():
             if objects := rendered.render(offers, cluster, declared, placeholders):

@@ -17,19 +17,29 @@ def check(change: Change) -> Iterator[Finding]:
     """Check what is gone. Paths are those of the base: the files are no longer there."""
     for storage in change.removed(GPUStorage):
         if storage.model.spec.deletion_policy != "Delete":
-            message = (
-                f"storage {storage.model.name} would be deleted with its data (a rename is a deletion): put the file back,"
-                " and to delete it merge deletionPolicy: Delete first"
-            )
-            yield Finding(storage.path, (), message, RULE, related=change.beside)
+            yield storage_gone(storage.path, storage.model.name)._replace(related=change.beside)
     for tenant in change.removed(Tenant):
         if tenant.model.spec.lifecycle != "Retired":
-            message = (
-                f"tenant {tenant.model.name} would be deleted (a rename is a deletion): put the file back,"
-                " and to delete the tenant merge lifecycle: Retired first"
-            )
-            yield Finding(tenant.path, (), message, RULE, related=change.beside)
+            yield tenant_gone(tenant.path, tenant.model.name)._replace(related=change.beside)
     for cluster in change.removed(Cluster):
         if cluster.model.spec.lifecycle != "Retired":
             message = f"cluster {cluster.model.name} would be deleted (a rename is a deletion): put the file back, and merge lifecycle: Retired first"
             yield Finding(cluster.path, (), message, RULE, related=change.beside)
+
+
+def storage_gone(path: str, name: str) -> Finding:
+    """Return what is wrong where a storage's file is gone that nothing had marked for deletion."""
+    message = (
+        f"storage {name} would be deleted with its data (a rename is a deletion): put the file back,"
+        " and to delete it merge deletionPolicy: Delete first"
+    )
+    return Finding(path, (), message, RULE)
+
+
+def tenant_gone(path: str, name: str) -> Finding:
+    """Return what is wrong where a tenant is gone that wasn't retired."""
+    message = (
+        f"tenant {name} would be deleted (a rename is a deletion): put the file back,"
+        " and to delete the tenant merge lifecycle: Retired first"
+    )
+    return Finding(path, (), message, RULE)

@@ -56,8 +56,7 @@ def check(change: Change) -> Iterator[Finding]:
     for old_storage, new_storage in change.kept(GPUStorage):
         was, is_now = old_storage.model.spec.size, new_storage.model.spec.size
         if is_now < was:
-            message = f"{size_text(is_now)} is less than the {size_text(was)} it had, and a volume never shrinks: write at least {size_text(was)}"
-            yield new_storage.finding("spec.size", message, "shrink")
+            yield shrunk(new_storage.path, was, is_now)
 
 
 def _check_fields(
@@ -96,3 +95,9 @@ def _check_storage_classes(old: Declared[Cluster], new: Declared[Cluster]) -> It
         if was != entry.storage_class_name:
             message = f"'{entry.storage_class_name}' was '{was}', and volumes keep their class: declare another StorageSpec for it"
             yield new.finding(f"spec.storages.{index}.storageClassName", message, RULE)
+
+
+def shrunk(path: str, was: int, is_now: int) -> Finding:
+    """Return what is wrong where a storage would shrink; sizes in bytes."""
+    message = f"{size_text(is_now)} is less than the {size_text(was)} it had, and a volume never shrinks: write at least {size_text(was)}"
+    return Finding(path, ("spec", "size"), message, "shrink")

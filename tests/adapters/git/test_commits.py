@@ -19,9 +19,30 @@ def files(repository: Repository, commit: str) -> dict[str, bytes]:
     return {path: repository.read(blob) for path, blob in repository.listing(commit).items()}
 
 
+def test_a_commit_may_have_two_parents(repository: Repository) -> None:
+    base = write_commit(repository, [], {"a.yaml": b"1\n", "b.yaml": b"1\n"}, SAID)
+    ours, theirs = (write_commit(repository, [base], {"a.yaml": data}, SAID) for data in (b"2\n", b"3\n"))
+    both = write_commit(repository, [theirs, ours], {"a.yaml": b"4\n"}, SAID)
+    assert repository.parents(both) == [theirs, ours]
+    assert repository.parents(base) == []
+    assert set(repository.listing(both)) == {"a.yaml", "b.yaml"}
+    assert all(repository.is_ancestor(one, both) for one in (base, ours, theirs))
+
+
+def test_when_a_file_was_last_changed(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit: list[str] = []
+    for day, path in enumerate(("a.yaml", "b/c.yaml", "b/d.yaml"), 1):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-01-0{day}T00:00:00Z")
+        commit = [write_commit(repository, commit, {path: b"1\n"}, SAID)]
+    begin = 1767225600
+    days = [repository.last_changed(commit[0], path) for path in ("a.yaml", "b/c.yaml", "b", "none", "*.yaml")]
+    assert days == [begin, begin + 86400, begin + 2 * 86400, 0, 0]
+    assert repository.committed_at(commit[0]) == begin + 2 * 86400
+
+
 def test_a_commit_on_top_of_another(repository: Repository) -> None:
-    first = write_commit(repository, None, {"a/one.yaml": b"1\n", "a/two.yaml": b"2\n", "b/c.yaml": b"3\n"}, SAID)
-    second = write_commit(repository, first, {"a/one.yaml": b"one\n", "b": None, "c/d/e.yaml": b""}, SAID)
+    first = write_commit(repository, [], {"a/one.yaml": b"1\n", "a/two.yaml": b"2\n", "b/c.yaml": b"3\n"}, SAID)
+    second = write_commit(repository, [first], {"a/one.yaml": b"one\n", "b": None, "c/d/e.yaml": b""}, SAID)
     assert files(repository, second) == {"a/one.yaml": b"one\n", "a/two.yaml": b"2\n", "c/d/e.yaml": b""}
     assert git(repository.folder, "rev-parse", f"{second}^") == first
     assert git(repository.folder, "log", "-1", "--format=%an|%ae|%at|%cn|%s", second) == (
@@ -34,14 +55,14 @@ def test_nothing_is_left_behind(repository: Repository) -> None:
     (repository.folder / "staged").write_text("x")
     git(repository.folder, "add", "staged")
     before = git(repository.folder, "status", "--porcelain")
-    write_commit(repository, None, {"a.yaml": b"1\n"}, SAID)
+    write_commit(repository, [], {"a.yaml": b"1\n"}, SAID)
     assert git(repository.folder, "for-each-ref") == ""
     assert git(repository.folder, "status", "--porcelain") == before
     assert sorted(path.name for path in repository.folder.iterdir()) == [".git", "staged"]
 
 
 def test_a_folders_listing(repository: Repository) -> None:
-    commit = write_commit(repository, None, {"t/a/x.yaml": b"1", "t/b/x.yaml": b"2", "z.yaml": b"3"}, SAID)
+    commit = write_commit(repository, [], {"t/a/x.yaml": b"1", "t/b/x.yaml": b"2", "z.yaml": b"3"}, SAID)
     assert set(repository.listing(commit, "t/a")) == {"t/a/x.yaml"}
 
 
@@ -49,7 +70,7 @@ def test_a_folders_listing(repository: Repository) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_stay_as_they_are(data: bytes, name: str, repository: Repository) -> None:
     data += b"\ndone\nreset refs/heads/main\nfrom \n"
-    commit = write_commit(repository, None, {name: data}, SAID)
+    commit = write_commit(repository, [], {name: data}, SAID)
     assert files(repository, commit) == {name: data}
     assert git(repository.folder, "for-each-ref") == ""
 
@@ -57,7 +78,7 @@ def test_any_bytes_stay_as_they_are(data: bytes, name: str, repository: Reposito
 @pytest.mark.parametrize("path", ["", "/etc/passwd", '"a"', "a\nM 100644 inline b", "a\0b"])
 def test_a_path_that_could_be_a_command_is_a_bug_of_ours(path: str, repository: Repository) -> None:
     with pytest.raises(ValueError, match="no path of a rendered file"):
-        write_commit(repository, None, {path: b"x"}, SAID)
+        write_commit(repository, [], {path: b"x"}, SAID)
 
 
 def test_it_is_signed_where_git_is_configured_to(repository: Repository, tmp_path: Path) -> None:
@@ -65,14 +86,14 @@ def test_it_is_signed_where_git_is_configured_to(repository: Repository, tmp_pat
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     for setting, value in (("gpg.format", "ssh"), ("user.signingkey", str(key)), ("commit.gpgsign", "true")):
         git(repository.folder, "config", setting, value)
-    commit = write_commit(repository, None, {"a.yaml": b"1"}, SAID)
+    commit = write_commit(repository, [], {"a.yaml": b"1"}, SAID)
     signers = tmp_path / "signers"
     signers.write_text(f"allotment@northlight.example {key.with_suffix('.pub').read_text()}")
     git(repository.folder, "-c", f"gpg.ssh.allowedSignersFile={signers}", "verify-commit", commit)
     assert repository.author(commit) == SAID.author
     key.unlink()
     with pytest.raises(Refused, match="Git couldn't sign the commit"):
-        write_commit(repository, None, {"a.yaml": b"1"}, SAID)
+        write_commit(repository, [], {"a.yaml": b"1"}, SAID)
 
 
 def test_without_a_name_it_says_what_to_set(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,4 +101,4 @@ def test_without_a_name_it_says_what_to_set(repository: Repository, monkeypatch:
         monkeypatch.delenv(variable, raising=False)
     git(repository.folder, "config", "user.useConfigOnly", "true")
     with pytest.raises(Refused, match=r"set user\.name and user\.email with git config"):
-        write_commit(repository, None, {"a.yaml": b"1"}, SAID)
+        write_commit(repository, [], {"a.yaml": b"1"}, SAID)

@@ -32,7 +32,9 @@ def remote(repository: Repository, bare: Path) -> Remote:
 
 
 def commit(repository: Repository, parent: str | None, **files: str) -> str:
-    return write_commit(repository, parent, {f"{name}.yaml": text.encode() for name, text in files.items()}, SAID)
+    return write_commit(
+        repository, [parent] if parent else [], {f"{name}.yaml": text.encode() for name, text in files.items()}, SAID
+    )
 
 
 def refs(bare: Path) -> dict[str, str]:
@@ -94,6 +96,22 @@ def test_two_first_commits_do_not_replace_each_other(
     assert refs(bare) == {BRANCH: theirs}
 
 
+def test_who_fetches_again_and_again_keeps_what_it_has(
+    remote: Remote, repository: Repository, bare: Path, tmp_path: Path
+) -> None:
+    there = new_repository(tmp_path / "there")
+    one = commit(repository, None, a="1")
+    assert remote.push({BRANCH: one})
+    keeping = Remote(there, str(bare), keep=True)
+    assert keeping.fetch(BRANCH) == {BRANCH: one}
+    two = commit(repository, one, a="2")
+    assert remote.push({BRANCH: two})
+    assert keeping.fetch(BRANCH) == {BRANCH: two}
+    assert (
+        git(there.folder, "for-each-ref", "--format=%(refname) %(objectname)") == f"refs/allotment/seen/{BRANCH} {two}"
+    )
+
+
 def test_ancestry(repository: Repository) -> None:
     base = commit(repository, None, a="1")
     later, aside = commit(repository, base, a="2"), commit(repository, base, a="3")
@@ -138,7 +156,7 @@ said = Message("Publish", b"ada <ada@northlight.example> 1767225600 +0100")
 for number in range(1000):
     tip = remote.fetch(sys.argv[3]).get(sys.argv[3])
     new = {f"folder-{n}/file.yaml": b"%d\\n" % number for n in range(200)}
-    made = write_commit(repository, tip, new, said)
+    made = write_commit(repository, [tip] if tip else [], new, said)
     remote.push({sys.argv[3]: made, sys.argv[4]: made})
     print(number, flush=True)
 """

@@ -32,7 +32,8 @@ class CommitSource:
         self.commit = self._repository.resolve(
             f"{ref}^{{commit}}", f"{quoted(ref)} names no commit here: fetch it, or write another"
         )
-        prefix = root.resolve().relative_to(Path(str(self._repository.open().working_tree_dir)).resolve()).as_posix()
+        top = self._repository.open().working_tree_dir  # a bare repository has none
+        prefix = root.resolve().relative_to(Path(top).resolve()).as_posix() if top else "."
         self.tree = self._repository.resolve(
             f"{self.commit}:{'' if prefix == '.' else prefix}", f"commit {self.commit[:12]} has no folder {prefix}"
         )
@@ -41,7 +42,12 @@ class CommitSource:
         self._problems: list[Problem] = []
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
-        """Return the scopes that have files, and what lies beside them."""
+        """Return the scopes that have files, and what lies beside them. A commit never changes: it is listed once."""
+        if not self._files and not self._problems:
+            self._list()
+        return sorted(self._files), self._problems
+
+    def _list(self) -> None:
         grouped: dict[Scope, list[tuple[str, str]]] = {}
         for entry in self._entries():
             path = entry.path
@@ -52,7 +58,6 @@ class CommitSource:
             self._blobs[path] = (entry.blob, entry.size)
             grouped.setdefault(scope_of(path), []).append((path, entry.blob))
         self._files = {scope: sorted(files) for scope, files in grouped.items()}
-        return sorted(grouped), self._problems
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""

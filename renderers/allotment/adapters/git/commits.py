@@ -6,7 +6,7 @@ A commit that is made so is nobody's until it is pushed; what is never pushed Gi
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.repository import Repository
@@ -24,9 +24,9 @@ class Message(NamedTuple):
 
 
 def write_commit(
-    repository: Repository, parent: str | None, changes: Mapping[str, bytes | None], message: Message
+    repository: Repository, parents: Sequence[str], changes: Mapping[str, bytes | None], message: Message
 ) -> str:
-    """Return the id of a new commit on top of `parent`: `changes` has a path's new bytes, or None for its removal.
+    """Return the id of a new commit: `changes` to its first parent has a path's new bytes, or None for its removal.
 
     A removed folder takes all below it along. It is signed where Git is configured to sign commits. Raises Refused where
     Git knows no name to commit under.
@@ -34,21 +34,21 @@ def write_commit(
     options = ("--quiet", "--done", "--date-format=raw")
     committer = repository.committer()
     process = repository.without_hooks().fast_import(*options, as_process=True, istream=-1)
-    out, said = process.communicate(b"".join(_stream(parent, changes, message, committer)))
+    out, said = process.communicate(b"".join(_stream(parents, changes, message, committer)))
     if process.returncode:
         raise Refused(f"Git made no commit: {said.decode('utf-8', 'replace')[-_SHOWN:]}")
     made: str = out.decode("ascii").strip()
-    return _signed(repository, made, parent, message) if repository.signs() else made
+    return _signed(repository, made, parents, message) if repository.signs() else made
 
 
-def _signed(repository: Repository, made: str, parent: str | None, message: Message) -> str:
+def _signed(repository: Repository, made: str, parents: Sequence[str], message: Message) -> str:
     """Return the same commit with a signature, which fast-import can't make."""
     name, _, rest = message.author.decode("utf-8", "replace").partition(" <")
     mail, _, date = rest.partition("> ")
     environment = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": f"@{date}"}
-    parents = ("-p", parent) if parent else ()
+    onto = [word for parent in parents for word in ("-p", parent)]
     process = repository.open().git.commit_tree(
-        "-S", *parents, "-F", "-", f"{made}^{{tree}}", as_process=True, istream=-1, env=environment
+        "-S", *onto, "-F", "-", f"{made}^{{tree}}", as_process=True, istream=-1, env=environment
     )
     out, said = process.communicate(message.text.encode())
     if process.returncode:
@@ -58,7 +58,7 @@ def _signed(repository: Repository, made: str, parent: str | None, message: Mess
 
 
 def _stream(
-    parent: str | None, changes: Mapping[str, bytes | None], message: Message, committer: bytes
+    parents: Sequence[str], changes: Mapping[str, bytes | None], message: Message, committer: bytes
 ) -> Iterator[bytes]:
     """Yield what `git fast-import` reads. The ref that it insists on is gone again before it ends."""
     draft = b"refs/allotment/draft-" + secrets.token_hex(8).encode()
@@ -70,8 +70,8 @@ def _stream(
         len(text),
         text,
     )
-    if parent is not None:
-        yield b"from %s\n" % parent.encode("ascii")
+    for word, parent in zip((b"from", *(b"merge",) * len(parents)), parents, strict=False):
+        yield b"%s %s\n" % (word, parent.encode("ascii"))
     for path, data in sorted(changes.items()):
         raw = _path(path)
         if data is None:

@@ -17,13 +17,19 @@ from allotment.problems import Refused, quoted
 _OVERTAKEN = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref", "incorrect old value")
 _SAYS_NO = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 _SHOWN = 800  # characters of what Git said
+_KEPT = "refs/allotment/seen/"
 
 
 class Remote:
-    """The repository at a URL or path. Objects that are fetched are kept in `repository`, without a ref."""
+    """The repository at a URL, a path, or the name that `repository` has for it.
 
-    def __init__(self, repository: Repository, url: str) -> None:
+    What is fetched lies in `repository` without a ref, as long as Git's housekeeping leaves it; with `keep` under refs
+    of ours, so that who fetches again and again gets only what is new.
+    """
+
+    def __init__(self, repository: Repository, url: str, *, keep: bool = False) -> None:
         self._repository = repository
+        self._keep = keep
         self.url = url
 
     def fetch(self, *refs: str) -> dict[str, str]:
@@ -34,7 +40,11 @@ class Remote:
         try:
             said = str(self._repository.open().git.ls_remote("--end-of-options", self.url, *refs))
             found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
-            if new := [name for name, commit in found.items() if not self._repository.has(commit)]:
+            names = {commit: name for name, commit in found.items() if name in refs}
+            new = [commit for commit in names if not self._repository.has(commit)]
+            if new and self._keep:
+                new = [f"+{commit}:{_KEPT}{names[commit]}" for commit in new]
+            if new:
                 options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
                 self._repository.without_hooks().fetch(*options, self.url, *new)
         except _SAYS_NO as error:

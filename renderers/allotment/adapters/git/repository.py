@@ -10,8 +10,13 @@ import git
 
 from allotment.problems import Refused
 
-# Nobody is asked for a password, messages are Git's own, and no transport runs a command of a URL's.
-ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+# Nobody is asked for a password, messages are Git's own, no transport runs a command of a URL's, a path is no pattern.
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    "GIT_LITERAL_PATHSPECS": "1",
+}
 
 
 class Repository:
@@ -69,9 +74,29 @@ class Repository:
 
     def author(self, commit: str) -> bytes:
         """Return who wrote a commit and when, as its header has it: `name <mail> time zone`."""
-        header: bytes = self.open().git.get_object_data(commit)[3].partition(b"\n\n")[0]
-        line = next(line for line in header.split(b"\n") if line.startswith(b"author "))
+        line = next(line for line in self._header(commit) if line.startswith(b"author "))
         return line.removeprefix(b"author ")
+
+    def _header(self, commit: str) -> list[bytes]:
+        header: bytes = self.open().git.get_object_data(commit)[3].partition(b"\n\n")[0]
+        return header.split(b"\n")
+
+    def parents(self, commit: str) -> list[str]:
+        """Return a commit's parents."""
+        return [line.split()[1].decode("ascii") for line in self._header(commit) if line.startswith(b"parent ")]
+
+    def committed_at(self, commit: str) -> int:
+        """Return when a commit was made, in seconds since 1970."""
+        line = next(line for line in self._header(commit) if line.startswith(b"committer "))
+        return int(line.split()[-2])
+
+    def last_changed(self, commit: str, path: str) -> int:
+        """Return when the last commit up to `commit` that changed a file or folder was made; 0 where none did."""
+        return int(self.open().git.log("-1", "--format=%ct", commit, "--", path) or 0)
+
+    def is_shallow(self) -> bool:
+        """Return whether a part of the history isn't here."""
+        return self._said("rev_parse", "--is-shallow-repository") == "true"
 
     def committer(self) -> bytes:
         """Return whom commits of now are by. Raises Refused where Git doesn't know."""

@@ -1,0 +1,96 @@
+"""The safety brake: so much deleted at once, or bit by bit within a day, is stopped until a person approved exactly that.
+
+An approval is the checksum of what one publish deletes. It counts when it was published before the deletion was, and
+once: the checksum also covers the last deletion that was let through so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from allotment.declared.kinds.platform import Brake
+from allotment.manifests import paths
+
+WINDOW_SECONDS = 24 * 3600
+NAMED = 8
+_PLURALS = {"instance": "instances", "storage": "storages", "tenant": "tenants"}
+
+
+class Thing(NamedTuple):
+    """What the brake counts: an instance or storage of a cluster, or a tenant, wherever it has anything."""
+
+    kind: str
+    cluster: str
+    tenant: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.name}" if self.name else self.tenant
+
+
+class Verdict(NamedTuple):
+    """What the brake says: `stop` in words, or None; whether an approval was used; the deletion's checksum."""
+
+    stop: str | None
+    approved: bool
+    checksum: str
+
+
+def things(cluster: str, files: Iterable[str]) -> frozenset[Thing]:
+    """Return what a cluster's tree holds, by its paths. What is leaving is gone already."""
+    found: set[Thing] = set()
+    for path in files:
+        spot = paths.spot_of(path)
+        if spot is None or spot.part not in paths.PARTS:
+            continue
+        if spot.is_thing:
+            kind = "storage" if spot.part == "storage" else "instance"
+            found.add(Thing(kind, cluster, spot.tenant, spot.name))
+        elif spot.name == paths.MARKER:
+            found.add(Thing("tenant", "", spot.tenant, ""))
+    return frozenset(found)
+
+
+def judge(
+    brake: Brake,
+    a_day_ago: frozenset[Thing],
+    published: frozenset[Thing],
+    now: frozenset[Thing],
+    approvals: Collection[str],
+    used: Mapping[str, str],
+) -> Verdict:
+    """Return whether `now` may follow `published`.
+
+    `approvals` are those of the last published source; `used` has, for clusters where one was used, the commit that did.
+    """
+    deleted = published - now
+    checksum = _checksum(deleted, used)
+    for kind in sorted(_PLURALS):
+        there = {one for one in a_day_ago if one.kind == kind}
+        lost = there - now
+        too_many = len(there) >= brake.min_objects and len(lost) * 100 > brake.max_deleted_percent * len(there)
+        if too_many and any(one.kind == kind for one in deleted):
+            if checksum in approvals:
+                return Verdict(None, True, checksum)
+            return Verdict(_words(brake, kind, there, lost, checksum), False, checksum)
+    return Verdict(None, False, checksum)
+
+
+def _checksum(deleted: frozenset[Thing], used: Mapping[str, str]) -> str:
+    clusters = {one.cluster for one in deleted}
+    salt = sorted((cluster, commit) for cluster, commit in used.items() if cluster in clusters)
+    text = json.dumps([sorted(deleted), salt])
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _words(brake: Brake, kind: str, there: set[Thing], lost: set[Thing], checksum: str) -> str:
+    named = ", ".join(str(one) for one in sorted(lost)[:NAMED])
+    more = f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+    return (
+        f"the brake stops this: {len(lost)} of {len(there)} {_PLURALS[kind]} would be deleted within 24 hours, more than"
+        f" {brake.max_deleted_percent} %: {named}{more}. Put them back. If it is meant: put them back, merge {checksum} into"
+        " spec.brake.approvedPlans of platform/platform.yaml, let that be published, and delete them again"
+    )

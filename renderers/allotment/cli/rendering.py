@@ -1,0 +1,62 @@
+"""Renders tenants and clusters through the gate, in whatever process has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from allotment.accounts.capacity import Claim
+    from allotment.cli.workers import Each
+    from allotment.declared.inventory import Folder, Offers
+    from allotment.manifests.isolation import Gate
+
+Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
+
+
+def gate_of(offers: Offers) -> Gate:
+    """Return a gate for all clusters that can be read."""
+    from allotment.manifests.isolation import Gate
+    from allotment.manifests.judgement import Boundary
+
+    return Gate({name: Boundary.of(cluster) for name, cluster in offers.clusters.items() if not cluster.broken})
+
+
+def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()) -> Each:
+    """Return what renders tenants and gives each one's files to `keep`, if there are any; no name selected means all."""
+    gates: dict[int, Gate] = {}
+
+    def render(offers: Offers, some: list[Folder]) -> list[Any]:
+        from allotment.manifests.tree import clusters_of, render_tenant
+
+        def wanted(tenant: Folder) -> bool:
+            return (not tenants or tenant.name in tenants) and all(
+                name in offers.clusters for name in clusters_of(tenant)
+            )
+
+        gate = gates.get(os.getpid())
+        if gate is None:
+            gate = gates[os.getpid()] = gate_of(offers)
+        rendered = [list(render_tenant(offers, tenant, clusters or None)) if wanted(tenant) else [] for tenant in some]
+        for files in rendered:
+            for path, data in files:
+                gate.check(path, data)
+        return [keep(files) if files else None for files in rendered]
+
+    return render
+
+
+def cluster_files(
+    offers: Offers, claims: Iterable[Claim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the clusters' own files, `<cluster>/<path>`; `letters` returns the first letters of a cluster's tenants."""
+    from allotment.accounts.capacity import placeholders
+    from allotment.manifests.tree import render_cluster
+
+    gate, counts = gate_of(offers), placeholders(offers, claims)
+    for name, cluster in offers.clusters.items():
+        if not only or name in only:
+            for path, data in render_cluster(offers, cluster, frozenset(letters(name)), counts):
+                gate.check(path, data)
+                yield path, data

@@ -1,0 +1,63 @@
+"""Where things lie in a cluster's rendered tree, and what a path there means."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+PARTS = ("storage", "compute")
+MARKER = "allotment--marker"  # keeps a folder from being empty
+LEAVING_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that leaves the cluster
+LEAVING = "--leaving"  # after the name of a storage whose declaration is gone
+
+_TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(storage|compute)/([a-z0-9-]+)\.yaml")
+_CONTROL_FILE = re.compile(r"control/(argo|namespaces)/[a-z]/([a-z](?:-?[a-z0-9])*)\.yaml")
+_SHARD_FILE = re.compile(r"control/tenants-([a-z])\.yaml")
+
+
+class Spot(NamedTuple):
+    """What a tenant's file is: of the part argo, namespaces, storage or compute; `name` is the file's stem."""
+
+    tenant: str
+    part: str
+    name: str
+
+    @property
+    def is_thing(self) -> bool:
+        """Whether it is an instance's or storage's own file, none that keeps a folder and none that is leaving."""
+        return self.part in PARTS and "--" not in self.name
+
+
+def argo_file(tenant: str) -> str:
+    """Return the path of a tenant's project and Applications."""
+    return f"control/argo/{tenant[0]}/{tenant}.yaml"
+
+
+def namespace_file(tenant: str) -> str:
+    """Return the path of a tenant's namespace and what isolates it."""
+    return f"control/namespaces/{tenant[0]}/{tenant}.yaml"
+
+
+def tenant_file(tenant: str, part: str, name: str) -> str:
+    """Return the path of a thing of a tenant, or of what keeps its folder."""
+    return f"tenants/{tenant}/{part}/{name}.yaml"
+
+
+def shard_file(letter: str) -> str:
+    """Return the path of the Applications of one letter's tenants."""
+    return f"control/tenants-{letter}.yaml"
+
+
+def spot_of(path: str) -> Spot | None:
+    """Return what a tenant's path means; None for a path of the platform's, or none of ours."""
+    if found := _TENANT_FILE.fullmatch(path):
+        return Spot(found[1], found[2], found[3])
+    if found := _CONTROL_FILE.fullmatch(path):
+        return Spot(found[2], found[1], found[2])
+    return None
+
+
+def letter_of(path: str) -> str | None:
+    """Return the letter whose shard a path holds."""
+    found = _SHARD_FILE.fullmatch(path)
+    return found[1] if found else None
