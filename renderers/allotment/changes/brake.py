@@ -62,14 +62,14 @@ def judge(
     approvals: Collection[str],
     used: Mapping[str, str],
 ) -> Verdict:
-    """Return whether `now` may follow `published`.
+    """Return whether `now` may follow `published`: what was there a day ago counts, and what is there now.
 
     `approvals` are those of the last published source; `used` has, for clusters where one was used, the commit that did.
     """
     deleted = published - now
     checksum = _checksum(deleted, used)
     for kind in sorted(_PLURALS):
-        there = {one for one in a_day_ago if one.kind == kind}
+        there = {one for one in a_day_ago | published if one.kind == kind}
         lost = there - now
         too_many = len(there) >= brake.min_objects and len(lost) * 100 > brake.max_deleted_percent * len(there)
         if too_many and any(one.kind == kind for one in deleted):

@@ -30,7 +30,7 @@ def command(repo: Path | None) -> None:
 
     root = repository(repo)
     source = FolderSource(root)
-    found = survey(source, day_of(root, source, None))
+    found = survey(source, day_of(source, None))
     if wrong := [problem for problem in found.of_offers if not problem.warning]:
         click.echo(as_text(wrong, found.files, len(found.parts)), nl=False, err=True)
         raise click.exceptions.Exit(1)

@@ -62,7 +62,7 @@ def source_of(root: Path, commit: str | None) -> Source:
     return CommitSource(root, commit)
 
 
-def day_of(root: Path, source: Source, as_of: datetime.date | None) -> datetime.date:
+def day_of(source: Source, as_of: datetime.date | None) -> datetime.date:
     """Return the day that counts: the one given, or today in the billing time zone (UTC while that can't be read)."""
     if as_of is not None:
         return as_of

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+def on_terminal(title: str) -> AbstractContextManager[Any]:
+    """Return a progress bar on a terminal, nothing elsewhere."""
+    return bar(title) if sys.stderr.isatty() else nullcontext(None)
 
 
 @contextmanager
@@ -15,6 +19,9 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
     It draws when it is told to, without a thread of its own: processes are forked meanwhile.
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         task = progress.add_task(title, total=None)

@@ -6,14 +6,15 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from allotment.cli.formats import as_text, counted
 from allotment.cli.options import day_of, repository, source_of, source_options
+from allotment.cli.progress import on_terminal
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
@@ -147,10 +148,8 @@ def _surveyed(
     from allotment.cli.survey import survey
 
     clusters, tenants = selection
-    with _progress() as progress:
-        found = survey(
-            source, day_of(root, source, as_of), each=tenants_with(keep, clusters, tenants), progress=progress
-        )
+    with on_terminal("Rendering tenants") as progress:
+        found = survey(source, day_of(source, as_of), each=tenants_with(keep, clusters, tenants), progress=progress)
     if found.errors:
         click.echo(as_text(found.problems, found.files, len(found.parts)), nl=False, err=True)
         raise click.exceptions.Exit(1)
@@ -196,15 +195,6 @@ def _outside_sources(root: Path, out: Path) -> None:
         target == one or one in target.parents or target in one.parents for one in sources
     ):
         raise Refused(f"{quoted(str(out))} holds declarations or lies among them: name another folder")
-
-
-def _progress() -> AbstractContextManager[Any]:
-    """Return a progress bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        return nullcontext(None)
-    from allotment.cli.progress import bar
-
-    return bar("Rendering tenants")
 
 
 def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path) -> None:

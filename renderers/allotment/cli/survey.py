@@ -78,14 +78,15 @@ def survey(
     parts, files = _recalled(unchanged, memory, set(tenants), contents)
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
-    work = Work(source, offers, each, recall is not None)
+    fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
+    work = Work(source, offers, each if fine else None, recall is not None)
     made: dict[str, Any] = {}
     by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
         if result.problems:
             by_tenant[result.name] = result.problems
         contents[Scope("tenant", result.name)] = result.content
-        parts[result.name] = _part(result.part)
+        parts[result.name] = tenants_part(result.part)
         files += result.files
         made[result.name] = result.made
         if not result.problems and result.stamp is not None:
@@ -95,7 +96,7 @@ def survey(
         if progress is not None:
             progress(done, len(unknown))
     memory.keep_only(set(tenants))
-    if all(problem.warning for problem in wrong):
+    if fine:
         memory.save()
     before, changed = None, list[Problem]()
     if base is not None:
@@ -118,7 +119,7 @@ def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | 
         by_tenant.pop(name, None)
         if name in there:
             result = Work(source, last.offers, each, False).check([name])[0]
-            parts[name], made[name] = _part(result.part), result.made
+            parts[name], made[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
     shared = _shared(last.offers, parts, None, source)
@@ -132,7 +133,7 @@ def _sorted(*several: Iterable[Problem]) -> list[Problem]:
     return sorted({problem for problems in several for problem in problems})
 
 
-def _part(plain: Iterable[Any]) -> Part:
+def tenants_part(plain: Iterable[Any]) -> Part:
     """Return a part from its tuples or from JSON's lists."""
     from allotment.accounts.capacity import Claim
     from allotment.rules.tally import Held, Part
@@ -195,7 +196,7 @@ def _recalled(
         if name in tenants:
             _, content, count, part = memory.values[name]
             contents[Scope("tenant", name)] = content
-            parts[name] = _part(part)
+            parts[name] = tenants_part(part)
             files += count
     return parts, files
 

@@ -54,7 +54,7 @@ def command(
 
         return survey(
             source,
-            day_of(root, source, as_of),
+            day_of(source, as_of),
             recall=None if no_memory else partial(Memory.load, memory_name(root) + ("-commit" if commit else "")),
             base=source_of(root, base) if base else None,
         )

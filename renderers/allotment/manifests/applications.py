@@ -46,7 +46,7 @@ def repository(offers: Offers) -> str:
     """Return the address that Argo CD reads the rendered branches from."""
     platform = offers.platform.one(Platform)
     assert platform is not None
-    return platform.model.spec.git.url
+    return platform.model.spec.git.rendered or platform.model.spec.git.url
 
 
 def project(name: str, offers: Offers, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:

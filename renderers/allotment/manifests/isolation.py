@@ -50,6 +50,23 @@ class Gate:
         if wrong:
             raise IsolationBroken(f"{printable(path)}: " + "; ".join(wrong[:5]))
 
+    def sift(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
+        """Return a file that passed before, less the objects that no longer do, and what is wrong with those.
+
+        A tenant's file that is kept may be older than its cluster's declaration.
+        """
+        name, _, inner = path.partition("/")
+        boundary, owner = self.clusters.get(name), owner_of(inner)
+        if boundary is None or owner is None:
+            return b"", [f"{printable(path)}: no file lies at such a path"]
+        passed, wrong = [], []
+        for text in split(data):
+            found = list(judge(boundary, owner, text))
+            wrong += found
+            if not found:
+                passed.append(text)
+        return ("\n---\n".join(passed) + "\n").encode() if passed else b"", wrong
+
     def _wrong(self, boundary: Boundary, inner: str, data: bytes) -> Iterator[str]:
         if b"+argocd:skip-file-rendering" in data:
             yield "Argo CD would drop this file"

@@ -61,6 +61,7 @@ class CommitSource:
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""
+        self.scopes()
         files = self._files.get(scope, [])
         key = content_key(files)
         return ScopeFiles(tuple(path for path, _ in files), (), key, key)
@@ -70,7 +71,8 @@ class CommitSource:
         return scope in self._files and bool(stamp == content_key(self._files[scope]))
 
     def read(self, path: str) -> bytes:
-        """Return a listed file's bytes."""
+        """Return a file's bytes. Raises KeyError when there is none."""
+        self.scopes()
         blob, size = self._blobs[path]
         if size > MAX_BYTES:
             return b" " * (MAX_BYTES + 1)

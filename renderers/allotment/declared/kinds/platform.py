@@ -15,6 +15,9 @@ class Git(Strict):
 
     forge: Literal["GitHub", "GitLab", "Gitea"] = Field(description="What kind of forge it lies on.")
     url: HttpsUrl = Field(description="The address to clone; Argo CD reads the rendered branches from it too.")
+    rendered: HttpsUrl | None = Field(
+        default=None, description="Another repository for the rendered branches; absent: this one."
+    )
     branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=100)] = Field(
         default="main", description="The branch that counts."
     )

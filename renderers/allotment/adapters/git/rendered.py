@@ -1,0 +1,120 @@
+"""The rendered branches at their remote: what each holds, which commit of it is ours, and how they all move together.
+
+Beside each branch `refs/heads/rendered/<cluster>` lie refs of ours: `refs/allotment/published/<cluster>` is the last
+commit that we wrote there, `refs/allotment/source` the source commit it was rendered from, `refs/allotment/approved/
+<cluster>` the last that an approval let past the brake. They move with the branches or not at all, so that order is
+decided by ancestry, and a commit of anybody else's shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+
+SOURCE = "refs/allotment/source"
+
+
+def branch_ref(cluster: str) -> str:
+    """Return the branch that Argo CD reads."""
+    return f"refs/heads/rendered/{cluster}"
+
+
+def published_ref(cluster: str) -> str:
+    """Return the ref at the last commit of ours."""
+    return f"refs/allotment/published/{cluster}"
+
+
+def approved_ref(cluster: str) -> str:
+    """Return the ref at the last commit that was let past the brake."""
+    return f"refs/allotment/approved/{cluster}"
+
+
+class Branch:
+    """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one."""
+
+    def __init__(
+        self, repository: Repository, cluster: str, tip: str | None, published: str | None, approved: str | None
+    ) -> None:
+        self._repository = repository
+        self.cluster = cluster
+        self.tip = tip
+        self.published = published
+        self.approved = approved
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The blob of every file that we published, by its path."""
+        return self._repository.listing(self.published) if self.published else {}
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a file that we published."""
+        return self._repository.read(self.files[path])
+
+    def age(self, path: str) -> float:
+        """Return the seconds since a commit of ours changed a file or folder."""
+        assert self.published is not None
+        return time.time() - self._repository.last_changed(self.published, path)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the branch holds a commit that we didn't write, or lacks one that we did."""
+        return self.tip is not None and self.tip != self.published
+
+    def files_before(self, seconds: float) -> Iterable[str]:
+        """Return the paths that were published so long ago, or first, or when an approval was used since.
+
+        Our commits are followed by their last parent, which is always ours once there is one.
+        """
+        commit, moment = self.published, time.time() - seconds
+        while commit is not None and commit != self.approved and self._repository.committed_at(commit) > moment:
+            parents = self._repository.parents(commit)
+            if not parents:
+                break
+            commit = parents[-1]
+        return self._repository.listing(commit) if commit else {}
+
+    def commit(self, files: Mapping[str, str], data: Mapping[str, bytes], message: Message) -> str:
+        """Return a commit that holds exactly `files` (blobs by path), on top of whatever is there.
+
+        `data` has the bytes of the files that we hadn't published as they are now. Where the branch holds a commit of
+        somebody else's, ours has it and our last one as parents, so that both refs move forwards.
+        """
+        parents, there = self._onto()
+        changes: dict[str, bytes | None] = dict.fromkeys(there.keys() - files.keys())
+        for path, blob in files.items():
+            if there.get(path) != blob:
+                changes[path] = data[path] if path in data else self.read(path)
+        if self.published is not None and parents == [self.published] and not changes:
+            return self.published
+        return write_commit(self._repository, parents, changes, message)
+
+    def _onto(self) -> tuple[list[str], dict[str, str]]:
+        if self.tip is None or (self.published and self._repository.is_ancestor(self.tip, self.published)):
+            return ([self.published] if self.published else []), self.files
+        return [self.tip, *([self.published] if self.published else [])], self._repository.listing(self.tip)
+
+
+class Look(NamedTuple):
+    """One look at the remote: the branches by cluster, and the source commit that was published last."""
+
+    source: str | None
+    branches: dict[str, Branch]
+
+
+def look(repository: Repository, remote: Remote, clusters: Iterable[str]) -> Look:
+    """Return what a remote holds for some clusters. Raises Refused when it doesn't answer."""
+    names = sorted(clusters)
+    refs = remote.fetch(SOURCE, *(ref(name) for name in names for ref in (branch_ref, published_ref, approved_ref)))
+    branches = {
+        name: Branch(
+            repository, name, refs.get(branch_ref(name)), refs.get(published_ref(name)), refs.get(approved_ref(name))
+        )
+        for name in names
+    }
+    return Look(refs.get(SOURCE), branches)

@@ -1,0 +1,332 @@
+"""Brings a source and what was published together into the trees that are published next.
+
+Who is invalid keeps what was published, who came too late for a unit waits, what is declared no more leaves in steps:
+one tenant never stops the others, and none loses data by what another merged.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from allotment.accounts.capacity import Claim
+from allotment.accounts.grants import grants
+from allotment.adapters.git.rendered import Branch
+from allotment.adapters.memory import Memory
+from allotment.adapters.source import Source, blob_id
+from allotment.changes.departure import Leaver, Remains, remains
+from allotment.changes.volumes import succeeded
+from allotment.cli.rendering import cluster_files, gate_of, tenants_with
+from allotment.cli.survey import Survey, survey, tenants_part
+from allotment.cli.workers import Work, cores, placed, results
+from allotment.declared.layout import Scope, path_of
+from allotment.manifests import paths
+from allotment.manifests.published import claim_of
+from allotment.problems import AllotmentError, Problem
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Offers
+
+Branches = Mapping[str, Branch]
+Blobs = dict[str, str]  # blob by `<cluster>/<path>`
+
+
+class PlatformInvalid(AllotmentError):
+    """What the platform itself declares is wrong, so that nothing can be published."""
+
+    def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
+        super().__init__("what the platform declares is wrong")
+        self.problems = problems
+        self.files = files
+        self.tenants = tenants
+
+
+class Assembly(NamedTuple):
+    """What is published next.
+
+    `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so. `kept`
+    are the tenants that stay as they were, with their problems; `waiting` and `pending` say in words who waits for a
+    unit and what is on its way out; `problems` are those that stop nobody; `declared` are the tenants that have a folder.
+    """
+
+    offers: Offers
+    files: dict[str, Blobs]
+    data: dict[str, dict[str, bytes]]
+    kept: dict[str, list[Problem]]
+    waiting: list[str]
+    pending: list[str]
+    problems: list[Problem]
+    declared: frozenset[str]
+
+
+class Assembler:
+    """Assembles trees again and again; it renders only the tenants that changed since it last did."""
+
+    def __init__(self, processes: int | None = None, progress: Callable[[int, int], None] | None = None) -> None:
+        self._processes = processes or cores()
+        self._progress = progress
+        self._memory = Memory.none()
+        self._rendered: dict[str, Blobs] = {}
+
+    def assemble(self, source: Source, as_of: datetime.date, branches: Branches) -> Assembly:
+        """Return what follows what `branches` hold. Raises PlatformInvalid."""
+        for branch in branches.values():
+            _ = branch.files  # listed once, before other processes are forked
+        each = tenants_with(lambda files: _compared(files, branches))
+        found = survey(
+            source, as_of, recall=self._recall, each=each, progress=self._progress, processes=self._processes
+        )
+        wrong = _by_tenant(found)
+        self._remember(found)
+        return _Turn(self, source, found, branches, wrong).assembly()
+
+    def _recall(self, key: str) -> Memory:
+        if self._memory.key != key:
+            self._memory, self._rendered = Memory(None, key, {}), {}
+        return self._memory
+
+    def _remember(self, found: Survey) -> None:
+        for tenant in self._rendered.keys() - found.parts.keys():
+            del self._rendered[tenant]
+        for tenant, made in found.made.items():
+            self._rendered[tenant] = {path: blob for path, (blob, _) in (made or {}).items()}
+
+    @property
+    def rendered(self) -> Mapping[str, Blobs]:
+        """What each tenant was last rendered to."""
+        return self._rendered
+
+    @property
+    def processes(self) -> int:
+        """How many processes may work at once."""
+        return self._processes
+
+
+def _compared(files: Iterable[tuple[str, bytes]], branches: Branches) -> dict[str, tuple[str, bytes | None]]:
+    """Return the blob of each file, and its bytes where it isn't published so."""
+    made: dict[str, tuple[str, bytes | None]] = {}
+    for path, data in files:
+        cluster, _, inner = path.partition("/")
+        blob = blob_id(data)
+        made[path] = (blob, None if branches[cluster].files.get(inner) == blob else data)
+    return made
+
+
+def _by_tenant(found: Survey) -> dict[str, list[Problem]]:
+    """Return the errors of each tenant. Raises PlatformInvalid where the platform's own are."""
+    wrong: dict[str, list[Problem]] = defaultdict(list)
+    stops = []
+    for problem in found.of_offers:
+        parts = problem.path.split("/")
+        if problem.warning or (parts[0] == "tenants" and len(parts) < 3):
+            continue
+        if parts[0] == "tenants":
+            wrong[parts[1]].append(problem)
+        else:
+            stops.append(problem)
+    if stops:
+        raise PlatformInvalid(sorted(stops), found.files, len(found.parts))
+    for tenant, problems in found.by_tenant.items():
+        if errors := [problem for problem in problems if not problem.warning]:
+            wrong[tenant] += errors
+    return wrong
+
+
+class _Turn:
+    """One assembly."""
+
+    def __init__(
+        self, made: Assembler, source: Source, found: Survey, branches: Branches, wrong: dict[str, list[Problem]]
+    ) -> None:
+        self.made = made
+        self.source = source
+        self.found = found
+        self.branches = branches
+        self.kept = dict(wrong)
+        self.data: dict[str, bytes] = {}
+        self.remains: dict[str, list[tuple[str, Remains]]] = {}
+        self.published: dict[str, Blobs] = defaultdict(dict)
+        for cluster in found.offers.clusters:
+            for path, blob in branches[cluster].files.items():
+                if spot := paths.spot_of(path):
+                    self.published[spot.tenant][f"{cluster}/{path}"] = blob
+        self.rendered = {name: blobs for name, blobs in made.rendered.items() if name not in self.kept}
+        for tenant in self.rendered:
+            self._take(found.made.get(tenant))
+
+    def assembly(self) -> Assembly:
+        """Return what is published next."""
+        self._complete()
+        for tenant in sorted(self.published.keys() | self.rendered.keys()):
+            if tenant not in self.kept and (findings := self._settle(tenant)):
+                self.kept[tenant] = findings
+        claims, waiting = self._grant()
+        files = self._tenants_files()
+        kept = dict(sorted(self.kept.items()))
+        for path, data in cluster_files(self.found.offers, claims, self._letters):
+            self._put(files, path, data)
+        by_cluster: dict[str, Blobs] = {name: {} for name in self.found.offers.clusters}
+        bytes_of: dict[str, dict[str, bytes]] = {name: {} for name in by_cluster}
+        for path, blob in files.items():
+            cluster, _, inner = path.partition("/")
+            by_cluster[cluster][inner] = blob
+            if path in self.data:
+                bytes_of[cluster][inner] = self.data[path]
+        pending = [
+            f"{cluster}: {words}"
+            for tenant, several in sorted(self.remains.items())
+            if tenant not in kept
+            for cluster, one in several
+            for words in one.pending
+        ]
+        loud = [one for one in self.found.shared if one.rule != "stock" and not one.warning]
+        return Assembly(
+            self.found.offers, by_cluster, bytes_of, kept, waiting, pending, loud, frozenset(self.found.parts)
+        )
+
+    def _take(self, made: dict[str, tuple[str, bytes | None]] | None) -> None:
+        for path, (_, data) in (made or {}).items():
+            self._have(path, data)
+
+    def _have(self, path: str, data: bytes | None) -> None:
+        """Note the bytes of a file; None where they are those that were published."""
+        self.data.pop(path, None)
+        if data is not None:
+            self.data[path] = data
+
+    def _complete(self) -> None:
+        """Render those tenants again that were rendered before, and some file of which must be written now."""
+        again = [
+            tenant
+            for tenant, blobs in self.rendered.items()
+            if any(path not in self.data and self._was(path) != blob for path, blob in blobs.items())
+        ]
+        self._render(self.found.offers, again)
+
+    def _render(self, offers: Offers, tenants: list[str]) -> dict[str, tuple[Claim, ...]]:
+        each = tenants_with(lambda files: _compared(files, self.branches))
+        work = Work(self.source, offers, each, False)
+        claims = {}
+        for result in results(work, tenants, self.made.processes):
+            self._take(result.made)
+            self.rendered[result.name] = {path: blob for path, (blob, _) in (result.made or {}).items()}
+            claims[result.name] = tenants_part(result.part).claims
+        return claims
+
+    def _was(self, path: str) -> str | None:
+        cluster, _, inner = path.partition("/")
+        return self.branches[cluster].files.get(inner)
+
+    def _read(self, path: str) -> bytes:
+        cluster, _, inner = path.partition("/")
+        return self.branches[cluster].read(inner)
+
+    def _settle(self, tenant: str) -> list[Problem]:
+        """Find what stays of what is gone; return what is wrong with that, or with what became of its volumes."""
+        findings = []
+        rendered, published = self.rendered.get(tenant, {}), self.published.get(tenant, {})
+        self.remains[tenant] = []
+        for cluster in {path.partition("/")[0] for path in published.keys() - rendered.keys()}:
+            prefix = f"{cluster}/"
+            branch = self.branches[cluster]
+            leaver = Leaver(
+                tenant,
+                tenant in self.found.parts,
+                {path.removeprefix(prefix) for path in rendered if path.startswith(prefix)},
+                {path.removeprefix(prefix) for path in published.keys() - rendered.keys() if path.startswith(prefix)},
+                branch.read,
+                branch.age,
+            )
+            one = remains(leaver)
+            findings += one.findings
+            self.remains[tenant].append((cluster, one))
+        for path in self._changed_storages(tenant):
+            name = paths.spot_of(path.partition("/")[2])
+            assert name is not None
+            declared = path_of("GPUStorage", Scope("tenant", tenant), name.name)
+            findings += succeeded(declared, self._read(path), self.data[path])[1]
+        return placed(findings, self.source)
+
+    def _changed_storages(self, tenant: str) -> list[str]:
+        part = f"/tenants/{tenant}/storage/"
+        return [
+            path
+            for path, blob in self.rendered.get(tenant, {}).items()
+            if part in path and self._was(path) not in (None, blob)
+        ]
+
+    def _grant(self) -> tuple[list[Claim], list[str]]:
+        """Return what all hold now, and in words who waits; render those again who get fewer units than they declare."""
+        claims = {
+            name: part.claims
+            for name, part in self.found.parts.items()
+            if name not in self.kept and name in self.rendered
+        }
+        for tenant in self.kept:
+            claims[tenant] = tuple(self._published_claims(tenant))
+        everything = [claim for name in sorted(claims) for claim in claims[name]]
+        fewer = grants(self.found.offers, everything, self._published_claim)
+        if not fewer:
+            return everything, []
+        late = sorted({tenant for tenant, _ in fewer})
+        claims |= self._render(self.found.offers._replace(granted=fewer), late)
+        waiting = [
+            f"{claim.tenant}/{claim.instance}: gets {fewer[claim.tenant, claim.instance]} of {claim.units} units of"
+            f" {claim.gpu_spec} on {claim.cluster}, others held them first"
+            for claim in everything
+            if (claim.tenant, claim.instance) in fewer
+        ]
+        return [claim for name in sorted(claims) for claim in claims[name]], waiting
+
+    def _published_claim(self, claim: Claim) -> Claim | None:
+        path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'compute', claim.instance)}"
+        return claim_of(claim.cluster, claim.tenant, self._read(path)) if self._was(path) else None
+
+    def _published_claims(self, tenant: str) -> Iterable[Claim]:
+        for path in sorted(self.published.get(tenant, ())):
+            cluster, _, inner = path.partition("/")
+            spot = paths.spot_of(inner)
+            if spot is not None and spot.part == "compute" and spot.is_thing:
+                claim = claim_of(cluster, tenant, self._read(path))
+                if claim is not None:
+                    yield claim
+
+    def _tenants_files(self) -> Blobs:
+        files: Blobs = {}
+        for tenant, blobs in self.rendered.items():
+            if tenant not in self.kept:
+                files |= blobs
+                for path in self._changed_storages(tenant):
+                    self._put(files, path, succeeded("", self._read(path), self.data[path])[0])
+                for cluster, one in self.remains.get(tenant, ()):
+                    for inner, data in one.files.items():
+                        self._put(files, f"{cluster}/{inner}", data)
+        for tenant in self.published.keys() - self.rendered.keys() - self.kept.keys():
+            for cluster, one in self.remains.get(tenant, ()):
+                for inner, data in one.files.items():
+                    self._put(files, f"{cluster}/{inner}", data)
+        self._keep(files)
+        return files
+
+    def _keep(self, files: Blobs) -> None:
+        """Leave each kept tenant's files as they were published, less what no longer passes the gate."""
+        gate = gate_of(self.found.offers)
+        for tenant in self.kept:
+            for path in self.published.get(tenant, ()):
+                data, dropped = gate.sift(path, self._read(path))
+                if dropped:
+                    what = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
+                    self.kept[tenant] = [*self.kept[tenant], Problem(path, 1, 1, "(file)", what, "isolation")]
+                if data:
+                    self._put(files, path, data)
+
+    def _put(self, files: Blobs, path: str, data: bytes) -> None:
+        files[path] = blob_id(data)
+        self._have(path, data if self._was(path) != files[path] else None)
+
+    def _letters(self, cluster: str) -> set[str]:
+        """A letter's shard stays, whoever goes: Argo CD would prune what it holds on the way."""
+        there = {letter for path in self.branches[cluster].files if (letter := paths.letter_of(path))}
+        return there | self.found.letters(cluster)

@@ -1,0 +1,215 @@
+"""Publishes a commit: looks at the rendered branches, assembles what follows, commits and pushes it, and looks again
+when somebody else was quicker."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.commits import Message
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, branch_ref, look, published_ref
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.source import Source
+from allotment.changes import brake
+from allotment.cli.assembly import Assembler, Assembly
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import PLATFORM
+from allotment.declared.reading import read_folder
+from allotment.problems import AllotmentError, Refused
+
+TRIES = 10
+FIRST_WAIT = 0.2  # seconds, at most; doubled at each further try up to LONGEST_WAIT
+LONGEST_WAIT = 10.0
+
+
+class Braked(AllotmentError):
+    """The brake stopped the publish: nothing was written."""
+
+
+class Rewound(Refused):
+    """The source went back behind what was published."""
+
+
+class Committed(NamedTuple):
+    """What was, or would be, committed for a cluster: `paths` has A, M or D by path; `replaced` a commit not of ours."""
+
+    cluster: str
+    commit: str
+    paths: dict[str, str]
+    replaced: str | None
+
+    def count(self, letter: str) -> int:
+        """Return how many files were added (A), changed (M) or removed (D)."""
+        return sum(one == letter for one in self.paths.values())
+
+
+class Outcome(NamedTuple):
+    """How a publish ended. `newer` is the source commit that had been published already, if it is newer than this one."""
+
+    source: str
+    committed: list[Committed]
+    assembly: Assembly | None
+    newer: str | None = None
+
+
+class Publisher:
+    """Publishes commits of one source repository to the rendered branches of a remote, one after another.
+
+    `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        remote: Remote,
+        assembler: Assembler,
+        today: Callable[[Source], datetime.date],
+        *,
+        newest: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self.root = root
+        self.repository = Repository(root)
+        self.remote = remote
+        self._assembler = assembler
+        self._today = today
+        self._newest = newest
+        self._dry_run = dry_run
+
+    def publish(self, ref: str) -> Outcome:
+        """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
+        for attempt in range(TRIES):
+            source = CommitSource(self.root, ref)
+            clusters = [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
+            found = look(self.repository, self.remote, clusters)
+            if self._is_older(source, found):
+                return Outcome(source.commit, [], None, found.source)
+            assembly = self._assembler.assemble(source, self._today(source), found.branches)
+            approved = self._judged(found, assembly)
+            committed = self._commit(source, found, assembly)
+            if self._dry_run or self._pushed(source.commit, found, committed, approved):
+                changed = [one for one in committed if one.commit != found.branches[one.cluster].tip]
+                return Outcome(source.commit, changed, assembly)
+            time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
+        raise Refused(f"others were quicker {TRIES} times: try again")
+
+    def _is_older(self, source: CommitSource, found: Look) -> bool:
+        """Return whether something newer is published already. Raises Rewound where the source went back."""
+        new, old = source.commit, found.source
+        if old is None or old == new:
+            return False
+        if self.repository.is_shallow():
+            raise Refused(
+                "this clone has only a part of the history, which the order of commits can't be seen from:"
+                " run `git fetch --unshallow`, in CI fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
+            )
+        if self.repository.is_ancestor(old, new):
+            return False
+        if self.repository.is_ancestor(new, old) and not (self._newest or self._is_newest(source)):
+            return True
+        raise Rewound(
+            f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
+            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit"
+        )
+
+    def _is_newest(self, source: CommitSource) -> bool:
+        """Return whether a commit is the newest of the branch that counts, at `origin` where there is one."""
+        platform = _platform(source)
+        if platform is None:
+            return False
+        name = f"refs/heads/{platform.spec.git.branch}"
+        for url in ("origin", str(self.root)):
+            try:
+                return Remote(self.repository, url).fetch(name).get(name) == source.commit
+            except Refused:
+                continue  # there is no such remote
+        return False
+
+    def _judged(self, found: Look, assembly: Assembly) -> bool:
+        """Return whether the brake needed an approval, and had it. Raises Braked."""
+        platform = assembly.offers.platform.one(Platform)
+        assert platform is not None
+        published = _things({name: branch.files for name, branch in found.branches.items()})
+        now = _things(assembly.files)
+        if not published - now:
+            return False
+        before = _things({name: one.files_before(brake.WINDOW_SECONDS) for name, one in found.branches.items()})
+        used = {name: one.approved for name, one in found.branches.items() if one.approved}
+        verdict = brake.judge(platform.model.spec.brake, before, published, now, self._approvals(found.source), used)
+        if verdict.stop:
+            raise Braked(verdict.stop)
+        return verdict.approved
+
+    def _approvals(self, published: str | None) -> list[str]:
+        """Return the approvals of the source that was published last, none where it can't be read."""
+        platform = _platform(CommitSource(self.root, published)) if published else None
+        return list(platform.spec.brake.approved_plans) if platform else []
+
+    def _commit(self, source: CommitSource, found: Look, assembly: Assembly) -> list[Committed]:
+        author = self.repository.author(source.commit)
+        committed = []
+        for cluster, files in assembly.files.items():
+            branch = found.branches[cluster]
+            changes = _changes(branch.files, files)
+            replaced = branch.tip if branch.foreign else None
+            if self._dry_run:
+                if changes or replaced:
+                    committed.append(Committed(cluster, "", changes, replaced))
+                continue
+            text = _message(cluster, source.commit, changes, replaced)
+            commit = branch.commit(files, assembly.data[cluster], Message(text, author))
+            committed.append(Committed(cluster, commit, changes, replaced))
+        return committed
+
+    def _pushed(self, source: str, found: Look, committed: list[Committed], approved: bool) -> bool:
+        """Return whether the remote took all refs; those that stay are pushed along, so that they are compared too."""
+        moves = {SOURCE: source}
+        for one in committed:
+            branch = found.branches[one.cluster]
+            moves[branch_ref(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
+            if approved and one.commit != branch.published:
+                moves[approved_ref(one.cluster)] = one.commit
+        if found.source == source and all(one.commit == found.branches[one.cluster].tip for one in committed):
+            return True
+        return self.remote.push(moves)
+
+
+def _platform(source: Source) -> Platform | None:
+    """Return what a source declares of the platform itself; None where that can't be read."""
+    path = "platform/platform.yaml"
+    try:
+        declared = read_folder(PLATFORM, [(path, source.read(path))])[0].one(Platform)
+    except (KeyError, OSError):
+        return None
+    return declared.model if declared else None
+
+
+def destination(root: Path, ref: str) -> str:
+    """Return where a commit is published to unless somebody says otherwise: the platform's repository for it, or origin."""
+    platform = _platform(CommitSource(root, ref))
+    return (platform.spec.git.rendered if platform else None) or "origin"
+
+
+def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:
+    return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return A, M or D by path, sorted."""
+    changes = dict.fromkeys(before.keys() - after.keys(), "D")
+    changes |= {path: "M" if path in before else "A" for path in after if before.get(path) != after[path]}
+    return dict(sorted(changes.items()))
+
+
+def _message(cluster: str, source: str, changes: Mapping[str, str], replaced: str | None) -> str:
+    """Return the commit's message. None of it is a tenant's text, and nothing but people reads it."""
+    letters = list(changes.values())
+    added, changed, removed = (letters.count(letter) for letter in "AMD")
+    note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""
+    return f"Publish {cluster}: {added} added, {changed} changed, {removed} removed\n{note}\nSource-Commit: {source}\n"

@@ -1,0 +1,104 @@
+"""`allot publish`: a commit's manifests, onto the branches that Argo CD syncs."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.formats import as_text, counted
+from allotment.cli.options import Day, day_of, repository
+from allotment.cli.progress import on_terminal
+
+if TYPE_CHECKING:
+    from allotment.cli.assembly import Assembly
+    from allotment.cli.publication import Committed, Outcome
+
+
+@click.command()
+@click.option(
+    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
+)
+@click.option("--commit", "ref", default="HEAD", metavar="REF", show_default=True, help="The commit to publish.")
+@click.option(
+    "--to",
+    "url",
+    metavar="URL",
+    help="The repository to publish to; spec.git.rendered of the platform, or origin, if absent.",
+)
+@click.option("--as-of", type=Day(), help="The day whose prices count; today in the billing time zone if absent.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; say what would be committed.")
+def command(repo: Path | None, ref: str, url: str | None, as_of: datetime.date | None, dry_run: bool) -> None:
+    """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
+
+    A tenant that is invalid keeps what was published of it, and the exit status is then 1; all others are published.
+    Nothing is ever forced: who is overtaken looks again, and the newer source wins.
+    """
+    from allotment.adapters.git.remote import Remote
+    from allotment.adapters.git.repository import Repository
+    from allotment.cli.assembly import Assembler, PlatformInvalid
+    from allotment.cli.publication import Publisher, destination
+
+    root = repository(repo)
+    with on_terminal("Rendering tenants") as progress:
+        publisher = Publisher(
+            root,
+            Remote(Repository(root), url or destination(root, ref)),
+            Assembler(progress=progress),
+            lambda source: day_of(source, as_of),
+            dry_run=dry_run,
+        )
+        try:
+            outcome = publisher.publish(ref)
+        except PlatformInvalid as error:
+            click.echo(as_text(error.problems, error.files, error.tenants), nl=False, err=True)
+            raise click.exceptions.Exit(1) from None
+    _say(outcome, dry_run)
+    if outcome.assembly is not None and outcome.assembly.kept:
+        raise click.exceptions.Exit(1)
+
+
+def _say(outcome: Outcome, dry_run: bool) -> None:
+    source = outcome.source[:12]
+    if outcome.assembly is None:
+        click.echo(f"Nothing to do: {(outcome.newer or '')[:12]}, which is newer than {source}, is published already.")
+        return
+    for one in outcome.committed:
+        click.echo(_line(one, dry_run))
+        if dry_run:
+            for path, letter in one.paths.items():
+                click.echo(f"  {letter} {path}")
+    same = len(outcome.assembly.files) - len(outcome.committed)
+    if same:
+        click.echo(f"{counted(same, 'cluster')}{' more' if outcome.committed else ''}: nothing changed")
+    _say_exceptions(outcome.assembly)
+
+
+def _line(one: Committed, dry_run: bool) -> str:
+    counts = f"{one.count('A'):,} added, {one.count('M'):,} changed, {one.count('D'):,} removed"
+    where = f"rendered/{one.cluster} would be committed" if dry_run else f"rendered/{one.cluster} is {one.commit[:12]}"
+    replaced = f"; it replaces {one.replaced[:12]}, which Allotment didn't write" if one.replaced else ""
+    return f"{one.cluster}: {counts}: {where}{replaced}"
+
+
+def _say_exceptions(assembly: Assembly) -> None:
+    """Say, on standard error, who was not published as declared."""
+    for problem in assembly.problems:
+        click.echo(f"published all the same: {problem}", err=True)
+    for words in assembly.waiting:
+        click.echo(f"waits: {words}", err=True)
+    for words in assembly.pending:
+        click.echo(f"goes: {words}", err=True)
+    for tenant, problems in assembly.kept.items():
+        click.echo(f"kept as it was: tenant {tenant}, {counted(len(problems), 'problem')}:", err=True)
+        for problem in problems:
+            click.echo(f"  {problem}", err=True)
+    if assembly.kept:
+        others = len(assembly.declared - assembly.kept.keys())
+        click.echo(
+            f"{counted(len(assembly.kept), 'tenant')} kept as published before, {others} published. Correct them and"
+            " publish again.",
+            err=True,
+        )

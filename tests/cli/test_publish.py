@@ -1,0 +1,682 @@
+"""`allot publish`: what is committed, who is kept and who waits, what is never lost. Cases 27, 31, 32 and 34."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.published import Place, git
+from tests.conftest import DAY, Allot, Result, copy, edit
+
+from allotment.adapters.git.remote import Remote
+from allotment.manifests import gpu_storage
+from allotment.manifests.text import Fixed, load
+
+WEBUI = "tenants/solo-ada/instances/webui.yaml"
+STOPPED = ("spec:\n", "spec:\n  state: Stopped\n")
+GROUP = "tenants/uni-lab/instances/group-a.yaml"
+STOP = ("state: Running", "state: Stopped")
+
+
+def deployment(place: Place, path: str, cluster: str = "eu-1") -> dict[str, object]:
+    return load(place.tree(cluster)[path].encode())[0]
+
+
+# What is committed
+
+
+def test_the_branches_hold_what_render_writes(place: Place, allot: Allot, tmp_path: Path) -> None:
+    said = place.publish()
+    assert said.code == 0, said.err
+    out = tmp_path / "out"
+    assert allot("render", "--repo", place.root, "--out", out, "--as-of", DAY).code == 0
+    for cluster in ("eu-1", "us-1"):
+        written = {
+            path.relative_to(out / cluster).as_posix(): path.read_text(encoding="utf-8")
+            for path in (out / cluster).rglob("*.yaml")
+        }
+        assert place.tree(cluster) == written
+        line = f"{cluster}: {len(written)} added, 0 changed, 0 removed: rendered/{cluster} is "
+        assert line in said.out
+    assert git(place.root, "status", "--porcelain") == ""
+    local = git(place.root, "for-each-ref", "--format=%(refname)").split()
+    assert [name for name in local if not name.startswith("refs/remotes/origin/")] == ["refs/heads/main"]
+
+
+def test_a_commit_says_what_it_is_of_in_nobodys_words(place: Place) -> None:
+    source = git(place.root, "rev-parse", "HEAD")
+    place.publish()
+    (message,) = git(place.remote, "log", "--format=%B%x00", "rendered/us-1").split("\0")[:-1]
+    assert message.splitlines()[0].startswith("Publish us-1: ")
+    assert message.splitlines()[-1] == f"Source-Commit: {source}"
+    assert place.log("us-1", "%an <%ae> %cn <%ce>") == [
+        "Ada Löwe <ada@northlight.example> allotment <allotment@northlight.example>"
+    ]
+
+
+def test_only_what_changed_is_committed(place: Place) -> None:
+    place.publish()
+    before = place.refs()
+    again = place.publish()
+    assert (again.code, again.out, place.refs()) == (0, "2 clusters: nothing changed\n", before)
+    edit(place.root, WEBUI, *STOPPED)
+    said = place.merged()
+    after = place.refs()
+    assert {name for name in after if after[name] != before[name]} == {
+        "refs/allotment/source",
+        "refs/allotment/published/eu-1",
+        "refs/heads/rendered/eu-1",
+    }
+    # The accessor follows its user.
+    assert said.out.splitlines()[0].startswith("eu-1: 0 added, 2 changed, 0 removed: ")
+    assert said.out.splitlines()[1] == "1 cluster more: nothing changed"
+    assert git(place.remote, "diff", "--name-only", "rendered/eu-1~", "rendered/eu-1").splitlines() == [
+        "tenants/solo-ada/compute/webui.yaml",
+        "tenants/solo-ada/storage/models.yaml",
+    ]
+    (place.root / "README.md").write_text("no declaration\n")
+    assert place.merged().out == "2 clusters: nothing changed\n"
+    assert place.refs() == {**after, "refs/allotment/source": git(place.root, "rev-parse", "HEAD")}
+
+
+def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(place: Place) -> None:
+    place.publish()
+    before = place.refs()
+    edit(place.root, WEBUI, *STOPPED)
+    copy(place.root, "tenants/uni-lab/instances/group-a.yaml", "tenants/uni-lab/instances/group-e.yaml")
+    (place.root / "tenants/uni-lab/instances/group-a.yaml").unlink()
+    said = place.merged("--dry-run")
+    assert said.code == 0, said.err
+    assert said.out.splitlines() == [
+        "eu-1: 1 added, 2 changed, 1 removed: rendered/eu-1 would be committed",
+        "  M tenants/solo-ada/compute/webui.yaml",
+        "  M tenants/solo-ada/storage/models.yaml",
+        "  D tenants/uni-lab/compute/group-a.yaml",
+        "  A tenants/uni-lab/compute/group-e.yaml",
+        "1 cluster more: nothing changed",
+    ]
+    assert place.refs() == before
+
+
+def test_another_repository_may_hold_the_branches(place: Place, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "other.git")], check=True)
+    assert place.publish("--to", tmp_path / "other.git").code == 0
+    assert place.refs() == {}
+    assert "refs/heads/rendered/us-1" in git(tmp_path / "other.git", "for-each-ref")
+    edit(
+        place.root,
+        "platform/platform.yaml",
+        "    branch: main\n",
+        "    branch: main\n    rendered: https://127.0.0.1:1/r\n",
+    )
+    said = place.merged()
+    assert (said.code, said.out) == (2, "")
+    assert "'https://127.0.0.1:1/r' doesn't answer" in said.err
+    assert place.publish("--to", place.remote).code == 0
+    assert "repoURL: https://127.0.0.1:1/r" in place.tree("eu-1")["control/argo/s/solo-ada.yaml"]
+
+
+@pytest.mark.parametrize("ref", ["--help", "-x", "no-such", "HEAD^{tree}", "a\nb"])
+def test_what_names_no_commit_is_told(place: Place, ref: str) -> None:
+    said = place.publish(f"--commit={ref}")
+    assert (said.code, said.out) == (2, "")
+    assert "names no commit here" in said.err
+    assert place.refs() == {}
+
+
+# One tenant never stops the others
+
+
+def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(place: Place) -> None:
+    place.publish()
+    before = place.tree("eu-1")
+    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
+    edit(place.root, GROUP, *STOP)
+    said = place.merged()
+    assert said.code == 1
+    assert said.out.startswith("eu-1: 0 added, 1 changed, 0 removed: ")
+    assert said.err.splitlines() == [
+        "kept as it was: tenant solo-ada, 1 problem:",
+        "  tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
+        "1 tenant kept as published before, 5 published. Correct them and publish again.",
+    ]
+    after = place.tree("eu-1")
+    assert {path for path in after if after[path] != before.get(path)} == {"tenants/uni-lab/compute/group-a.yaml"}
+    assert place.publish().code == 1
+    assert place.tree("eu-1") == after
+    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quater", "l4-quarter")
+    assert place.merged().code == 0
+
+
+def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> None:
+    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-fifth")
+    said = place.merged()
+    assert said.code == 1
+    assert not [path for path in place.tree("eu-1") if "solo-ada" in path]
+    assert "tenants/uni-lab/compute/group-a.yaml" in place.tree("eu-1")
+
+
+def test_what_the_platform_declares_wrongly_stops_everything(place: Place) -> None:
+    place.publish()
+    before = place.refs()
+    edit(place.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
+    edit(place.root, WEBUI, *STOPPED)
+    said = place.merged()
+    assert (said.code, said.out, place.refs()) == (1, "", before)
+    assert "clusters/" in said.err and "[domain]" in said.err
+    (place.root / "clusters/eu-1/cluster.yaml").write_text("kind: [\n")
+    assert place.merged().code == 1
+    assert place.refs() == before
+
+
+def test_a_link_in_a_tenants_folder_is_that_tenants_problem(place: Place) -> None:
+    place.publish()
+    before = place.tree("eu-1")
+    (place.root / "tenants/solo-ada/instances/passwd.yaml").symlink_to("/etc/passwd")
+    (place.root / "tenants/stray.yaml").write_text("kind: Tenant\n")
+    edit(place.root, GROUP, *STOP)
+    said = place.merged()
+    assert said.code == 1
+    assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
+    assert "tenants/solo-ada/instances/passwd.yaml:1:1: (file): is a symbolic link" in said.err
+    assert place.tree("eu-1")["tenants/uni-lab/compute/group-a.yaml"] != before["tenants/uni-lab/compute/group-a.yaml"]
+    assert {path for path in place.tree("eu-1") if "solo-ada" in path} == {
+        path for path in before if "solo-ada" in path
+    }
+
+
+def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(place: Place) -> None:
+    place.publish()
+    edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
+    edit(place.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
+    said = place.merged()
+    assert said.code == 1
+    kept = load(place.tree("eu-1")["tenants/solo-ada/compute/webui.yaml"].encode())
+    assert "HTTPRoute" not in [one["kind"] for one in kept]
+    assert "Deployment" in [one["kind"] for one in kept]
+    assert "what was published of it no longer fits its cluster, and is left out" in said.err
+
+
+# Units
+
+
+def another(place: Place, name: str) -> None:
+    """Declare one more instance of uni-lab, on a quarter."""
+    path = f"tenants/uni-lab/instances/{name}.yaml"
+    copy(place.root, "tenants/uni-lab/instances/group-a.yaml", path)
+    edit(place.root, path, "replicas: 5", "replicas: 1")
+
+
+def unlimited(place: Place) -> None:
+    """Let uni-lab have as many as it wants."""
+    edit(place.root, "tenants/uni-lab/tenant.yaml", "nvidia-l4: 6", "nvidia-l4: 50")
+
+
+def room(place: Place, units: int) -> None:
+    """Leave so many quarters in eu-1 beside those that run."""
+    held = sum(
+        int(one["metadata"].get("annotations", {}).get("allotment.dev/units", 0))
+        for path, text in place.tree("eu-1").items()
+        if "/compute/" in path
+        for one in load(text.encode())
+        if one["metadata"].get("labels", {}).get("allotment.dev/gpu-spec") == "l4-quarter"
+    )
+    file = place.root / "clusters/eu-1/stocks/l4-quarter.yaml"
+    lines = [line if "count:" not in line else f"  count: {held + units}" for line in file.read_text().splitlines()]
+    file.write_text("\n".join(line for line in lines if "warm:" not in line) + "\n")
+
+
+def test_who_was_published_keeps_its_units_and_the_newcomer_waits(place: Place) -> None:
+    place.publish()
+    room(place, 1)
+    assert place.merged().code == 0
+    unlimited(place)
+    another(place, "aaa-first")  # two pull requests, each fine alone
+    another(place, "zzz-second")
+    said = place.merged()
+    assert said.err.splitlines() == [
+        "waits: uni-lab/zzz-second: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
+    ]
+    assert said.code == 0
+    first, second = (f"tenants/uni-lab/compute/{name}.yaml" for name in ("aaa-first", "zzz-second"))
+    assert deployment(place, first)["metadata"]["annotations"]["allotment.dev/units"] == "1"
+    waiting = deployment(place, second)
+    assert waiting["spec"]["replicas"] == 0
+    assert waiting["metadata"]["annotations"] == {
+        "allotment.dev/units": "0",
+        "allotment.dev/waits-for": "1 unit of l4-quarter on eu-1: none is free; preparation of storage course",
+    }
+    assert place.publish().err == said.err
+    another(place, "aaa-before")
+    (place.root / "tenants/uni-lab/instances/group-b.yaml").unlink()
+    edit(place.root, "tenants/uni-lab/instances/aaa-before.yaml", "replicas: 1", "replicas: 5")
+    said = place.merged()
+    assert deployment(place, second)["metadata"]["annotations"]["allotment.dev/units"] == "1", "who waited longer"
+    assert [line.split(":")[1] for line in said.err.splitlines()] == [" uni-lab/aaa-before"]
+    assert "gets 4 of 5 units" in said.err
+
+
+def test_one_that_grows_keeps_what_it_had(place: Place) -> None:
+    place.publish()
+    room(place, 1)
+    unlimited(place)
+    edit(place.root, "tenants/uni-lab/instances/group-a.yaml", "replicas: 5", "replicas: 8")
+    said = place.merged()
+    assert "gets 6 of 8 units" in said.err
+    grown = deployment(place, "tenants/uni-lab/compute/group-a.yaml")
+    assert grown["metadata"]["annotations"]["allotment.dev/units"] == "6"
+    assert place.publish().out == "2 clusters: nothing changed\n"
+
+
+def test_a_stock_below_what_is_held_stops_nobody(place: Place) -> None:
+    place.publish()
+    before = place.tree("eu-1")
+    room(place, -2)
+    said = place.merged()
+    assert (said.code, said.err) == (0, "")
+    after = place.tree("eu-1")
+    assert {path for path in after if after[path] != before[path]} == {"platform/stock/l4-quarter.yaml"}
+
+
+def test_a_kept_tenant_keeps_its_units_too(place: Place) -> None:
+    place.publish()
+    room(place, 0)
+    edit(place.root, WEBUI, "1.11.0", "0.0.0")
+    unlimited(place)
+    another(place, "newcomer")
+    said = place.merged()
+    assert "waits: uni-lab/newcomer: gets 0 of 1 units" in said.err
+    assert deployment(place, "tenants/solo-ada/compute/webui.yaml")["spec"]["replicas"] == 1
+
+
+# Deletion
+
+
+@pytest.mark.parametrize("way", ["removed", "renamed", "moved", "tenant removed", "tenant renamed", "all removed"])
+def test_nothing_that_holds_data_goes_in_one_merge(place: Place, way: str) -> None:
+    place.publish(hours_ago=30)
+    before = {cluster: place.tree(cluster) for cluster in ("eu-1", "us-1")}
+    storages, tenants = place.root / "tenants/film-house/storages", place.root / "tenants"
+    if way == "removed":
+        (storages / "loras.yaml").unlink()
+        for instance in (place.root / "tenants/film-house/instances").iterdir():
+            instance.unlink()
+    elif way == "renamed":
+        copy(place.root, "tenants/film-house/storages/loras.yaml", "tenants/film-house/storages/lores.yaml")
+        (storages / "loras.yaml").unlink()
+    elif way == "moved":
+        for path in (place.root / "tenants/film-house").rglob("*.yaml"):
+            path.write_text(path.read_text().replace("cluster: eu-1", "cluster: us-1"))
+    elif way == "tenant removed":
+        shutil.rmtree(tenants / "film-house")
+    elif way == "tenant renamed":
+        (tenants / "film-house").rename(tenants / "film-hut")
+        for name in ("tenant", "members"):
+            edit(place.root, f"tenants/film-hut/{name}.yaml", "name: film-house", "name: film-hut")
+    else:
+        shutil.rmtree(tenants)
+        tenants.mkdir()
+    for _ in range(2):  # the second look must not take the first for what was there before
+        said = place.merged(hours_ago=0)
+        assert said.code == 1
+        assert "kept as it was: tenant film-house" in said.err
+        for cluster, tree in before.items():
+            after = place.tree(cluster)
+            lost = {path for path in tree if "film-house" in path and after.get(path) != tree[path]}
+            assert lost == set(), said.err
+            gone = {path for path in tree if "/storage/" in path and path not in after}
+            assert gone == set()
+
+
+def test_a_marked_storage_goes_in_steps(place: Place) -> None:
+    path, leaving = (f"tenants/acme-robotics/storage/old-frames{more}.yaml" for more in ("", "--leaving"))
+    place.publish(hours_ago=2)
+    volume = deployment(place, path, "us-1")
+    assert volume["metadata"]["annotations"]["allotment.dev/protected"] == "true"
+    (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    said = place.merged(hours_ago=0.5)
+    assert said.err == "goes: us-1: storage acme-robotics/old-frames: unprotected, goes with a later publish\n"
+    assert path not in place.tree("us-1")
+    (free,) = load(place.tree("us-1")[leaving].encode())
+    assert free["metadata"]["annotations"] == {
+        "allotment.dev/deletion-policy": "Delete",
+        "allotment.dev/protected": "false",
+    }
+    assert free["spec"] == volume["spec"]
+    assert place.publish().code == 0
+    assert leaving not in place.tree("us-1")
+    assert place.publish().err == ""
+
+
+def test_the_two_merges_lie_an_hour_apart(place: Place) -> None:
+    leaving = "tenants/acme-robotics/storage/old-frames--leaving.yaml"
+    place.publish(hours_ago=0.5)
+    (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    said = place.merged()
+    assert said.err == "goes: us-1: storage acme-robotics/old-frames: kept until it was marked for an hour\n"
+    assert deployment(place, leaving, "us-1")["metadata"]["annotations"]["allotment.dev/protected"] == "true"
+    before = place.refs()
+    assert place.publish().code == 0
+    assert place.refs() == before
+
+
+def test_a_storage_that_is_declared_again_is_protected_again(place: Place) -> None:
+    path = "tenants/acme-robotics/storages/old-frames.yaml"
+    text = (place.root / path).read_text()
+    place.publish(hours_ago=2)
+    before = place.tree("us-1")
+    (place.root / path).unlink()
+    place.merged(hours_ago=1)
+    assert place.tree("us-1") != before
+    (place.root / path).write_text(text)
+    assert place.merged().code == 0
+    assert place.tree("us-1") == before
+
+
+def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
+    def parts() -> set[str]:
+        return {path for path in place.tree("us-1") if "acme-robotics" in path}
+
+    edit(place.root, "tenants/acme-robotics/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
+    edit(place.root, "tenants/acme-robotics/storages/frames.yaml", "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    place.merged(hours_ago=9)
+    folder = "tenants/acme-robotics"
+    shutil.rmtree(place.root / folder)
+    place.merged(hours_ago=8)
+    control = {"control/argo/a/acme-robotics.yaml", "control/namespaces/a/acme-robotics.yaml"}
+    markers = {f"{folder}/{part}/allotment--leaving.yaml" for part in ("storage", "compute")}
+    volumes = {f"{folder}/storage/{name}--leaving.yaml" for name in ("frames", "old-frames")}
+    assert parts() == control | markers | volumes
+    place.publish(hours_ago=7)
+    assert parts() == control | markers
+    place.publish(hours_ago=6)
+    assert parts() == {"control/namespaces/a/acme-robotics.yaml"}
+    released = load(place.tree("us-1")["control/namespaces/a/acme-robotics.yaml"].encode())
+    assert all("argocd.argoproj.io/sync-options" not in one["metadata"]["annotations"] for one in released)
+    said = place.publish(hours_ago=5)
+    assert (parts(), said.err) == (set(), "")
+    assert "control/tenants-a.yaml" in place.tree("us-1"), "a letter's shard stays"
+
+
+def test_a_volume_never_shrinks_whatever_was_merged(place: Place) -> None:
+    place.publish()
+    edit(place.root, "tenants/film-house/storages/loras.yaml", "300Gi", "100Gi")
+    for _ in range(2):
+        said = place.merged()
+        assert said.code == 1
+        assert "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in said.err
+        assert "storage: 300Gi" in place.tree("eu-1")["tenants/film-house/storage/loras.yaml"]
+
+
+def test_no_job_is_written_anew_by_an_upgrade(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "tenants/ml-orbit/storage/weights.yaml"
+    place.publish()
+    before = place.tree("us-1")[path]
+    monkeypatch.setattr(gpu_storage, "JOB_RESOURCES", Fixed(requests={"cpu": "9"}))
+    edit(place.root, "tenants/ml-orbit/storages/weights.yaml", "size: 4Ti", "size: 5Ti")
+    assert place.merged().code == 0
+    grown = place.tree("us-1")[path]
+    assert grown == before.replace("storage: 4Ti", "storage: 5Ti")
+    edit(place.root, "tenants/ml-orbit/storages/weights.yaml", "attempt: 2", "attempt: 3")
+    assert place.merged().code == 0
+    assert 'cpu: "9"' in place.tree("us-1")[path]
+
+
+# The brake
+
+
+def brake(place: Place, percent: int = 30, objects: int = 10, *approved: str) -> None:
+    file = place.root / "platform/platform.yaml"
+    text = file.read_text().split("  brake:")[0]
+    plans = "".join(f'      - "{one}"\n' for one in approved)
+    file.write_text(
+        text
+        + f"  brake:\n    maxDeletedPercent: {percent}\n    minObjects: {objects}\n"
+        + (f"    approvedPlans:\n{plans}" if approved else "")
+    )
+
+
+GROUPS = [f"tenants/uni-lab/instances/group-{letter}.yaml" for letter in "abcd"]
+
+
+def remove(place: Place, paths: list[str]) -> dict[Path, str]:
+    files = {place.root / path: (place.root / path).read_text() for path in paths}
+    for file in files:
+        file.unlink()
+    return files
+
+
+def put_back(files: dict[Path, str]) -> None:
+    for file, text in files.items():
+        file.write_text(text)
+
+
+def test_much_at_once_is_stopped_until_exactly_that_is_approved(place: Place) -> None:
+    brake(place, 20)
+    place.merged()
+    before = place.refs()
+    files = remove(place, GROUPS)
+    said = place.merged()
+    assert (said.code, said.out, place.refs()) == (1, "", before)
+    assert (
+        "the brake stops this: 4 of 17 instances would be deleted within 24 hours, more than 20 %: uni-lab/group-a,"
+        in said.err
+    )
+    checksum = said.err.split("merge ")[1].split(" ")[0]
+    brake(place, 20, 10, checksum)
+    assert place.merged().code == 1, "an approval that is merged with the deletion counts for nothing"
+    put_back(files)
+    assert place.merged().code == 0
+    more = remove(place, [*GROUPS, WEBUI])
+    assert place.merged().code == 1, "another deletion than the one approved"
+    put_back({file: text for file, text in more.items() if file.name == "webui.yaml"})
+    assert place.merged().code == 0
+    assert "refs/allotment/approved/eu-1" in place.refs()
+    put_back(files)
+    assert place.merged().code == 0
+    remove(place, GROUPS)
+    assert place.merged().code == 1, "an approval counts once"
+
+
+def test_bit_by_bit_within_a_day_is_stopped_too(place: Place) -> None:
+    brake(place, 20)
+    place.merged(hours_ago=20)
+    for path, code in zip(GROUPS, (0, 0, 0, 1), strict=True):
+        files = remove(place, [path])
+        assert place.merged(hours_ago=1).code == code, path
+    assert "4 of 17 instances" in place.publish().err
+    put_back(files)
+    edit(place.root, WEBUI, *STOPPED)
+    assert place.merged().code == 0, "who deletes nothing is not stopped"
+
+
+def test_after_a_day_it_counts_anew(place: Place) -> None:
+    brake(place, 20)
+    place.merged(hours_ago=60)
+    for path, hours in zip(GROUPS, (59, 58, 57, 2), strict=True):
+        remove(place, [path])
+        assert place.merged(hours_ago=hours).code == 0, "the window ends now, whatever the commit's date"
+
+
+def test_few_are_not_counted(place: Place) -> None:
+    brake(place, 20, 18)
+    place.merged()
+    remove(place, GROUPS)
+    assert place.merged().code == 0
+
+
+# Others at the same branches
+
+
+def push_foreign(place: Place, tmp_path: Path, path: str, text: str) -> str:
+    """Commit something to rendered/eu-1 as somebody else; return the commit."""
+    clone = tmp_path / f"clone-{len(list(tmp_path.iterdir()))}"
+    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
+    (clone / path).parent.mkdir(parents=True, exist_ok=True)
+    (clone / path).write_text(text)
+    git(clone, "add", "-A")
+    git(clone, "-c", "user.name=Mallory", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
+    git(clone, "push", "-q", "origin", "rendered/eu-1")
+    return git(clone, "rev-parse", "HEAD")
+
+
+def test_a_commit_of_somebody_else_is_told_and_replaced(place: Place, tmp_path: Path) -> None:
+    place.publish()
+    before = place.tree("eu-1")
+    foreign = push_foreign(place, tmp_path, "tenants/solo-ada/compute/root.yaml", "kind: ClusterRoleBinding\n")
+    push_foreign(place, tmp_path, "tenants/solo-ada/compute/webui.yaml", "kind: Nothing\n")
+    tip = git(place.remote, "rev-parse", "rendered/eu-1")
+    said = place.publish()
+    assert said.code == 0
+    assert f"; it replaces {tip[:12]}, which Allotment didn't write" in said.out
+    assert place.tree("eu-1") == before
+    assert git(place.remote, "merge-base", "--is-ancestor", foreign, "rendered/eu-1") == "", "nothing was forced"
+    assert sorted(place.log("eu-1", "%an")) == ["Ada Löwe", "Ada Löwe", "Mallory", "Mallory"]
+    assert place.publish().out == "2 clusters: nothing changed\n"
+    edit(place.root, WEBUI, *STOPPED)
+    assert place.merged().code == 0
+
+
+def test_a_branch_that_was_wound_back_or_deleted_is_brought_back(place: Place) -> None:
+    place.publish()
+    edit(place.root, WEBUI, *STOPPED)
+    place.merged()
+    before = place.refs()
+    git(place.remote, "update-ref", "refs/heads/rendered/eu-1", "refs/heads/rendered/eu-1~")
+    assert place.publish().code == 0
+    assert place.refs() == before
+    git(place.remote, "update-ref", "-d", "refs/heads/rendered/eu-1")
+    assert place.publish().code == 0
+    assert place.refs() == before
+
+
+def test_a_branch_that_was_never_ours_is_taken_over_on_top(place: Place) -> None:
+    git(place.root, "push", "-q", "origin", "HEAD:refs/heads/rendered/eu-1")
+    said = place.publish()
+    assert "which Allotment didn't write" in said.out
+    assert "platform/platform.yaml" not in place.tree("eu-1")
+    assert len(place.log("eu-1", "%h")) == 2
+
+
+def test_an_older_source_changes_nothing(place: Place, tmp_path: Path) -> None:
+    older = place.fork(tmp_path / "older")
+    edit(place.root, WEBUI, *STOPPED)
+    newer = place.merge()
+    place.publish()
+    before = place.refs()
+    said = older.publish()
+    assert (said.code, said.out) == (
+        0,
+        f"Nothing to do: {newer[:12]}, which is newer than {git(older.root, 'rev-parse', 'HEAD')[:12]}, is published already.\n",
+    )
+    assert place.refs() == before
+
+
+@pytest.mark.parametrize("to", ["behind", "aside"])
+def test_a_source_that_was_rewound_stops_it(place: Place, to: str) -> None:
+    edit(place.root, WEBUI, *STOPPED)
+    lost = place.merge()
+    place.publish()
+    before = place.refs()
+    git(place.root, "reset", "-q", "--hard", "HEAD~")
+    if to == "aside":
+        git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "Aside")
+    git(place.root, "push", "-q", "--force", "origin", "main")
+    said = place.publish()
+    assert (said.code, said.out, place.refs()) == (2, "", before)
+    assert f"the source was rewound: {lost[:12]} was published" in said.err
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "-s", "ours", "-m", "Back", lost)
+    assert place.publish().code == 0
+
+
+def test_half_a_history_is_refused(place: Place, tmp_path: Path) -> None:
+    place.publish()
+    place.merge()
+    url = place.remote.as_uri()
+    subprocess.run(["git", "clone", "-q", "--depth", "1", url, str(tmp_path / "shallow")], check=True)
+    shallow = place.fork(tmp_path / "unused")
+    shallow.root = tmp_path / "shallow"
+    said = shallow.publish()
+    assert (said.code, said.out) == (2, "")
+    assert "git fetch --unshallow" in said.err
+    git(shallow.root, "fetch", "-q", "--unshallow")
+    assert shallow.publish().code == 0
+
+
+def test_who_is_overtaken_looks_again(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.publish()
+    edit(place.root, GROUP, *STOP)
+    place.merge()
+    older = place.fork(tmp_path / "older")
+    edit(place.root, WEBUI, *STOPPED)
+    place.merge()
+    push, raced = Remote.push, list[Result]()
+
+    def pushing(self: Remote, refs: dict[str, str]) -> bool:
+        if not raced:
+            raced.append(Result(-1, "", ""))  # the other's own push goes straight through
+            raced[0] = older.publish()
+        return push(self, refs)
+
+    monkeypatch.setattr(Remote, "push", pushing)
+    said = place.publish()
+    assert (raced[0].code, said.code) == (0, 0), said.err
+    assert [line.split(":")[0] for line in raced[0].out.splitlines()] == ["eu-1", "1 cluster more"]
+    for path in ("tenants/solo-ada/compute/webui.yaml", "tenants/uni-lab/compute/group-a.yaml"):
+        annotations = deployment(place, path)["metadata"]["annotations"]
+        assert annotations["allotment.dev/waits-for"] == "state: Stopped"
+    assert len(place.log("eu-1", "%h")) == 3
+
+
+def test_two_at_once_end_with_the_newer_source(place: Place, tmp_path: Path) -> None:
+    place.publish()
+    forks = []
+    for number in range(1, 6):
+        copy(place.root, "tenants/uni-lab/instances/group-a.yaml", f"tenants/uni-lab/instances/extra-{number}.yaml")
+        edit(place.root, f"tenants/uni-lab/instances/extra-{number}.yaml", *STOP)
+        place.merge()
+        forks.append(place.fork(tmp_path / f"fork-{number}"))
+    command = [sys.executable, "-m", "allotment", "publish", "--as-of", DAY, "--repo"]
+    running = [
+        subprocess.Popen([*command, str(fork.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for fork in forks
+    ]
+    ended = [(one.wait(), one.stderr.read() if one.stderr else b"") for one in running]
+    for one in running:
+        assert one.stdout is not None and one.stderr is not None
+        one.stdout.close()
+        one.stderr.close()
+    assert [code for code, _ in ended] == [0] * 5, ended
+    assert place.refs()["refs/allotment/source"] == git(place.root, "rev-parse", "HEAD")
+    extra = [path for path in place.tree("eu-1") if "/extra-" in path]
+    assert len(extra) == 5
+    fresh = place.publish()
+    assert fresh.out == "2 clusters: nothing changed\n"
+
+
+def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(place: Place) -> None:
+    place.publish()
+    command = [sys.executable, "-m", "allotment", "publish", "--as-of", DAY, "--repo", str(place.root)]
+    declared = (place.root / WEBUI).read_text()
+    for step in range(1, 13):
+        (place.root / WEBUI).write_text(
+            declared.replace("spec:\n", "spec:\n  state: Stopped\n") if step % 2 else declared
+        )
+        before, source = place.refs(), place.merge()
+        running = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(0.35 + step * 0.06)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        after = place.refs()
+        new = after["refs/allotment/source"] == source
+        assert after["refs/heads/rendered/eu-1"] == after["refs/allotment/published/eu-1"]
+        assert new or after == before
+    assert place.publish().code == 0
+    assert place.refs()["refs/allotment/source"] == git(place.root, "rev-parse", "HEAD")
