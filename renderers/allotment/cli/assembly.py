@@ -48,7 +48,8 @@ class Assembly(NamedTuple):
 
     `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so. `kept`
     are the tenants that stay as they were, with their problems; `waiting` and `pending` say in words who waits for a
-    unit and what is on its way out; `problems` are those that stop nobody; `declared` are the tenants that have a folder.
+    unit and what is on its way out; `problems` are those that stop nobody; `declared` are the tenants that
+    have a folder, `rendered` counts those that were rendered now.
     """
 
     offers: Offers
@@ -59,6 +60,7 @@ class Assembly(NamedTuple):
     pending: list[str]
     problems: list[Problem]
     declared: frozenset[str]
+    rendered: int
 
 
 class Assembler:
@@ -183,7 +185,15 @@ class _Turn:
         ]
         loud = [one for one in self.found.shared if one.rule != "stock" and not one.warning]
         return Assembly(
-            self.found.offers, by_cluster, bytes_of, kept, waiting, pending, loud, frozenset(self.found.parts)
+            self.found.offers,
+            by_cluster,
+            bytes_of,
+            kept,
+            waiting,
+            pending,
+            loud,
+            frozenset(self.found.parts),
+            len(self.found.made),
         )
 
     def _take(self, made: dict[str, tuple[str, bytes | None]] | None) -> None:

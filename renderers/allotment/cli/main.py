@@ -14,6 +14,7 @@ COMMANDS = {
     "validate": "Check declarations, and say everything that is wrong at once.",
     "render": "Write the Kubernetes manifests that the declarations mean.",
     "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
+    "run": "Publish in the background, as a process in a cluster.",
     "bootstrap": "Write what Argo CD needs to begin with.",
     "explain": "Show the manual page of a kind or field.",
     "fmt": "Write declarations in their canonical form, comments kept.",

@@ -50,11 +50,15 @@ class Committed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a publish ended. `newer` is the source commit that had been published already, if it is newer than this one."""
+    """How a publish ended: what is new, and each branch's tip now.
+
+    `newer` is the source commit that had been published already, if it is newer than this one.
+    """
 
     source: str
     committed: list[Committed]
     assembly: Assembly | None
+    tips: dict[str, str]
     newer: str | None = None
 
 
@@ -86,18 +90,21 @@ class Publisher:
         """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
         for attempt in range(TRIES):
             source = CommitSource(self.root, ref)
-            clusters = [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
-            found = look(self.repository, self.remote, clusters)
+            found = look(self.repository, self.remote, _clusters(source))
             if self._is_older(source, found):
-                return Outcome(source.commit, [], None, found.source)
+                return Outcome(source.commit, [], None, {}, found.source)
             assembly = self._assembler.assemble(source, self._today(source), found.branches)
             approved = self._judged(found, assembly)
             committed = self._commit(source, found, assembly)
             if self._dry_run or self._pushed(source.commit, found, committed, approved):
                 changed = [one for one in committed if one.commit != found.branches[one.cluster].tip]
-                return Outcome(source.commit, changed, assembly)
+                return Outcome(source.commit, changed, assembly, {one.cluster: one.commit for one in committed})
             time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
         raise Refused(f"others were quicker {TRIES} times: try again")
+
+    def clusters(self, ref: str) -> list[str]:
+        """Return the clusters that a commit declares."""
+        return _clusters(CommitSource(self.root, ref))
 
     def _is_older(self, source: CommitSource, found: Look) -> bool:
         """Return whether something newer is published already. Raises Rewound where the source went back."""
@@ -188,6 +195,10 @@ def _platform(source: Source) -> Platform | None:
     except (KeyError, OSError):
         return None
     return declared.model if declared else None
+
+
+def _clusters(source: Source) -> list[str]:
+    return [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
 
 
 def destination(root: Path, ref: str) -> str:

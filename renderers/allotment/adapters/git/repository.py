@@ -26,6 +26,17 @@ class Repository:
         self.folder = folder
         self._opened: tuple[int, git.Repo] | None = None
 
+    @classmethod
+    def at(cls, folder: Path) -> Repository:
+        """Return the repository at a folder, a new one without a work tree where there is none."""
+        if not (folder / "HEAD").exists():
+            git.Repo.init(folder, bare=True)
+        return cls(folder)
+
+    def tidy(self) -> None:
+        """Let Git's housekeeping run, if it is due, and wait for it."""
+        self.open().git(c="gc.autoDetach=false").gc("--auto", "--quiet")
+
     def open(self) -> git.Repo:
         """Return GitPython's object, one a process: the pipe to Git's object reader can't be shared after a fork."""
         if self._opened is None or self._opened[0] != os.getpid():

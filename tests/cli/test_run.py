@@ -1,0 +1,194 @@
+"""`allot run`: as a process of its own it publishes what is merged, says so, and ends when it is told to."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+from tests.cli.published import Place, git
+from tests.conftest import Allot, edit
+from tests.controlplane.processes import eventually
+
+WEBUI, STOPPED = "tenants/solo-ada/instances/webui.yaml", ("spec:\n", "spec:\n  state: Stopped\n")
+
+
+class Running:
+    """A running `allot run` and what it logged."""
+
+    def __init__(self, place: Place, data: Path, interval: float) -> None:
+        url = place.remote.as_uri()
+        words = ["run", "--publish", "--source", url, "--data", str(data), "--interval", str(interval)]
+        self.log = data.with_suffix(".log")
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "allotment", *words, "--listen", "127.0.0.1:0"],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        self.url = f"http://{self.event('started')['listen']}"
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        found = [json.loads(line) for line in self.log.read_text().splitlines() if line.endswith("}")]
+        return [one for one in found if one["event"] == name]
+
+    def event(self, name: str, **about: object) -> dict[str, Any]:
+        """Return the last event of a name, once there is one that is about this."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            for one in reversed(self.events(name)):
+                if about.items() <= one.items():
+                    return one
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+        raise AssertionError(f"no {name} {about} in 60 s:\n{self.log.read_text()}")
+
+    def get(self, path: str, data: bytes | None = None) -> tuple[int, str]:
+        """Return status and text of a page; `data` is posted."""
+        try:
+            with urllib.request.urlopen(self.url + path, data=data, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, line: str) -> float:
+        """Return a metric's value by its name and labels; 0 while it isn't there."""
+        values = [
+            one.rpartition(" ")[2] for one in self.get("/metrics")[1].splitlines() if one.rpartition(" ")[0] == line
+        ]
+        return float(values[0]) if values else 0
+
+    def end(self) -> int:
+        """End it as Kubernetes does, and return its status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def running(place: Place, tmp_path: Path) -> Iterator[Running]:
+    """Return one that looks once an hour, so that only what a test does wakes it."""
+    one = Running(place, tmp_path / "data", 3600)
+    yield one
+    one.process.kill()
+    one.process.wait()
+
+
+def test_it_publishes_what_is_merged_when_the_webhook_says_so(place: Place, running: Running) -> None:
+    first = running.event("published", cluster="us-1")
+    assert first["commit"] == place.refs()["refs/heads/rendered/us-1"]
+    edit(place.root, WEBUI, *STOPPED)
+    source = place.merge()
+    assert running.get("/webhook", b'{"ref": "refs/heads/evil"}')[0] == 202
+    assert running.event("published", source=source)["cluster"] == "eu-1"
+    assert place.refs()["refs/allotment/source"] == source
+    tip = place.refs()["refs/heads/rendered/eu-1"]
+    assert running.metric(f'allotment_published_info{{cluster="eu-1",commit="{tip}"}}') == 1
+    assert running.metric('allotment_commits_total{cluster="eu-1"}') == 2
+    assert running.metric('allotment_commits_total{cluster="us-1"}') == 1
+    assert running.metric("allotment_publish_seconds_count") == 2
+    assert 6 < running.metric("allotment_rendered_tenants_total") < 12, "who didn't change isn't rendered again"
+    assert running.metric(f'allotment_source_info{{commit="{source}"}}') == 1
+    assert running.end() == 0
+    assert running.events("stopped")
+
+
+def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running: Running) -> None:
+    running.event("published", cluster="us-1")
+    edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
+    source = place.merge()
+    running.get("/webhook", b"")
+    kept = running.event("tenant kept")
+    assert (kept["tenant"], kept["level"]) == ("solo-ada", "warning")
+    assert "no GPUSpec is named 'l4-fifth'" in kept["problems"][0]
+    assert running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 1
+    edit(place.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
+    place.merge()
+    running.get("/webhook", b"")
+    assert running.event("nothing published")["reason"] == "platform-invalid"
+    assert running.metric('allotment_errors_total{reason="platform-invalid"}') == 1
+    assert running.get("/readyz")[0] == 200, "it reaches all it needs"
+    git(place.root, "reset", "-q", "--hard", f"{source}~")
+    git(place.root, "push", "-q", "--force", "origin", "main")
+    running.get("/webhook", b"")
+    running.event("nothing published", reason="rewound")
+    git(place.root, "reset", "-q", "--hard", source)
+    edit(place.root, WEBUI, "l4-fifth", "l4-quarter")
+    source = place.merge()
+    running.get("/webhook", b"")
+    eventually(lambda: place.refs()["refs/allotment/source"] == source, "it to be published")
+    eventually(lambda: running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 0, "it to be well")
+
+
+def test_it_looks_by_itself_and_heals_the_branch(place: Place, tmp_path: Path) -> None:
+    running = Running(place, tmp_path / "data", 1)
+    try:
+        running.event("published", cluster="us-1")
+        git(place.root, "push", "-q", "--force", "origin", "HEAD:refs/heads/rendered/eu-1")
+        running.event("foreign commit replaced", cluster="eu-1")
+        assert "control/platform.yaml" in place.tree("eu-1")
+        assert running.metric('allotment_foreign_commits_total{cluster="eu-1"}') == 1
+        time.sleep(2.5)
+        assert running.metric("allotment_publish_seconds_count") == 2, "a round in which nothing changed does nothing"
+        place.remote.rename(tmp_path / "away.git")
+        running.event("nothing published", reason="unreachable")
+        assert running.get("/readyz")[0] == 503
+        assert running.get("/healthz")[0] == 200
+        (tmp_path / "away.git").rename(place.remote)
+        edit(place.root, WEBUI, *STOPPED)
+        running.event("published", source=place.merge())
+        eventually(lambda: running.get("/readyz")[0] == 200, "it to be ready")
+        assert running.end() == 0
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
+def test_its_own_clone_may_be_lost_or_found_again(place: Place, tmp_path: Path) -> None:
+    for turn in ("Stopped", "Running"):
+        edit(place.root, WEBUI, *(STOPPED if turn == "Stopped" else ("Stopped", turn)))
+        source = place.merge()
+        running = Running(place, tmp_path / "data", 3600)
+        try:
+            running.event("published", source=source)
+            assert running.end() == 0
+        finally:
+            running.process.kill()
+            running.process.wait()
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "status"),
+    [
+        ("/", None, 404),
+        ("/metrics/x", None, 404),
+        ("/webhook", None, 404),
+        ("/metrics", b"x", 404),
+        ("/webhook", b"x" * (1 << 20 | 1), 413),
+    ],
+)
+def test_other_pages_are_not_there(path: str, data: bytes | None, status: int, running: Running) -> None:
+    assert running.get(path, data)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "Say what to run: --publish."),
+        (("--publish", "--listen", "8080"), "'8080' is no HOST:PORT"),
+        (("--publish", "--listen", "192.0.2.1:80"), "192.0.2.1:80 can't be listened on"),
+        (("--publish", "--interval", "0"), "--interval"),
+    ],
+)
+def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
+    found = allot("run", "--source", "x", "--data", tmp_path / "data", *words)
+    assert (found.code, found.out) == (2, "")
+    assert said in found.err
