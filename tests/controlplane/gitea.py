@@ -19,6 +19,9 @@ CONFIGURATION = """\
 RUN_MODE = prod
 {root}
 [server]
+PROTOCOL = https
+CERT_FILE = {folder}/cert.pem
+KEY_FILE = {folder}/key.pem
 HTTP_ADDR = {address}
 HTTP_PORT = {port}
 ROOT_URL = {url}/
@@ -51,7 +54,7 @@ ENABLED = false
 
 @dataclass(frozen=True)
 class Gitea:
-    """A running Gitea: its URL, and a token by user name; `admin0` is the administrator, `ada` and `bob` are users.
+    """A running Gitea: its https:// URL, and a token by user name; `admin0` is the administrator, `ada` and `bob` are users.
 
     The organisation `northlight` is the administrator's; `tokens["northlight"]` is of its bot, a member of its owners.
     """
@@ -60,23 +63,27 @@ class Gitea:
     folder: Path
     tokens: Mapping[str, str]
 
+    @property
+    def authority(self) -> Path:
+        """The certificate to trust it by: GIT_SSL_CAINFO for Git."""
+        return self.folder / "cert.pem"
+
     def api(self, path: str, body: Any = None, *, user: str = ADMIN, method: str | None = None) -> Any:
         """Return what the API says to a user, such as `api("user/repos", {"name": "gpus"}, user="ada")`."""
-        return call(
-            f"{self.url}/api/v1/{path}", body, method=method, headers={"Authorization": f"token {self.tokens[user]}"}
-        )
+        headers = {"Authorization": f"token {self.tokens[user]}"}
+        return call(f"{self.url}/api/v1/{path}", body, method=method, headers=headers, authority=self.authority)
 
     def remote(self, repository: str, user: str = ADMIN) -> str:
         """Return the URL by which a user pushes to `owner/name`."""
-        host = self.url.removeprefix("http://")
-        return f"http://{user}:{self.tokens[user]}@{host}/{repository}.git"
+        host = self.url.removeprefix("https://")
+        return f"https://{user}:{self.tokens[user]}@{host}/{repository}.git"
 
 
 def start(folder: Path) -> Gitea:
     """Start a Gitea whose data and log lie in `folder`, from nothing."""
     binary = programs.program("gitea")
     port = next(processes.free_ports())
-    url = f"http://{LOOPBACK}:{port}"
+    url = f"https://{LOOPBACK}:{port}"
     configuration = folder / "app.ini"
     folder.mkdir(parents=True, exist_ok=True)
     as_root = "I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true" if os.geteuid() == 0 else ""
@@ -96,19 +103,18 @@ def start(folder: Path) -> Gitea:
     command: list[str | Path] = [binary, "--config", configuration]
 
     def admin(*words: str) -> str:
-        run = [*command, *words]
-        done = subprocess.run(
-            run, env=processes.environment(folder, environment), capture_output=True, text=True, check=False
-        )
+        run, own = [*command, *words], processes.environment(folder, environment)
+        done = subprocess.run(run, cwd=folder, env=own, capture_output=True, text=True, check=False)
         if done.returncode:
             raise processes.NotStarted(
                 f"gitea {' '.join(words[:3])} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}"
             )
         return done.stdout.strip()
 
+    admin("cert", "--host", LOOPBACK, "--ca")
     admin("migrate")
     started = processes.start(folder, "gitea", [*command, "web"], environment)
-    started.wait_until(lambda: call(f"{url}/api/healthz"))
+    started.wait_until(lambda: call(f"{url}/api/healthz", authority=folder / "cert.pem"))
     tokens = {user: _user(admin, user) for user in (ADMIN, *USERS, BOT)}
     gitea = Gitea(url, folder, tokens)
     gitea.api("orgs", {"username": ORGANISATION})

@@ -14,6 +14,11 @@ from tests.controlplane.web import Answered
 pytestmark = pytest.mark.e2e
 
 
+@pytest.fixture(autouse=True)
+def _trusted(gitea: Gitea, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
+
+
 def git(folder: Path, *words: str) -> None:
     identity = ["-c", "user.name=ada", "-c", "user.email=ada@northlight.example"]
     subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)

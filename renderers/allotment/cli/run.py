@@ -65,7 +65,8 @@ def command(publish: bool, source: str, branch: str, url: str | None, data: Path
         lambda one: day_of(one, None),
         newest=True,
     )
-    rounds = Rounds(Remote(repository, source, keep=True), branch, publisher, metrics, log, interval)
+    origin = Remote(repository, source, keep=True)
+    rounds = Rounds(origin, branch, publisher, metrics, log, interval)
     try:
         web = Web(
             host, int(port), Answers(rounds.alive, rounds.ready, lambda: (CONTENT_TYPE, metrics.text()), rounds.wake)
@@ -74,7 +75,7 @@ def command(publish: bool, source: str, branch: str, url: str | None, data: Path
         raise click.UsageError(f"{listen} can't be listened on: {error.strerror}") from None
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: rounds.stop())
-    log.info("started", source=source, branch=branch, to=url or source, listen=f"{host}:{web.port}")
+    log.info("started", source=str(origin), branch=branch, to=str(publisher.remote), listen=f"{host}:{web.port}")
     rounds.run()
     web.close()
     log.info("stopped")

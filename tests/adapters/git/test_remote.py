@@ -135,6 +135,15 @@ def test_a_remote_that_is_none_is_told(url: str, repository: Repository) -> None
         Remote(repository, url).fetch(BRANCH)
 
 
+def test_a_password_is_not_shown(repository: Repository) -> None:
+    remote = Remote(repository, "https://bot:s3cret@127.0.0.1:1/x.git")
+    assert str(remote) == "https://127.0.0.1:1/x.git"
+    for call in (lambda: remote.fetch(BRANCH), lambda: remote.push({BRANCH: commit(repository, None, a="1")})):
+        with pytest.raises(Refused, match=r"'https://127.0.0.1:1/x.git'") as said:
+            call()
+        assert "s3cret" not in str(said.value)
+
+
 def test_hooks_of_the_checkout_do_not_run(remote: Remote, repository: Repository, tmp_path: Path) -> None:
     for name in ("pre-push", "reference-transaction", "post-index-change"):
         hook = repository.folder / ".git/hooks" / name

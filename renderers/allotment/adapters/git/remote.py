@@ -30,7 +30,15 @@ class Remote:
     def __init__(self, repository: Repository, url: str, *, keep: bool = False) -> None:
         self._repository = repository
         self._keep = keep
+        self._secret = _userinfo(url)
         self.url = url
+
+    def __str__(self) -> str:
+        """Return the URL as it may be shown: without a user's name and password."""
+        return self._shown(self.url)
+
+    def _shown(self, text: str) -> str:
+        return text.replace(self._secret, "") if self._secret else text
 
     def fetch(self, *refs: str) -> dict[str, str]:
         """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is left out.
@@ -48,7 +56,7 @@ class Remote:
                 options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
                 self._repository.without_hooks().fetch(*options, self.url, *new)
         except _SAYS_NO as error:
-            raise Refused(f"{quoted(self.url)} doesn't answer: {_words(error)}") from None
+            raise Refused(f"{quoted(str(self))} doesn't answer: {self._shown(_words(error))}") from None
         return {name: commit for name, commit in found.items() if name in refs}
 
     def push(self, refs: Mapping[str, str]) -> bool:
@@ -60,11 +68,18 @@ class Remote:
         try:
             self._repository.without_hooks().push("--atomic", "--porcelain", "--end-of-options", self.url, *moves)
         except _SAYS_NO as error:
-            words = _words(error)
+            words = self._shown(_words(error))
             if any(reason in words for reason in _OVERTAKEN):
                 return False
-            raise Refused(f"{quoted(self.url)} took no push to {', '.join(sorted(refs))}: {words}") from None
+            raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {words}") from None
         return True
+
+
+def _userinfo(url: str) -> str:
+    """Return `name:password@` of a URL, empty where it has none."""
+    _, slashes, rest = url.partition("://")
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    return f"{user}@" if slashes and at else ""
 
 
 def _words(error: Exception) -> str:
