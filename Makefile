@@ -37,8 +37,8 @@ check: .venv/ready
 
 golden: .venv/ready
 	$(BIN)/allot schema
-	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py
-	git status --short tests schemas
+	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py tests/manifests/test_bootstrap.py
+	git status --short tests schemas argo
 
 bench: .venv/ready
 	$(BIN)/python -m tests.bench
@@ -57,8 +57,9 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv
 	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+	.venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --constraint requirements.lock --output-file requirements-run.lock
 	rm -rf .venv-lock
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m tests.controlplane down
-	rm -rf .venv $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(OUT) $(OUT).git .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,9 @@
-"""`make demo`: validates and renders the sample, and says in a screenful what it did and where to look."""
+"""`make demo`: validates, renders and publishes the sample, and says in a screenful what it did and where to look."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +21,40 @@ def allot(*arguments: str) -> str:
     return run.stdout
 
 
+def git(*words: str) -> str:
+    """Return what Git says in this repository; nothing where it says no."""
+    return subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True, check=False).stdout
+
+
+def published(remote: Path) -> str:
+    """Publish what is committed to a bare repository of its own; return what there is to see."""
+    if git("rev-parse", "--is-shallow-repository").strip() != "false":
+        return "skipped `allot publish`: this is no whole clone, and the order of commits is seen from their history\n"
+    shutil.rmtree(PROJECT / remote, ignore_errors=True)
+    git("init", "--quiet", "--bare", str(remote))
+    os.environ.setdefault("GIT_COMMITTER_NAME", "allotment")
+    os.environ.setdefault("GIT_COMMITTER_EMAIL", "allotment@localhost")
+    words = ("publish", "--to", str(remote))
+    shown = (
+        "--git-dir",
+        str(remote),
+        "log",
+        "-1",
+        "--stat=80",
+        "--stat-count=6",
+        "--format=%h %an: %B",
+        "rendered/eu-1",
+    )
+    return f"$ allot {' '.join(words)}\n{allot(*words)}\n$ git log -1 --stat rendered/eu-1\n{git(*shown)}"
+
+
 def main() -> None:
     """Show the way from a declaration to its manifests."""
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
     say = sys.stdout.write
     say("$ allot validate\n" + allot("validate"))
     say(f"\n$ allot render --out {out}\n" + allot("render", "--out", str(out)))
+    say(f"\n{published(out.with_name(out.name + '.git'))}")
     rendered = out / "eu-1/tenants/solo-ada/compute/webui.yaml"
     declared = (PROJECT / "tenants/solo-ada/instances/webui.yaml").read_text(encoding="utf-8").splitlines()
     text = (PROJECT / rendered).read_text(encoding="utf-8")
@@ -37,9 +67,10 @@ One declaration of {len(declared)} lines became {len(kinds)} objects of {len(tex
 
 Where to look next
     platform/  clusters/  tenants/     what is declared: the catalog, the clusters, what six tenants want
-    {out}/eu-1/control/                what Argo CD reads first: projects, namespaces, Applications
-    {out}/eu-1/platform/stock/         placeholders that hold free GPUs until an instance starts
-    {out}/eu-1/tenants/                what each tenant's declarations became
+    {f"{out}/eu-1/control/":<35}what Argo CD reads first: projects, namespaces, Applications
+    {f"{out}/eu-1/platform/stock/":<35}placeholders that hold free GPUs until an instance starts
+    {f"{out}/eu-1/tenants/":<35}what each tenant's declarations became
+    {f"{out}.git":<35}the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them
 
 Try it
     .venv/bin/allot explain GPUInstance.spec

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
 import subprocess
+import sys
 import time
+import urllib.request
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from tests.conftest import DAY, Allot, Result
@@ -74,3 +80,55 @@ class Place:
         other.root, other.remote = folder, self.remote
         other._allot, other._monkeypatch = self._allot, self._monkeypatch
         return other
+
+
+class Running:
+    """A running `allot run` and what it logged."""
+
+    def __init__(self, url: str, data: Path, interval: float) -> None:
+        words = ["run", "--publish", "--source", url, "--data", str(data), "--interval", str(interval)]
+        self.log = data.with_suffix(".log")
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "allotment", *words, "--listen", "127.0.0.1:0"],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        self.url = f"http://{self.event('started')['listen']}"
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines if line.endswith("}")]
+        return [dict(one) for one in found if one["event"] == name]
+
+    def event(self, name: str, **about: object) -> dict[str, Any]:
+        """Return the last event of a name, once there is one that is about this."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            found = [one for one in self.events(name) if all(one.get(key) == about[key] for key in about)]
+            if found:
+                return found[-1]
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+        raise AssertionError(f"no {name} {about} in 60 s:\n{self.log.read_text()}")
+
+    def get(self, path: str, data: bytes | None = None) -> tuple[int, str]:
+        """Return status and text of a page; `data` is posted."""
+        try:
+            with urllib.request.urlopen(self.url + path, data=data, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, line: str) -> float:
+        """Return a metric's value by its name and labels; 0 while it isn't there."""
+        values = [
+            one.rpartition(" ")[2] for one in self.get("/metrics")[1].splitlines() if one.rpartition(" ")[0] == line
+        ]
+        return float(values[0]) if values else 0
+
+    def end(self) -> int:
+        """End it as Kubernetes does, and return its status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)

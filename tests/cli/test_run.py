@@ -2,81 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
 
 import pytest
-from tests.cli.published import Place, git
+from tests.cli.published import Place, Running, git
 from tests.conftest import Allot, edit
 from tests.controlplane.processes import eventually
 
 WEBUI, STOPPED = "tenants/solo-ada/instances/webui.yaml", ("spec:\n", "spec:\n  state: Stopped\n")
 
 
-class Running:
-    """A running `allot run` and what it logged."""
-
-    def __init__(self, place: Place, data: Path, interval: float) -> None:
-        url = place.remote.as_uri()
-        words = ["run", "--publish", "--source", url, "--data", str(data), "--interval", str(interval)]
-        self.log = data.with_suffix(".log")
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "allotment", *words, "--listen", "127.0.0.1:0"],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
-        self.url = f"http://{self.event('started')['listen']}"
-
-    def events(self, name: str) -> list[dict[str, Any]]:
-        found = [json.loads(line) for line in self.log.read_text().splitlines() if line.endswith("}")]
-        return [one for one in found if one["event"] == name]
-
-    def event(self, name: str, **about: object) -> dict[str, Any]:
-        """Return the last event of a name, once there is one that is about this."""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            for one in reversed(self.events(name)):
-                if about.items() <= one.items():
-                    return one
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
-        raise AssertionError(f"no {name} {about} in 60 s:\n{self.log.read_text()}")
-
-    def get(self, path: str, data: bytes | None = None) -> tuple[int, str]:
-        """Return status and text of a page; `data` is posted."""
-        try:
-            with urllib.request.urlopen(self.url + path, data=data, timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-
-    def metric(self, line: str) -> float:
-        """Return a metric's value by its name and labels; 0 while it isn't there."""
-        values = [
-            one.rpartition(" ")[2] for one in self.get("/metrics")[1].splitlines() if one.rpartition(" ")[0] == line
-        ]
-        return float(values[0]) if values else 0
-
-    def end(self) -> int:
-        """End it as Kubernetes does, and return its status."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
-
-
 @pytest.fixture
 def running(place: Place, tmp_path: Path) -> Iterator[Running]:
     """Return one that looks once an hour, so that only what a test does wakes it."""
-    one = Running(place, tmp_path / "data", 3600)
+    one = Running(place.remote.as_uri(), tmp_path / "data", 3600)
     yield one
     one.process.kill()
     one.process.wait()
@@ -129,7 +70,7 @@ def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running:
 
 
 def test_it_looks_by_itself_and_heals_the_branch(place: Place, tmp_path: Path) -> None:
-    running = Running(place, tmp_path / "data", 1)
+    running = Running(place.remote.as_uri(), tmp_path / "data", 1)
     try:
         running.event("published", cluster="us-1")
         git(place.root, "push", "-q", "--force", "origin", "HEAD:refs/heads/rendered/eu-1")
@@ -156,7 +97,7 @@ def test_its_own_clone_may_be_lost_or_found_again(place: Place, tmp_path: Path) 
     for turn in ("Stopped", "Running"):
         edit(place.root, WEBUI, *(STOPPED if turn == "Stopped" else ("Stopped", turn)))
         source = place.merge()
-        running = Running(place, tmp_path / "data", 3600)
+        running = Running(place.remote.as_uri(), tmp_path / "data", 3600)
         try:
             running.event("published", source=source)
             assert running.end() == 0

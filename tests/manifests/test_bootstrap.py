@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from tests.conftest import PROJECT, Allot, edit
+from tests.conftest import PROJECT, Allot, edit, golden
 
 from allotment.manifests.text import load
 
@@ -65,8 +65,8 @@ def test_links_lead_to_declarations_on_each_forge(
 ) -> None:
     edit(sample, "platform/platform.yaml", "forge: GitHub", f"forge: {forge}")
     data = objects(allot, sample)["argocd-cm"]["data"]
-    (application,) = yaml.safe_load(data["application.links"])
-    resources = yaml.safe_load(data["resource.links"])
+    application, *_ = yaml.safe_load(data["application.links"])
+    resources = [one for one in yaml.safe_load(data["resource.links"]) if one["title"] == "Declaration"]
     assert application["url"].startswith(f"https://github.com/northlight-example/gpus{folder}tenants/")
     assert [one["url"].split("{{")[0] for one in resources] == [
         f"https://github.com/northlight-example/gpus{file}tenants/"
@@ -74,6 +74,27 @@ def test_links_lead_to_declarations_on_each_forge(
     assert ["/instances/" in one["url"] for one in resources] == [True, False]
     assert ["/storages/" in one["url"] for one in resources] == [False, True]
     assert all("allotment.dev/" in one["if"] for one in [application, *resources])
+
+
+def test_graphs_are_linked_where_a_cluster_names_them(sample: Path, allot: Allot) -> None:
+    edit(sample, "clusters/us-1/cluster.yaml", "monitoring:", "description: none")
+    edit(
+        sample,
+        "clusters/us-1/cluster.yaml",
+        "    grafanaURL: https://grafana.northlight.example/d/gpus/instances\n",
+        "",
+    )
+    data = objects(allot, sample)["argocd-cm"]["data"]
+    for what, variables in (("application", "&var-namespace=t-{{"), ("resource", "&var-instance={{")):
+        (graphs,) = [one for one in yaml.safe_load(data[f"{what}.links"]) if one["title"] == "Graphs"]
+        assert graphs["url"].startswith("https://grafana.northlight.example/d/gpus/instances?var-cluster=eu-1&")
+        assert variables in graphs["url"]
+        assert "application.metadata.labels['allotment.dev/cluster'] == 'eu-1'" in graphs["if"]
+
+
+def test_this_repositorys_own_is_in_its_folder(allot: Allot) -> None:
+    found = allot("bootstrap", "--repo", PROJECT)
+    golden(PROJECT / "argo/bootstrap.yaml", found.out)
 
 
 def test_a_broken_offer_is_told_and_a_broken_tenant_is_no_matter(sample: Path, allot: Allot) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -29,8 +30,7 @@ class Web:
             pass
 
         Request.answers = answers
-        self._server = ThreadingHTTPServer((host, port), Request)
-        self._server.daemon_threads = True
+        self._server = _Server((host, port), Request)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         self._thread.start()
 
@@ -43,6 +43,15 @@ class Web:
         """Stop answering."""
         self._server.shutdown()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that went away before its answer; of anything else what the library says."""
+        if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
 
 
 class _Request(BaseHTTPRequestHandler):

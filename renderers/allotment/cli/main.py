@@ -11,6 +11,7 @@ from allotment import VERSION
 from allotment.problems import AllotmentError
 
 COMMANDS = {
+    "init": "Write a repository of declarations to begin with.",
     "validate": "Check declarations, and say everything that is wrong at once.",
     "render": "Write the Kubernetes manifests that the declarations mean.",
     "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",

@@ -109,13 +109,13 @@ class Publisher:
     def _is_older(self, source: CommitSource, found: Look) -> bool:
         """Return whether something newer is published already. Raises Rewound where the source went back."""
         new, old = source.commit, found.source
-        if old is None or old == new:
-            return False
         if self.repository.is_shallow():
             raise Refused(
                 "this clone has only a part of the history, which the order of commits can't be seen from:"
                 " run `git fetch --unshallow`, in CI fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
             )
+        if old is None or old == new:
+            return False
         if self.repository.is_ancestor(old, new):
             return False
         if self.repository.is_ancestor(new, old) and not (self._newest or self._is_newest(source)):

@@ -14,7 +14,7 @@ import click
 @click.option("--publish", is_flag=True, help="Publish the source's newest commit to the rendered branches.")
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
-@click.option("--to", "url", metavar="URL", help="The repository to publish to; the source if absent.")
+@click.option("--to", metavar="URL", help="The repository to publish to; the source if absent.")
 @click.option(
     "--data",
     required=True,
@@ -36,7 +36,7 @@ import click
     metavar="HOST:PORT",
     help="Where /healthz, /readyz, /metrics and /webhook are.",
 )
-def command(publish: bool, source: str, branch: str, url: str | None, data: Path, interval: float, listen: str) -> None:
+def command(publish: bool, source: str, branch: str, to: str | None, data: Path, interval: float, listen: str) -> None:
     """Look at the source again and again, and publish what is merged.
 
     POST /webhook makes it look at once; it carries nothing that is believed, so it needs no secret. SIGTERM ends it after
@@ -60,7 +60,7 @@ def command(publish: bool, source: str, branch: str, url: str | None, data: Path
     log, metrics = logger(), Metrics()
     publisher = Publisher(
         data,
-        Remote(repository, url or source, keep=True),
+        Remote(repository, to or source, keep=True),
         Assembler(processes=1),  # a process with threads is not forked
         lambda one: day_of(one, None),
         newest=True,

@@ -23,7 +23,9 @@ TENANT_KINDS = (
 WHITELIST = [Fixed(group=group, kind=kind) for group, kind in TENANT_KINDS]
 # One wave, no hooks: a failed preparation holds up nothing else. Retries go on, from the newest commit.
 SYNC_POLICY = Fixed(
-    automated={"prune": True, "selfHeal": True, "allowEmpty": False},
+    # No `allowEmpty: false` either, though it is what we want and the default: Argo CD drops it when it writes an
+    # Application itself, takes that for a difference, and heals it for ever.
+    automated={"prune": True, "selfHeal": True},
     # No RespectIgnoreDifferences: it copies an Application's live status into what is applied to it, and a status that
     # was written meanwhile is lost. Such an Application then takes its last sync for one that failed, and heals no more.
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],

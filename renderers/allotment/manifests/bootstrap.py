@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from allotment.declared.inventory import Offers
+from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import applications, control, health, names
 
@@ -16,6 +17,7 @@ ROOT_PROJECT = "allotment--root"
 FILE = {"GitHub": "blob", "GitLab": "-/blob", "Gitea": "src/branch"}  # how each forge shows a file
 FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch"}
 LABELLED = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
+HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
 # What a label on an object says about where its declaration lies.
 DECLARED = {"instance": "instances", "storage": "storages"}
 
@@ -85,17 +87,34 @@ def _links(offers: Offers, what: str) -> str:
     shows = (FOLDER if what == "application" else FILE)[source.forge]
     tenant = LABELLED.format(what=what, label="tenant")
     folder = f"{source.url.removesuffix('.git')}/{shows}/{source.branch}/tenants/{tenant}"
-    has = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
     if what == "application":
-        return _link("Declarations", folder, has.format(what=what, label=names.TENANT))
+        return _link("Declarations", folder, HAS.format(what=what, label=names.TENANT)) + _graphs(offers, what)
     return "".join(
         _link(
             "Declaration",
             f"{folder}/{kinds}/{LABELLED.format(what=what, label=label)}.yaml",
-            has.format(what=what, label=f"allotment.dev/{label}"),
+            HAS.format(what=what, label=f"allotment.dev/{label}"),
         )
         for label, kinds in DECLARED.items()
-    )
+    ) + _graphs(offers, what)
+
+
+def _graphs(offers: Offers, what: str) -> str:
+    """Return the links to graphs, of each cluster that names where they are: of a tenant, or of an instance."""
+    there = HAS.format(what="application", label=names.TENANT)
+    links = []
+    for name, cluster in sorted(offers.clusters.items()):
+        declared = cluster.one(Cluster)
+        if declared is None or declared.model.spec.monitoring is None:
+            continue
+        space = names.namespace(LABELLED.format(what="application", label="tenant"))
+        url = f"{declared.model.spec.monitoring.grafana_url}?var-cluster={name}&var-namespace={space}"
+        condition = f"{there} && application.metadata.labels['allotment.dev/cluster'] == '{name}'"
+        if what == "resource":
+            url += f"&var-instance={LABELLED.format(what=what, label='instance')}"
+            condition += f" && {HAS.format(what=what, label=names.INSTANCE)}"
+        links.append(_link("Graphs", url, condition))
+    return "".join(links)
 
 
 def _link(title: str, url: str, condition: str) -> str:

@@ -55,6 +55,15 @@ class ClusterStorage(Strict):
     capacity: Size = Field(description="The most that all storages of this kind may take together.")
 
 
+class Monitoring(Strict):
+    """Where people see graphs of what runs in the cluster."""
+
+    grafana_url: HttpsUrl = Field(
+        alias="grafanaURL",
+        description="A dashboard with the variables cluster, namespace and instance, such as https://grafana.example/d/gpus/instances.",
+    )
+
+
 class ClusterSpec(Offer):
     """How the cluster is reached and what it has."""
 
@@ -68,6 +77,7 @@ class ClusterSpec(Offer):
     disk_storage_class_name: KubernetesName = Field(
         description="Of the units' own disks; its reclaim policy is Delete."
     )
+    monitoring: Monitoring | None = None
 
 
 class Cluster(Declaration):

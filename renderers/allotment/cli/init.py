@@ -1,0 +1,91 @@
+"""`allot init`: a repository of declarations for a team of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from allotment import VERSION
+from allotment.problems import Refused, quoted
+
+FOLDERS = ("platform", "clusters", "tenants", "schemas")
+WORKFLOWS = {
+    "GitHub": (".github/workflows/allot.yaml", "github.yaml"),
+    "GitLab": (".gitlab-ci.yml", "gitlab.yaml"),
+    "Gitea": (".gitea/workflows/allot.yaml", "gitea.yaml"),
+}
+BESIDE = {".git"}  # what a folder may hold already
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--forge", type=click.Choice(list(WORKFLOWS)), required=True, help="What kind of forge it will lie on.")
+@click.option("--url", metavar="URL", required=True, help="Its address there, to clone, https://…")
+@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
+def command(folder: Path, forge: str, url: str, branch: str) -> None:
+    """Write a repository of declarations to begin with: a sample platform, its schemas, and the forge's CI.
+
+    DIR is empty, or a clone of an empty repository; nothing is ever overwritten.
+    """
+    from pydantic import ValidationError
+
+    from allotment.declared.kinds.platform import Git
+
+    try:
+        Git.model_validate({"forge": forge, "url": url, "branch": branch})
+    except ValidationError as error:
+        raise click.UsageError(
+            "; ".join(f"--{one['loc'][0]}: {one['msg']}" for one in error.errors(include_url=False))
+        ) from None
+    there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if found := [name for name in there if name not in BESIDE]:
+        raise Refused(f"{quoted(str(folder))} holds {quoted(found[0])}: name an empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as made:
+        _write(Path(made), forge, url, branch)
+        for entry in sorted(Path(made).iterdir()):
+            os.rename(entry, folder / entry.name)
+    click.echo(
+        f"{folder}: a sample platform, and CI for {forge}. Next: `cd {folder} && allot validate`, commit it, push it."
+    )
+
+
+def _write(folder: Path, forge: str, url: str, branch: str) -> None:
+    sample = _sample()
+    for name in FOLDERS:
+        shutil.copytree(sample / name, folder / name)
+    path, workflow = WORKFLOWS[forge]
+    for target, source in (
+        (path, workflow),
+        (".pre-commit-config.yaml", "pre-commit.yaml"),
+        ("README.md", "README.md"),
+    ):
+        text = files("allotment.cli").joinpath("starter", source).read_text(encoding="utf-8")
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        (folder / target).write_text(
+            text.replace("@VERSION@", VERSION).replace("@BRANCH@", branch), encoding="utf-8", newline="\n"
+        )
+    _name_the_forge(folder / "platform/platform.yaml", forge, url, branch)
+
+
+def _name_the_forge(file: Path, forge: str, url: str, branch: str) -> None:
+    """Write into the sample's platform where it lies; all three were found good."""
+    from allotment.manifests.text import scalar
+
+    values = {"forge": forge, "url": scalar(url), "branch": scalar(branch)}
+    lines = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        key = line.strip().partition(":")[0]
+        lines.append(f"    {key}: {values[key]}" if key in values and line.startswith("    ") else line)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _sample() -> Path:
+    """Return where the sample lies: in the installed package, or in the checkout that this runs from."""
+    packaged = Path(str(files("allotment"))) / "sample"
+    return packaged if packaged.is_dir() else Path(__file__).resolve().parents[3]

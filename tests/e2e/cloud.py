@@ -1,0 +1,200 @@
+"""A whole cloud: the sample in Gitea, `allot run` that publishes it, Argo CD that syncs two clusters. Nobody but a merge
+touches a cluster."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cli.published import Running, git
+from tests.conftest import PROJECT, ROOTS
+from tests.controlplane import rendered
+from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.gitea import ORGANISATION, Gitea
+from tests.controlplane.processes import eventually
+
+REPOSITORY = f"{ORGANISATION}/gpus"
+IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
+
+
+class Cloud:
+    """Two clusters, by name, and the repository that says what they run."""
+
+    def __init__(self, clusters: dict[str, Cluster], argocd: ArgoCD, gitea: Gitea, folder: Path) -> None:
+        self.clusters = clusters
+        self.argocd = argocd
+        self.gitea = gitea
+        self.root = folder / "source"
+        self.url = gitea.remote(REPOSITORY, ORGANISATION)
+        self.running: Running
+        self._folder = folder
+
+    def begin(self) -> None:
+        """Write the sample for these clusters, push it, start the publisher and apply what `allot bootstrap` says."""
+        for name in ROOTS:
+            shutil.copytree(PROJECT / name, self.root / name)
+        self.edit(
+            "platform/platform.yaml",
+            "forge: GitHub\n    url: https://github.com/northlight-example/gpus",
+            f"forge: Gitea\n    url: {self.gitea.url}/{REPOSITORY}",
+        )
+        self.edit("clusters/us-1/cluster.yaml", "server: https://us-1.k8s.northlight.example:6443", "name: us-1")
+        self.gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "gpus", "default_branch": "main"})
+        git(self.root, "init", "-q", "-b", "main")
+        self.merge()
+        self.running = Running(self.url, self._folder / "data", 3600)
+        hook = {"content_type": "json", "url": f"{self.running.url}/webhook"}
+        self.gitea.api(
+            f"repos/{REPOSITORY}/hooks", {"type": "gitea", "active": True, "events": ["push"], "config": hook}
+        )
+        hub = self.argocd.cluster.client
+        for name, cluster in self.clusters.items():
+            self.running.event("published", cluster=name)
+            self.argocd.register(cluster, name)
+        hub.apply(self._repository_secret())
+        command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(self.root)]
+        hub.apply(*yaml.safe_load_all(subprocess.run(command, capture_output=True, check=True).stdout))
+
+    def end(self) -> None:
+        """End the publisher, and clear the clusters."""
+        if hasattr(self, "running"):
+            self.running.process.kill()
+            self.running.process.wait()
+        for cluster in self.clusters.values():
+            rendered.clear(cluster.client)
+        hub = self.argocd.cluster.client
+        for name in ("repository-gpus", "cluster-us-1"):
+            hub.delete("v1", "Secret", name, NAMESPACE)
+
+    def _repository_secret(self) -> Object:
+        """How Argo CD reaches the repository: Gitea's certificate is its own."""
+        labels = {"argocd.argoproj.io/secret-type": "repository"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "repository-gpus", "namespace": NAMESPACE, "labels": labels},
+            "stringData": {"type": "git", "url": f"{self.gitea.url}/{REPOSITORY}", "insecure": "true"},
+        }
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace a text that is in a declaration."""
+        file = self.root / path
+        text = file.read_text(encoding="utf-8")
+        assert old in text, f"{path} has no {old!r}"
+        file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    def declare(self, path: str, text: str) -> None:
+        """Write a declaration."""
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text, encoding="utf-8")
+
+    def merge(self) -> str:
+        """Commit what is declared and push it to main; return the commit. The forge's webhook does the rest."""
+        git(self.root, "add", "-A")
+        git(self.root, *IDENTITY, "commit", "-q", "-m", "Merge")
+        git(self.root, "push", "-q", self.url, "HEAD:main")
+        return git(self.root, "rev-parse", "HEAD")
+
+    def published(self) -> dict[str, str]:
+        """Return the commit of each ref of the repository."""
+        lines = git(self.root, "ls-remote", self.url).splitlines()
+        return {name: commit for commit, name in (line.split("\t") for line in lines)}
+
+    def merged(self) -> str:
+        """Merge, and wait until it is published; return the source commit."""
+        source = self.merge()
+        eventually(lambda: self.published().get("refs/allotment/source") == source, "the merge to be published", 60)
+        return source
+
+    @contextmanager
+    def publisher_stopped(self) -> Iterator[None]:
+        """Let the publisher do nothing for a while."""
+        self.running.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.running.process.send_signal(signal.SIGCONT)
+            self.running.get("/webhook", b"")
+
+    def smuggle(self, cluster: str, changes: dict[str, str | None]) -> str:
+        """Commit to a rendered branch as somebody else: texts by path, None to remove; return the commit."""
+        clone = self._folder / f"smuggled-{len(list(self._folder.iterdir()))}"
+        subprocess.run(["git", "clone", "-q", "-b", f"rendered/{cluster}", self.url, str(clone)], check=True)
+        for path, text in changes.items():
+            if text is None:
+                git(clone, "rm", "-q", "-r", path)
+            else:
+                (clone / path).parent.mkdir(parents=True, exist_ok=True)
+                (clone / path).write_text(text, encoding="utf-8")
+        git(clone, "add", "-A")
+        git(clone, *IDENTITY, "commit", "-q", "-m", "Not Allotment's")
+        git(clone, "push", "-q", "origin", f"rendered/{cluster}")
+        return git(clone, "rev-parse", "HEAD")
+
+    def publish(self, *words: str, hours_ago: float) -> None:
+        """Publish by hand what is in the clone, as if it were some hours ago."""
+        date = f"{int(time.time() - hours_ago * 3600)} +0000"
+        command = [sys.executable, "-m", "allotment", "publish", "--repo", str(self.root), "--to", self.url, *words]
+        done = subprocess.run(
+            command, env={**os.environ, "GIT_COMMITTER_DATE": date}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    def applications(self) -> dict[str, Object]:
+        """Return Argo CD's Applications of ours by name."""
+        found = self.argocd.cluster.client.list(ARGO, "Application", NAMESPACE, rendered.OURS)
+        return {one["metadata"]["name"]: one for one in found}
+
+    def declared_applications(self) -> set[str]:
+        """Return the names of all Applications that the published branches and the bootstrap declare."""
+        names = {f"allotment--root--{cluster}" for cluster in self.clusters}
+        for cluster in self.clusters:
+            git(self.root, "fetch", "-q", self.url, f"rendered/{cluster}")
+            for path in git(self.root, "ls-tree", "-r", "--name-only", "FETCH_HEAD", "control/").splitlines():
+                for one in yaml.safe_load_all(git(self.root, "show", f"FETCH_HEAD:{path}")):
+                    names |= {one["metadata"]["name"]} if one["kind"] == "Application" else set()
+        return names
+
+    def all_synced(self, seconds: float = 120) -> dict[str, Object]:
+        """Wait until every Application has looked at what is published now, and nothing differs; return them."""
+        wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
+
+        def found() -> dict[str, Object]:
+            there = self.applications()
+            left = {name: unsynced(there.get(name), since) for name in wanted}
+            left |= dict.fromkeys(there.keys() - wanted, "not declared")
+            if wrong := {name: words for name, words in left.items() if words}:
+                raise AssertionError(len(wrong), dict(sorted(wrong.items())[:8]))
+            return there
+
+        return eventually(found, "every Application to be Synced", seconds, pause=1)
+
+
+def unsynced(application: Object | None, since: datetime.datetime) -> str | None:
+    """Return what is wrong with an Application's sync, None where nothing is. What it saw before `since` doesn't count."""
+    if application is None:
+        return "missing"
+    status: dict[str, Any] = application.get("status", {})
+    said = status.get("sync", {}).get("status")
+    if said != "Synced":
+        different = [
+            f"{one['kind']} {one.get('namespace')}/{one['name']} {one.get('status')}"
+            for one in status.get("resources", ())
+            if one.get("status") != "Synced"
+        ]
+        return f"{said}: {status.get('operationState', {}).get('message')}; {', '.join(different[:5])}"
+    looked = datetime.datetime.fromisoformat(status["reconciledAt"])
+    return None if looked > since else f"last looked at {looked}"

@@ -1,0 +1,343 @@
+"""From a merge to a running pod: Gitea, `allot run`, Argo CD and two clusters, none of them a fake. Case 34 too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes.dynamic.exceptions import NotFoundError
+
+from tests.cli.published import git
+from tests.controlplane import rendered
+from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
+from tests.controlplane.client import Client, Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.gitea import Gitea
+from tests.controlplane.processes import eventually
+from tests.e2e.cloud import Cloud
+
+pytestmark = pytest.mark.e2e
+
+INSTANCE = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUInstance
+metadata:
+  name: {name}
+{labels}spec:
+  cluster: eu-1
+  gpuSpec: l4-quarter
+  app:
+    name: jupyter
+    version: "4.5.0"
+"""
+STORAGE = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUStorage
+metadata:
+  name: {name}
+{labels}spec:
+  cluster: eu-1
+  storageSpec: block-ssd
+  size: 20Gi
+  prepare:
+    source:
+      image:
+        image: registry.example/tools/model-fetch:2.3.0@sha256:cd12048706c9d8f4fc565fc6b3dc6e05511707c5fa4d3a8cbb573667227ef0d1
+"""
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    empty_cluster: Cluster,
+    growing_cluster: Cluster,
+    argocd: ArgoCD,
+    gitea: Gitea,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cloud]:
+    """Return a cloud in which all of the sample is synced."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
+        patch.setenv("GIT_COMMITTER_NAME", "allotment")
+        patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
+        rendered.clear(growing_cluster.client)
+        clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
+        made = Cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"))
+        try:
+            made.begin()
+            yield made
+        finally:
+            made.end()
+
+
+def deployment(cloud: Cloud, tenant: str, name: str) -> Object:
+    return cloud.clusters["eu-1"].client.get("apps/v1", "Deployment", name, f"t-{tenant}")
+
+
+def kept(client: Client) -> dict[str, str]:
+    """Return the identity of everything of ours that must never be lost."""
+    found = [*client.list("v1", "PersistentVolumeClaim"), *client.list("v1", "Namespace", labels=rendered.OURS)]
+    return {
+        f"{one['kind']} {one['metadata'].get('namespace')}/{one['metadata']['name']}": one["metadata"]["uid"]
+        for one in found
+        if one["kind"] == "Namespace" or one["metadata"].get("annotations", {}).get("allotment.dev/protected")
+    }
+
+
+def test_all_of_both_clusters_is_synced_and_nothing_stays_different(cloud: Cloud) -> None:
+    found = cloud.all_synced(180)
+    assert {"allotment--root--eu-1", "allotment--root--us-1", "acme-robotics--us-1--storage"} <= found.keys()
+    assert len(kept(cloud.clusters["us-1"].client)) > 4
+
+
+def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
+    def health() -> Any:
+        tree = cloud.argocd.api("applications/studio-kite--eu-1--compute/resource-tree")["nodes"]
+        return next(one for one in tree if (one["kind"], one["name"]) == ("Deployment", "webui")).get("health")
+
+    said = {"status": "Suspended", "message": "preparation of storage model-cache"}
+    assert eventually(lambda: health() == said, "the waiting instance to be Suspended", 120)
+
+
+def test_links_lead_to_the_declarations(cloud: Cloud) -> None:
+    def links(path: str) -> dict[str, str]:
+        items = cloud.argocd.api(f"applications/solo-ada--eu-1--compute/{path}")["items"]
+        return {one["title"]: one["url"] for one in items or ()}
+
+    query = "resource/links?namespace=t-solo-ada&resourceName=webui&version=v1&group=apps&kind=Deployment"
+    where = eventually(lambda: links(query), "links of the Deployment", seconds=120)["Declaration"]
+    assert where == f"{cloud.gitea.url}/northlight/gpus/src/branch/main/tenants/solo-ada/instances/webui.yaml"
+    assert links("links")["Declarations"].endswith("/src/branch/main/tenants/solo-ada")
+    graphs = "https://grafana.northlight.example/d/gpus/instances?var-cluster=eu-1&var-namespace=t-solo-ada"
+    assert links("links")["Graphs"] == graphs
+    assert links(query)["Graphs"] == f"{graphs}&var-instance=webui"
+
+
+def test_a_merge_starts_an_instance_another_stops_it_and_a_third_removes_it(cloud: Cloud) -> None:
+    path = "tenants/solo-ada/instances/notes.yaml"
+    cloud.declare(path, INSTANCE.format(name="notes", labels=""))
+    cloud.merged()
+    eventually(lambda: deployment(cloud, "solo-ada", "notes")["status"].get("readyReplicas") == 1, "a running pod", 120)
+    application = cloud.all_synced()["solo-ada--eu-1--compute"]
+
+    def healthy() -> bool:
+        return bool(cloud.applications()["solo-ada--eu-1--compute"]["status"]["health"]["status"] == "Healthy")
+
+    assert application["metadata"]["labels"]["allotment.dev/tenant"] == "solo-ada"
+    eventually(healthy, "the Application to be Healthy", 60)
+    cloud.edit(path, "spec:\n", "spec:\n  state: Stopped\n")
+    cloud.merged()
+    eventually(lambda: deployment(cloud, "solo-ada", "notes")["spec"]["replicas"] == 0, "the instance to stop", 60)
+    client = cloud.clusters["eu-1"].client
+    pods = "allotment.dev/instance=notes"
+    eventually(lambda: not client.list("v1", "Pod", "t-solo-ada", pods), "its pod to be gone", 60)
+    cloud.all_synced()
+    (cloud.root / path).unlink()
+    cloud.merged()
+    eventually(lambda: missing(client, "apps/v1", "Deployment", "notes", "t-solo-ada"), "the Deployment to be gone", 60)
+    assert missing(client, "v1", "Service", "notes", "t-solo-ada")
+    cloud.all_synced()
+
+
+def missing(client: Client, api_version: str, kind: str, name: str, namespace: str | None = None) -> bool:
+    try:
+        client.get(api_version, kind, name, namespace)
+    except NotFoundError:
+        return True
+    return False
+
+
+def test_a_hand_edit_is_healed(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
+    client.patch("apps/v1", "Deployment", "webui", {"spec": {"replicas": 3}}, "t-solo-ada")
+    eventually(lambda: deployment(cloud, "solo-ada", "webui")["spec"]["replicas"] == 1, "the replicas as declared", 60)
+
+
+def test_what_is_smuggled_into_a_branch_is_refused_by_its_project_and_replaced(cloud: Cloud) -> None:
+    evil = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: evil
+  namespace: t-uni-lab
+"""
+    secret = evil.replace("ConfigMap", "Secret").replace("t-uni-lab", "t-solo-ada")
+    folder = "tenants/solo-ada/compute"
+
+    def refused() -> bool:
+        status = cloud.applications()["solo-ada--eu-1--compute"]["status"]
+        results = status.get("operationState", {}).get("syncResult", {}).get("resources", ())
+        said = " ".join(str(one.get("message")) for one in results)
+        return "namespace t-uni-lab is not permitted" in said and "not permitted in project" in said
+
+    with cloud.publisher_stopped():
+        commit = cloud.smuggle("eu-1", {f"{folder}/evil.yaml": evil, f"{folder}/evil-secret.yaml": secret})
+        eventually(refused, "the project to refuse it", 90)
+        client = cloud.clusters["eu-1"].client
+        assert missing(client, "v1", "ConfigMap", "evil", "t-uni-lab")
+        assert missing(client, "v1", "Secret", "evil", "t-solo-ada")
+    told = cloud.running.event("foreign commit replaced", commit=commit)
+    assert (told["cluster"], told["level"]) == ("eu-1", "warning")
+    eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
+    cloud.all_synced()
+
+
+def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
+    cloud.declare(
+        "tenants/solo-ada/storages/broken.yaml",
+        STORAGE.format(name="broken", labels="  labels:\n    simulate: job-fails\n"),
+    )
+    cloud.merged()
+    client = cloud.clusters["eu-1"].client
+
+    def failed() -> bool:
+        jobs = client.list("batch/v1", "Job", "t-solo-ada", "allotment.dev/storage=broken")
+        return any(one["type"] == "Failed" for job in jobs for one in job["status"].get("conditions", ()))
+
+    eventually(failed, "the preparation to fail", 120)
+
+    def degraded() -> bool:
+        return bool(cloud.applications()["solo-ada--eu-1--storage"]["status"]["health"]["status"] == "Degraded")
+
+    eventually(degraded, "its Application to be Degraded", 60)
+    cloud.declare("tenants/solo-ada/instances/beside.yaml", INSTANCE.format(name="beside", labels=""))
+    cloud.declare("tenants/solo-ada/storages/good.yaml", STORAGE.format(name="good", labels=""))
+    cloud.edit("tenants/film-house/instances/preview.yaml", "spec:\n", "spec:\n  description: Goes on.\n")
+    cloud.edit("tenants/film-house/storages/loras.yaml", "300Gi", "310Gi")
+    cloud.merged()
+    eventually(lambda: deployment(cloud, "solo-ada", "beside")["status"].get("readyReplicas") == 1, "a pod", 120)
+    eventually(
+        lambda: client.get("v1", "PersistentVolumeClaim", "good", "t-solo-ada")["status"]["phase"] == "Bound",
+        "the same tenant's other storage",
+        60,
+    )
+    grown = client.get("v1", "PersistentVolumeClaim", "loras", "t-film-house")
+    assert grown["spec"]["resources"]["requests"]["storage"] == "310Gi"
+    cloud.all_synced()
+
+
+@pytest.mark.parametrize("mistake", ["files", "branch", "applications", "rename", "project"])
+def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) -> None:
+    client = cloud.clusters["eu-1"].client
+    before = kept(client)
+    assert len(before) > 12
+    source = git(cloud.root, "rev-parse", "HEAD")
+    if mistake == "files":
+        shutil.rmtree(cloud.root / "tenants")
+        cloud.merged()
+        assert cloud.running.event("tenant kept", tenant="film-house")
+    elif mistake == "rename":
+        (cloud.root / "tenants/film-house").rename(cloud.root / "tenants/film-hut")
+        for name in ("tenant", "members"):
+            cloud.edit(f"tenants/film-hut/{name}.yaml", "name: film-house", "name: film-hut")
+        cloud.merged()
+    elif mistake == "branch":
+        with cloud.publisher_stopped():
+            commit = cloud.smuggle("eu-1", {"control": None, "tenants": None, "platform": None, "README": "gone\n"})
+            wait_for_a_look(cloud)
+            assert kept(client) == before
+        eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
+    else:
+        kind = "Application" if mistake == "applications" else "AppProject"
+        for name in [one["metadata"]["name"] for one in client.list(ARGO, kind, NAMESPACE, rendered.OURS)]:
+            if "eu-1" in name and "root" not in name:
+                client.delete(ARGO, kind, name, NAMESPACE)
+        wait_for_a_look(cloud)
+    cloud.all_synced(240)
+    after = kept(client)
+    assert {name: uid for name, uid in before.items() if after.get(name) != uid} == {}
+    git(cloud.root, "checkout", "-q", source, "--", ".")
+    if (cloud.root / "tenants/film-hut").exists():
+        shutil.rmtree(cloud.root / "tenants/film-hut")
+    if mistake in ("files", "rename"):
+        cloud.merged()
+        cloud.all_synced(240)
+        assert {name: uid for name, uid in before.items() if kept(client).get(name) != uid} == {}
+
+
+def wait_for_a_look(cloud: Cloud) -> None:
+    """Wait until Argo CD's root has seen what is there now, and had the time to do harm."""
+    name = "allotment--root--eu-1"
+    looked = cloud.applications()[name]["status"]["reconciledAt"]
+    eventually(lambda: cloud.applications()[name]["status"]["reconciledAt"] > looked, "Argo CD to look", 60)
+    looked = cloud.applications()[name]["status"]["reconciledAt"]
+    eventually(lambda: cloud.applications()[name]["status"]["reconciledAt"] > looked, "Argo CD to look again", 60)
+
+
+def test_an_emptied_cluster_is_rebuilt_and_ends_with_the_same(cloud: Cloud) -> None:
+    client = cloud.clusters["us-1"].client
+    cloud.all_synced()
+    before = inventory(client)
+    assert len(before) > 60
+    rendered.clear(client)
+    assert inventory(client) == {}
+    eventually(lambda: inventory(client).keys() == before.keys(), "all to be there again", 180, pause=1)
+    cloud.all_synced(180)
+    assert inventory(client) == before
+
+
+KINDS = (
+    ("v1", "Namespace"),
+    ("v1", "ConfigMap"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "ResourceQuota"),
+    ("v1", "LimitRange"),
+    ("v1", "Service"),
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "Job"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("gateway.networking.k8s.io/v1", "HTTPRoute"),
+    ("gateway.networking.k8s.io/v1", "ReferenceGrant"),
+    ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
+    ("karpenter.sh/v1", "NodePool"),
+    ("karpenter.k8s.aws/v1", "EC2NodeClass"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+)
+
+
+def inventory(client: Client) -> dict[str, tuple[Any, Any]]:
+    """Return what each of our objects in a cluster is declared to be."""
+    return {
+        f"{kind} {one['metadata'].get('namespace')}/{one['metadata']['name']}": (declared(one), one.get("data"))
+        for api_version, kind in KINDS
+        for one in client.list(api_version, kind, labels=rendered.OURS)
+    }
+
+
+def declared(one: Object) -> Any:
+    """Return an object's spec without what clusters write into it."""
+    spec = dict(one.get("spec", {}))
+    for field in ("clusterIP", "clusterIPs", "volumeName", "selector", "finalizers"):
+        spec.pop(field, None)
+    template = spec.get("template", {})
+    if one["kind"] == "Job":  # the Job's own uid is among the labels
+        spec["template"] = template.get("spec")
+    return spec
+
+
+def test_a_marked_storage_goes_when_its_file_goes(cloud: Cloud) -> None:
+    client = cloud.clusters["us-1"].client
+    claim = ("v1", "PersistentVolumeClaim", "old-frames", "t-acme-robotics")
+    frames = ("v1", "PersistentVolumeClaim", "frames", "t-acme-robotics")
+    (cloud.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    with cloud.publisher_stopped():
+        cloud.merge()
+        cloud.publish(hours_ago=3)  # marked for less than an hour: it was published today
+        cloud.all_synced()
+        assert not missing(client, *claim)
+        cloud.publish(hours_ago=2)
+    unprotected = "false"
+
+    def lifted() -> bool:
+        annotations = client.get(*claim)["metadata"]["annotations"]
+        return bool(annotations["allotment.dev/protected"] == unprotected)
+
+    eventually(lifted, "the protection to be lifted", 120)
+    with cloud.publisher_stopped():
+        cloud.publish(hours_ago=0)
+    eventually(lambda: missing(client, *claim), "the volume claim to be gone", 120)
+    assert not missing(client, *frames)
+    cloud.all_synced()
