@@ -191,6 +191,15 @@ def test_a_link_in_a_tenants_folder_is_that_tenants_problem(place: Place) -> Non
     }
 
 
+def test_a_folders_name_does_nothing_to_a_terminal(place: Place) -> None:
+    (place.root / "tenants/evil\x1b[31m").mkdir()
+    (place.root / "tenants/evil\x1b[31m/tenant.yaml").write_text("kind: Tenant\n")
+    said = place.merged()
+    assert said.code == 1
+    assert "\x1b" not in said.err + said.out
+    assert "kept as it was: tenant evil\\x1b[31m" in said.err
+
+
 def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(place: Place) -> None:
     place.publish()
     edit(place.root, WEBUI, "l4-quarter", "l4-fifth")

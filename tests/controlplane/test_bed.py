@@ -31,17 +31,15 @@ def pod(namespace: str, name: str, simulate: str = "") -> Object:
     }
 
 
-def job(namespace: str, name: str, simulate: str = "") -> Object:
-    template = pod(namespace, name, simulate)
-    template["spec"]["restartPolicy"] = "Never"
+def job(namespace: str, name: str, *args: str) -> Object:
+    spec = pod(namespace, name)["spec"]
+    spec["restartPolicy"] = "Never"
+    spec["containers"][0]["args"] = list(args)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "backoffLimit": 0,
-            "template": {"metadata": {"labels": template["metadata"]["labels"]}, "spec": template["spec"]},
-        },
+        "spec": {"backoffLimit": 0, "template": {"spec": spec}},
     }
 
 
@@ -142,7 +140,7 @@ def test_pods_stop_slowly_on_request(cluster: Cluster, namespace: str) -> None:
 
 
 def test_jobs_complete_and_fail_on_request(cluster: Cluster, namespace: str) -> None:
-    cluster.client.apply(job(namespace, "good"), job(namespace, "bad", "job-fails"))
+    cluster.client.apply(job(namespace, "good"), job(namespace, "bad", "--simulate=job-fails"))
 
     def ended(name: str) -> set[str]:
         said = cluster.client.get("batch/v1", "Job", name, namespace)["status"].get("conditions", ())

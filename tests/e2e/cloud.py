@@ -169,11 +169,17 @@ class Cloud:
         return names
 
     def all_synced(self, seconds: float = 120) -> dict[str, Object]:
-        """Wait until every Application has looked at what is published now, and nothing differs; return them."""
+        """Wait until every Application has looked at what is published now, and nothing differs; return them.
+
+        They are asked to look: each by itself takes most of a minute.
+        """
         wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
 
         def found() -> dict[str, Object]:
             there = self.applications()
+            for name in wanted & there.keys():
+                if "refresh" not in str(there[name]["metadata"]["annotations"]) and unsynced(there[name], since):
+                    self.argocd.refresh(name)
             left = {name: unsynced(there.get(name), since) for name in wanted}
             left |= dict.fromkeys(there.keys() - wanted, "not declared")
             if wrong := {name: words for name, words in left.items() if words}:

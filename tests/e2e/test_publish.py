@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +38,7 @@ apiVersion: allotment.dev/v1alpha1
 kind: GPUStorage
 metadata:
   name: {name}
-{labels}spec:
+spec:
   cluster: eu-1
   storageSpec: block-ssd
   size: 20Gi
@@ -186,7 +187,7 @@ metadata:
 def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
     cloud.declare(
         "tenants/solo-ada/storages/broken.yaml",
-        STORAGE.format(name="broken", labels="  labels:\n    simulate: job-fails\n"),
+        STORAGE.format(name="broken") + "        args: [--simulate=job-fails]\n",
     )
     cloud.merged()
     client = cloud.clusters["eu-1"].client
@@ -202,7 +203,7 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
 
     eventually(degraded, "its Application to be Degraded", 60)
     cloud.declare("tenants/solo-ada/instances/beside.yaml", INSTANCE.format(name="beside", labels=""))
-    cloud.declare("tenants/solo-ada/storages/good.yaml", STORAGE.format(name="good", labels=""))
+    cloud.declare("tenants/solo-ada/storages/good.yaml", STORAGE.format(name="good"))
     cloud.edit("tenants/film-house/instances/preview.yaml", "spec:\n", "spec:\n  description: Goes on.\n")
     cloud.edit("tenants/film-house/storages/loras.yaml", "300Gi", "310Gi")
     cloud.merged()
@@ -258,11 +259,15 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
 
 def wait_for_a_look(cloud: Cloud) -> None:
     """Wait until Argo CD's root has seen what is there now, and had the time to do harm."""
-    name = "allotment--root--eu-1"
-    looked = cloud.applications()[name]["status"]["reconciledAt"]
-    eventually(lambda: cloud.applications()[name]["status"]["reconciledAt"] > looked, "Argo CD to look", 60)
-    looked = cloud.applications()[name]["status"]["reconciledAt"]
-    eventually(lambda: cloud.applications()[name]["status"]["reconciledAt"] > looked, "Argo CD to look again", 60)
+    for _ in range(2):
+        since = datetime.datetime.now(datetime.UTC)
+
+        def looked(since: datetime.datetime = since) -> bool:
+            cloud.argocd.refresh("allotment--root--eu-1")
+            status = cloud.applications()["allotment--root--eu-1"]["status"]
+            return datetime.datetime.fromisoformat(status["reconciledAt"]) > since
+
+        eventually(looked, "Argo CD to look", 60, pause=1)
 
 
 def test_an_emptied_cluster_is_rebuilt_and_ends_with_the_same(cloud: Cloud) -> None:
@@ -341,3 +346,43 @@ def test_a_marked_storage_goes_when_its_file_goes(cloud: Cloud) -> None:
     eventually(lambda: missing(client, *claim), "the volume claim to be gone", 120)
     assert not missing(client, *frames)
     cloud.all_synced()
+
+
+CROWD = 300
+TENANT = "apiVersion: allotment.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\nspec:\n{spec}"
+
+
+def test_three_hundred_tenants_at_once(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
+    names = [f"{'abcdefghijklmnopqrstuvwxyz'[number % 26]}team-{number}x" for number in range(CROWD)]
+    for name in names:
+        folder = f"tenants/{name}"
+        cloud.declare(f"{folder}/tenant.yaml", TENANT.format(kind="Tenant", name=name, spec="  plan: starter\n"))
+        members = f"  groups:\n    - name: {name}-people\n      role: Member\n"
+        cloud.declare(f"{folder}/members.yaml", TENANT.format(kind="Members", name=name, spec=members))
+        storage = "  cluster: eu-1\n  storageSpec: block-ssd\n  size: 10Gi\n"
+        cloud.declare(f"{folder}/storages/models.yaml", TENANT.format(kind="GPUStorage", name="models", spec=storage))
+        stopped = INSTANCE.format(name="lab", labels="").replace("spec:\n", "spec:\n  state: Stopped\n")
+        cloud.declare(f"{folder}/instances/lab.yaml", stopped)
+    cloud.merged()
+
+    def synced() -> bool:
+        there = cloud.applications()
+        wanted = {f"{name}--eu-1--{part}" for name in names for part in ("storage", "compute")}
+        left = [
+            name for name in wanted if there.get(name, {}).get("status", {}).get("sync", {}).get("status") != "Synced"
+        ]
+        assert not left, f"{len(left)} left, such as {left[:3]}"
+        return True
+
+    eventually(synced, "600 Applications to be Synced", 900, pause=3)
+
+    def bound() -> bool:
+        claims = client.list("v1", "PersistentVolumeClaim", labels="allotment.dev/storage=models")
+        return len([one for one in claims if one["status"].get("phase") == "Bound"]) >= CROWD
+
+    eventually(bound, "all volumes to be bound", 120, pause=2)
+    cloud.edit(f"tenants/{names[7]}/instances/lab.yaml", "  state: Stopped\n", "")
+    cloud.merged()
+    cloud.argocd.refresh(f"{names[7]}--eu-1--compute")
+    eventually(lambda: deployment(cloud, names[7], "lab")["status"].get("readyReplicas") == 1, "one to start", 120)

@@ -36,7 +36,11 @@ REFERENCE = {
     ),
     "spec of another cluster": (
         swap(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: h100-one"),
-        f"{WEBUI}:11:12: spec.gpuSpec: no GPUSpec is named 'h100-one' in the stocks of cluster eu-1; known: a100-1g, a100-3g, l4-half, l4-quarter, l4-whole [reference]",
+        f"{WEBUI}:11:12: spec.gpuSpec: no GPUSpec is named 'h100-one' in the stocks of cluster eu-1; known: a100-1g, a100-3g, l4-quarter, l4-whole [reference]",
+    ),
+    "spec held for others": (
+        swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-half"),
+        f"{ADA}:8:12: spec.gpuSpec: the stocks of l4-half in cluster eu-1 are held for film-house; known: a100-1g, a100-3g, l4-quarter, l4-whole [reference]",
     ),
     "cluster": (
         swap(ADA_STORAGE, "cluster: eu-1", "cluster: eu-2"),

@@ -28,6 +28,7 @@ from allotment.problems import AllotmentError, Problem
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Offers
+    from allotment.manifests.isolation import Gate
 
 Branches = Mapping[str, Branch]
 Blobs = dict[str, str]  # blob by `<cluster>/<path>`
@@ -305,24 +306,26 @@ class _Turn:
 
     def _tenants_files(self) -> Blobs:
         files: Blobs = {}
+        gate = gate_of(self.found.offers)
         for tenant, blobs in self.rendered.items():
             if tenant not in self.kept:
                 files |= blobs
                 for path in self._changed_storages(tenant):
-                    self._put(files, path, succeeded("", self._read(path), self.data[path])[0])
-                for cluster, one in self.remains.get(tenant, ()):
+                    data = succeeded("", self._read(path), self.data[path])[0]
+                    gate.check(path, data)
+                    self._put(files, path, data)
+        for tenant, several in self.remains.items():
+            if tenant not in self.kept:
+                for cluster, one in several:
                     for inner, data in one.files.items():
-                        self._put(files, f"{cluster}/{inner}", data)
-        for tenant in self.published.keys() - self.rendered.keys() - self.kept.keys():
-            for cluster, one in self.remains.get(tenant, ()):
-                for inner, data in one.files.items():
-                    self._put(files, f"{cluster}/{inner}", data)
-        self._keep(files)
+                        left, _ = gate.sift(f"{cluster}/{inner}", data)
+                        if left:
+                            self._put(files, f"{cluster}/{inner}", left)
+        self._keep(files, gate)
         return files
 
-    def _keep(self, files: Blobs) -> None:
+    def _keep(self, files: Blobs, gate: Gate) -> None:
         """Leave each kept tenant's files as they were published, less what no longer passes the gate."""
-        gate = gate_of(self.found.offers)
         for tenant in self.kept:
             for path in self.published.get(tenant, ()):
                 data, dropped = gate.sift(path, self._read(path))

@@ -11,6 +11,7 @@ import click
 from allotment.cli.formats import as_text, counted
 from allotment.cli.options import Day, day_of, repository
 from allotment.cli.progress import on_terminal
+from allotment.problems import printable
 
 if TYPE_CHECKING:
     from allotment.cli.assembly import Assembly
@@ -92,7 +93,7 @@ def _say_exceptions(assembly: Assembly) -> None:
     for words in assembly.pending:
         click.echo(f"goes: {words}", err=True)
     for tenant, problems in assembly.kept.items():
-        click.echo(f"kept as it was: tenant {tenant}, {counted(len(problems), 'problem')}:", err=True)
+        click.echo(f"kept as it was: tenant {printable(tenant)}, {counted(len(problems), 'problem')}:", err=True)
         for problem in problems:
             click.echo(f"  {problem}", err=True)
     if assembly.kept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from allotment.declared.inventory import Declared, Folder, Offers
@@ -143,6 +144,24 @@ def _check_storage(offers: Offers, storage: Declared[GPUStorage]) -> Iterator[Fi
             )
 
 
+def _check_stocked(cluster: Folder, tenant: Folder, instance: Declared[GPUInstance]) -> Iterator[Finding]:
+    """Check that the cluster stocks the instance's spec, and not for others alone: else no node is for it."""
+    wanted = instance.model.spec.gpu_spec
+    owners: dict[str, set[str | None]] = defaultdict(set)
+    for stock in cluster.of(Stock).values():
+        owners[stock.model.spec.gpu_spec].add(stock.model.spec.tenant)
+    if any(kind == "Stock" for kind, _ in cluster.broken) or owners.get(wanted, set()) & {None, tenant.name}:
+        return
+    there = [name for name, held in owners.items() if held & {None, tenant.name}]
+    where = f" in the stocks of cluster {cluster.name}"
+    if wanted in owners:
+        held = ", ".join(sorted(str(owner) for owner in owners[wanted]))
+        message = f"the stocks of {wanted} in cluster {cluster.name} are held for {held}{nearest(wanted, there)}"
+        yield instance.finding("spec.gpuSpec", message, RULE)
+    else:
+        yield _missing(instance, "spec.gpuSpec", "GPUSpec", wanted, there, where)
+
+
 def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstance]) -> Iterator[Finding]:
     spec, specs, apps = instance.model.spec, offers.platform.of(GPUSpec), offers.platform.of(App)
     yield from _check_cluster_choice(offers, instance, spec.cluster)
@@ -153,18 +172,7 @@ def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstan
             instance, "spec.gpuSpec", f"GPUSpec {spec.gpu_spec}", specs[spec.gpu_spec].model.spec.lifecycle
         )
         if spec.cluster in offers.clusters:
-            cluster = offers.clusters[spec.cluster]
-            there = {one.model.spec.gpu_spec for one in cluster.of(Stock).values()}
-            broken = any(kind == "Stock" for kind, _ in cluster.broken)
-            if spec.gpu_spec not in there and not broken:
-                yield _missing(
-                    instance,
-                    "spec.gpuSpec",
-                    "GPUSpec",
-                    spec.gpu_spec,
-                    there,
-                    f" in the stocks of cluster {spec.cluster}",
-                )
+            yield from _check_stocked(offers.clusters[spec.cluster], tenant, instance)
     if spec.app is not None:
         if offers.platform.lacks(App, spec.app.name):
             yield _missing(instance, "spec.app.name", "App", spec.app.name, apps)

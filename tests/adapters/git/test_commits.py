@@ -19,6 +19,16 @@ def files(repository: Repository, commit: str) -> dict[str, bytes]:
     return {path: repository.read(blob) for path, blob in repository.listing(commit).items()}
 
 
+@pytest.mark.parametrize("author", ["x 1767225600 +0100", "<a> 1 +0000", "x <a> b> 1 +0000", "x <a> 1e9 +0000"])
+def test_an_author_that_is_none_is_the_committer(author: str, repository: Repository) -> None:
+    tree = git(repository.folder, "mktree", "--missing")
+    text = f"tree {tree}\nauthor {author}\ncommitter y <b@c> 1 +0000\n\nHostile\n"
+    write = ["git", "-C", str(repository.folder), "hash-object", "-w", "-t", "commit", "--literally", "--stdin"]
+    made = subprocess.run(write, input=text, capture_output=True, text=True, check=True).stdout.strip()
+    commit = write_commit(repository, [made], {"a.yaml": b"1\n"}, SAID._replace(author=repository.author(made)))
+    assert git(repository.folder, "log", "-1", "--format=%an", commit) == "allotment"
+
+
 def test_a_commit_may_have_two_parents(repository: Repository) -> None:
     base = write_commit(repository, [], {"a.yaml": b"1\n", "b.yaml": b"1\n"}, SAID)
     ours, theirs = (write_commit(repository, [base], {"a.yaml": data}, SAID) for data in (b"2\n", b"3\n"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     "GIT_LITERAL_PATHSPECS": "1",
 }
+
+
+_IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
 class Repository:
@@ -84,9 +88,13 @@ class Repository:
         return self._said("merge_base", "--is-ancestor", one, other) is not None
 
     def author(self, commit: str) -> bytes:
-        """Return who wrote a commit and when, as its header has it: `name <mail> time zone`."""
+        """Return who wrote a commit and when, as its header has it: `name <mail> time zone`.
+
+        Whoever pushed it wrote that line; where it isn't of that form, it is whom commits of now are by.
+        """
         line = next(line for line in self._header(commit) if line.startswith(b"author "))
-        return line.removeprefix(b"author ")
+        author = line.removeprefix(b"author ")
+        return author if _IDENTITY.fullmatch(author) else self.committer()
 
     def _header(self, commit: str) -> list[bytes]:
         header: bytes = self.open().git.get_object_data(commit)[3].partition(b"\n\n")[0]
