@@ -14,7 +14,7 @@ from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import Branch
 from allotment.adapters.git.repository import Repository
-from allotment.cli.assembly import Assembler
+from allotment.cli.assembler import Assembler
 from allotment.cli.publication import Publisher
 from tests.bench.generate import write_tenant
 from tests.bench.measure import pairs, run

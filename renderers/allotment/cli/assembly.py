@@ -6,25 +6,23 @@ one tenant never stops the others, and none loses data by what another merged.
 
 from __future__ import annotations
 
-import datetime
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import grants
 from allotment.adapters.git.rendered import Branch
-from allotment.adapters.memory import Memory
 from allotment.adapters.source import Source, blob_id
 from allotment.changes.departure import Leaver, Remains, remains
 from allotment.changes.volumes import succeeded
 from allotment.cli.rendering import cluster_files, gate_of, tenants_with
-from allotment.cli.survey import Survey, survey, tenants_part
-from allotment.cli.workers import Work, cores, placed, results
+from allotment.cli.survey import Survey, tenants_part
+from allotment.cli.workers import Work, placed, results
 from allotment.declared.layout import Scope, path_of
 from allotment.manifests import paths
 from allotment.manifests.published import claim_of
-from allotment.problems import AllotmentError, Problem
+from allotment.problems import Problem
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Offers
@@ -32,16 +30,7 @@ if TYPE_CHECKING:
 
 Branches = Mapping[str, Branch]
 Blobs = dict[str, str]  # blob by `<cluster>/<path>`
-
-
-class PlatformInvalid(AllotmentError):
-    """What the platform itself declares is wrong, so that nothing can be published."""
-
-    def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
-        super().__init__("what the platform declares is wrong")
-        self.problems = problems
-        self.files = files
-        self.tenants = tenants
+Compared = dict[str, tuple[str, bytes | None]]
 
 
 class Assembly(NamedTuple):
@@ -64,52 +53,9 @@ class Assembly(NamedTuple):
     rendered: int
 
 
-class Assembler:
-    """Assembles trees again and again; it renders only the tenants that changed since it last did."""
-
-    def __init__(self, processes: int | None = None, progress: Callable[[int, int], None] | None = None) -> None:
-        self._processes = processes or cores()
-        self._progress = progress
-        self._memory = Memory.none()
-        self._rendered: dict[str, Blobs] = {}
-
-    def assemble(self, source: Source, as_of: datetime.date, branches: Branches) -> Assembly:
-        """Return what follows what `branches` hold. Raises PlatformInvalid."""
-        for branch in branches.values():
-            _ = branch.files  # listed once, before other processes are forked
-        each = tenants_with(lambda files: _compared(files, branches))
-        found = survey(
-            source, as_of, recall=self._recall, each=each, progress=self._progress, processes=self._processes
-        )
-        wrong = _by_tenant(found)
-        self._remember(found)
-        return _Turn(self, source, found, branches, wrong).assembly()
-
-    def _recall(self, key: str) -> Memory:
-        if self._memory.key != key:
-            self._memory, self._rendered = Memory(None, key, {}), {}
-        return self._memory
-
-    def _remember(self, found: Survey) -> None:
-        for tenant in self._rendered.keys() - found.parts.keys():
-            del self._rendered[tenant]
-        for tenant, made in found.made.items():
-            self._rendered[tenant] = {path: blob for path, (blob, _) in (made or {}).items()}
-
-    @property
-    def rendered(self) -> Mapping[str, Blobs]:
-        """What each tenant was last rendered to."""
-        return self._rendered
-
-    @property
-    def processes(self) -> int:
-        """How many processes may work at once."""
-        return self._processes
-
-
-def _compared(files: Iterable[tuple[str, bytes]], branches: Branches) -> dict[str, tuple[str, bytes | None]]:
+def compared(files: Iterable[tuple[str, bytes]], branches: Branches) -> Compared:
     """Return the blob of each file, and its bytes where it isn't published so."""
-    made: dict[str, tuple[str, bytes | None]] = {}
+    made: Compared = {}
     for path, data in files:
         cluster, _, inner = path.partition("/")
         blob = blob_id(data)
@@ -117,34 +63,23 @@ def _compared(files: Iterable[tuple[str, bytes]], branches: Branches) -> dict[st
     return made
 
 
-def _by_tenant(found: Survey) -> dict[str, list[Problem]]:
-    """Return the errors of each tenant. Raises PlatformInvalid where the platform's own are."""
-    wrong: dict[str, list[Problem]] = defaultdict(list)
-    stops = []
-    for problem in found.of_offers:
-        parts = problem.path.split("/")
-        if problem.warning or (parts[0] == "tenants" and len(parts) < 3):
-            continue
-        if parts[0] == "tenants":
-            wrong[parts[1]].append(problem)
-        else:
-            stops.append(problem)
-    if stops:
-        raise PlatformInvalid(sorted(stops), found.files, len(found.parts))
-    for tenant, problems in found.by_tenant.items():
-        if errors := [problem for problem in problems if not problem.warning]:
-            wrong[tenant] += errors
-    return wrong
+class Assembling:
+    """One assembly, of what was found in a source.
 
-
-class _Turn:
-    """One assembly."""
+    `wrong` has the problems of tenants that are invalid, `rendered` what each tenant was rendered to, now or before.
+    """
 
     def __init__(
-        self, made: Assembler, source: Source, found: Survey, branches: Branches, wrong: dict[str, list[Problem]]
+        self,
+        source: Source,
+        found: Survey,
+        branches: Branches,
+        wrong: Mapping[str, list[Problem]],
+        rendered: Mapping[str, Blobs],
+        processes: int,
     ) -> None:
-        self.made = made
         self.source = source
+        self.processes = processes
         self.found = found
         self.branches = branches
         self.kept = dict(wrong)
@@ -155,7 +90,7 @@ class _Turn:
             for path, blob in branches[cluster].files.items():
                 if spot := paths.spot_of(path):
                     self.published[spot.tenant][f"{cluster}/{path}"] = blob
-        self.rendered = {name: blobs for name, blobs in made.rendered.items() if name not in self.kept}
+        self.rendered = {name: blobs for name, blobs in rendered.items() if name not in self.kept}
         for tenant in self.rendered:
             self._take(found.made.get(tenant))
 
@@ -197,7 +132,7 @@ class _Turn:
             len(self.found.made),
         )
 
-    def _take(self, made: dict[str, tuple[str, bytes | None]] | None) -> None:
+    def _take(self, made: Compared | None) -> None:
         for path, (_, data) in (made or {}).items():
             self._have(path, data)
 
@@ -217,10 +152,10 @@ class _Turn:
         self._render(self.found.offers, again)
 
     def _render(self, offers: Offers, tenants: list[str]) -> dict[str, tuple[Claim, ...]]:
-        each = tenants_with(lambda files: _compared(files, self.branches))
+        each = tenants_with(lambda files: compared(files, self.branches))
         work = Work(self.source, offers, each, False)
         claims = {}
-        for result in results(work, tenants, self.made.processes):
+        for result in results(work, tenants, self.processes):
             self._take(result.made)
             self.rendered[result.name] = {path: blob for path, (blob, _) in (result.made or {}).items()}
             claims[result.name] = tenants_part(result.part).claims

@@ -39,7 +39,7 @@ def command(repo: Path | None, ref: str, url: str | None, as_of: datetime.date |
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.cli.assembly import Assembler, PlatformInvalid
+    from allotment.cli.assembler import Assembler, PlatformInvalid
     from allotment.cli.publication import Publisher, destination
 
     root = repository(repo)

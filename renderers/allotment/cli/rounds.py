@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.metrics import Metrics
-from allotment.cli.assembly import PlatformInvalid
+from allotment.cli.assembler import PlatformInvalid
 from allotment.cli.publication import Braked, Outcome, Publisher, Rewound
 from allotment.problems import AllotmentError, Refused
 

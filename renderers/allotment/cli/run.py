@@ -46,7 +46,7 @@ def command(publish: bool, source: str, branch: str, to: str | None, data: Path,
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import CONTENT_TYPE, Metrics
     from allotment.adapters.web import Answers, Web
-    from allotment.cli.assembly import Assembler
+    from allotment.cli.assembler import Assembler
     from allotment.cli.options import day_of
     from allotment.cli.publication import Publisher
     from allotment.cli.rounds import Rounds

@@ -14,7 +14,8 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.git.repository import Repository
-from allotment.cli.assembly import Assembler, Assembly
+from allotment.cli.assembler import Assembler
+from allotment.cli.assembly import Assembly
 from allotment.cli.publication import Publisher
 
 DAY = datetime.date(2026, 11, 21)
