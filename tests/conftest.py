@@ -8,11 +8,14 @@ import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from allotment.cli.main import main
+
+if TYPE_CHECKING:
+    from tests.published import Place
 
 pytest_plugins = ["tests.controlplane.fixtures"]
 
@@ -96,3 +99,14 @@ def golden(path: Path, text: str) -> None:
     assert text == path.read_text(encoding="utf-8"), (
         f"{path.name} differs: look at it, and run `make golden` if it is meant"
     )
+
+
+@pytest.fixture
+def place(sample: Path, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Return the sample as a repository with a remote, nothing of it published yet."""
+    from tests.published import Place
+
+    monkeypatch.setenv("GIT_COMMITTER_NAME", "allotment")
+    monkeypatch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    return Place(sample, tmp_path / "remote.git", allot, monkeypatch)

@@ -12,10 +12,10 @@ from tests.conftest import PROJECT
 
 from allotment.accounts.capacity import Claim, holdings, pack, physical_gpus, placeholders, units_per_node
 from allotment.adapters.folder import FolderSource
-from allotment.cli.survey import survey
 from allotment.declared.inventory import Offers
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.pipeline.survey import survey
 
 DAY = datetime.date(2026, 11, 21)
 

@@ -108,10 +108,10 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     """One tenant of many changed: in a process that watches, and as commands of their own."""
     from allotment.accounts.capacity import placeholders
     from allotment.adapters.folder import FolderSource
-    from allotment.cli.survey import resurvey, survey
     from allotment.manifests.isolation import Gate
     from allotment.manifests.judgement import Boundary
     from allotment.manifests.tree import render_cluster, render_tenant
+    from allotment.pipeline.survey import resurvey, survey
 
     print(f"\none tenant of {tenants:,} changed, everything that crosses files checked")
     source = FolderSource(repo)

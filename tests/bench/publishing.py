@@ -14,8 +14,8 @@ from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import Branch
 from allotment.adapters.git.repository import Repository
-from allotment.cli.assembler import Assembler
-from allotment.cli.publication import Publisher
+from allotment.pipeline.assembler import Assembler
+from allotment.pipeline.publication import Publisher
 from tests.bench.generate import write_tenant
 from tests.bench.measure import pairs, run
 

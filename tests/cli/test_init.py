@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cli.published import git
 from tests.conftest import DAY, PROJECT, Allot, edit
+from tests.published import git
 
 from allotment import VERSION
 

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.cli.published import Place, git
 from tests.conftest import DAY, Allot, Result, copy, edit
+from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
 from allotment.manifests import gpu_storage
@@ -341,6 +341,17 @@ def test_nothing_that_holds_data_goes_in_one_merge(place: Place, way: str) -> No
             assert lost == set(), said.err
             gone = {path for path in tree if "/storage/" in path and path not in after}
             assert gone == set()
+
+
+def test_a_cluster_that_went_missing_keeps_its_branch(place: Place) -> None:
+    place.publish()
+    before, refs = place.tree("eu-1"), place.refs()
+    shutil.rmtree(place.root / "clusters/us-1")
+    said = place.merged()
+    assert said.code == 1
+    assert "kept as it was: tenant acme-robotics" in said.err
+    assert place.refs()["refs/heads/rendered/us-1"] == refs["refs/heads/rendered/us-1"]
+    assert place.tree("eu-1") == before
 
 
 def test_a_marked_storage_goes_in_steps(place: Place) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.published import Place, Running, git
 from tests.conftest import Allot, edit
 from tests.controlplane.processes import eventually
+from tests.published import Place, Running, git
 
 WEBUI, STOPPED = "tenants/solo-ada/instances/webui.yaml", ("spec:\n", "spec:\n  state: Stopped\n")
 

@@ -23,7 +23,7 @@ from tests.controlplane.web import call
 NAMESPACE = "argocd"
 ARGO = "argoproj.io/v1alpha1"
 IN_CLUSTER = "https://kubernetes.default.svc"
-RESYNC = "10"  # seconds between looks at Git; a test that can't wait asks for a refresh
+RESYNC = "120"  # seconds between looks at Git, Argo CD's default; a test has a webhook, or asks for a refresh
 REVISION_CACHE = "5s"
 
 

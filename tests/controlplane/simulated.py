@@ -9,12 +9,12 @@ from typing import Any
 
 from allotment.accounts.capacity import GPU, node_resources
 from allotment.adapters.folder import FolderSource
-from allotment.cli.survey import survey
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.values import cpu_text, size_text
 from allotment.manifests import device_plugin, names, pods
+from allotment.pipeline.survey import survey
 
 CPU_NODES = 2  # for preparations and file accessors, which never run beside GPUs
 PROVISIONER = "simulated.allotment.dev"

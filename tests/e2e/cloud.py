@@ -17,7 +17,6 @@ from typing import Any
 
 import yaml
 
-from tests.cli.published import Running, git
 from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
@@ -25,6 +24,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
+from tests.published import Running, git
 
 REPOSITORY = f"{ORGANISATION}/gpus"
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
@@ -56,10 +56,10 @@ class Cloud:
         git(self.root, "init", "-q", "-b", "main")
         self.merge()
         self.running = Running(self.url, self._folder / "data", 3600)
-        hook = {"content_type": "json", "url": f"{self.running.url}/webhook"}
-        self.gitea.api(
-            f"repos/{REPOSITORY}/hooks", {"type": "gitea", "active": True, "events": ["push"], "config": hook}
-        )
+        for url in (f"{self.running.url}/webhook", f"{self.argocd.url}/api/webhook"):
+            hook = {"content_type": "json", "url": url}
+            body = {"type": "gitea", "active": True, "events": ["push"], "branch_filter": "*", "config": hook}
+            self.gitea.api(f"repos/{REPOSITORY}/hooks", body)
         hub = self.argocd.cluster.client
         for name, cluster in self.clusters.items():
             self.running.event("published", cluster=name)

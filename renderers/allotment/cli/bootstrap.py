@@ -24,9 +24,9 @@ def command(repo: Path | None) -> None:
     from allotment.adapters.folder import FolderSource
     from allotment.cli.formats import as_text
     from allotment.cli.options import day_of
-    from allotment.cli.survey import survey
     from allotment.manifests.bootstrap import render
     from allotment.manifests.text import dump
+    from allotment.pipeline.survey import survey
 
     root = repository(repo)
     source = FolderSource(root)

@@ -14,8 +14,8 @@ from allotment.cli.progress import on_terminal
 from allotment.problems import printable
 
 if TYPE_CHECKING:
-    from allotment.cli.assembly import Assembly
-    from allotment.cli.publication import Committed, Outcome
+    from allotment.pipeline.assembly import Assembly
+    from allotment.pipeline.publication import Committed, Outcome
 
 
 @click.command()
@@ -39,8 +39,8 @@ def command(repo: Path | None, ref: str, url: str | None, as_of: datetime.date |
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.cli.assembler import Assembler, PlatformInvalid
-    from allotment.cli.publication import Publisher, destination
+    from allotment.pipeline.assembler import Assembler, PlatformInvalid
+    from allotment.pipeline.publication import Publisher, destination
 
     root = repository(repo)
     with on_terminal("Rendering tenants") as progress:

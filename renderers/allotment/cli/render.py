@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from allotment.adapters.source import Source
     from allotment.adapters.tree_folder import Written
-    from allotment.cli.rendering import Keep
-    from allotment.cli.survey import Survey
+    from allotment.pipeline.rendering import Keep
+    from allotment.pipeline.survey import Survey
 
 READER_GONE = 141  # as a shell says of SIGPIPE
 COPIED = 1 << 20  # bytes at a time
@@ -144,8 +144,8 @@ def _surveyed(
     keep: Keep,
 ) -> Survey:
     """Check everything and render each selected tenant with `keep`; end with the problems where there are any."""
-    from allotment.cli.rendering import tenants_with
-    from allotment.cli.survey import survey
+    from allotment.pipeline.rendering import tenants_with
+    from allotment.pipeline.survey import survey
 
     clusters, tenants = selection
     with on_terminal("Rendering tenants") as progress:
@@ -167,7 +167,7 @@ def _known(what: str, wanted: frozenset[str], known: Iterable[str]) -> None:
 
 def _platform_files(found: Survey, selection: Selection) -> Iterable[tuple[str, bytes]]:
     """Return the clusters' own files. They are nobody's when tenants are selected."""
-    from allotment.cli.rendering import cluster_files
+    from allotment.pipeline.rendering import cluster_files
 
     clusters, tenants = selection
     if tenants:

@@ -46,10 +46,10 @@ def command(publish: bool, source: str, branch: str, to: str | None, data: Path,
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import CONTENT_TYPE, Metrics
     from allotment.adapters.web import Answers, Web
-    from allotment.cli.assembler import Assembler
     from allotment.cli.options import day_of
-    from allotment.cli.publication import Publisher
-    from allotment.cli.rounds import Rounds
+    from allotment.pipeline.assembler import Assembler
+    from allotment.pipeline.publication import Publisher
+    from allotment.pipeline.rounds import Rounds
 
     if not publish:
         raise click.UsageError("Say what to run: --publish.")

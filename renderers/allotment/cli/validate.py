@@ -18,7 +18,7 @@ from allotment.problems import Problem
 if TYPE_CHECKING:
     import datetime
 
-    from allotment.cli.survey import Survey
+    from allotment.pipeline.survey import Survey
 
 
 @click.command()
@@ -50,7 +50,7 @@ def command(
 
     def whole() -> Survey:
         source = source_of(root, commit)
-        from allotment.cli.survey import survey
+        from allotment.pipeline.survey import survey
 
         return survey(
             source,
@@ -79,7 +79,7 @@ def _watch(root: Path, whole: Callable[[], Survey], compares: bool, show: Callab
     from watchfiles import watch
 
     from allotment.adapters.folder import FolderSource
-    from allotment.cli.survey import resurvey
+    from allotment.pipeline.survey import resurvey
 
     found = whole()
     click.clear()

@@ -53,8 +53,11 @@ class Repository:
         return self._opened[1]
 
     def without_hooks(self) -> Any:
-        """Return GitPython's command, for one call, in which no hook of the repository runs."""
-        return self.open().git(c=f"core.hooksPath={os.devnull}")
+        """Return GitPython's command, for one call, in which no hook of the repository runs.
+
+        What it fetches comes as a pack, whole or not at all: single objects of a fetch that was killed could lack others.
+        """
+        return self.open().git(c=[f"core.hooksPath={os.devnull}", "fetch.unpackLimit=1"])
 
     def resolve(self, name: str, otherwise: str) -> str:
         """Return the id of the commit or tree that a name means. Raises Refused with the words of `otherwise`."""

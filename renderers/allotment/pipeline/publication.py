@@ -17,11 +17,11 @@ from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, branch_r
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import Source
 from allotment.changes import brake
-from allotment.cli.assembler import Assembler
-from allotment.cli.assembly import Assembly
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import PLATFORM
 from allotment.declared.reading import read_folder
+from allotment.pipeline.assembler import Assembler
+from allotment.pipeline.assembly import Assembly
 from allotment.problems import AllotmentError, Refused
 
 TRIES = 10

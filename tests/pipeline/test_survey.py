@@ -14,7 +14,7 @@ from tests.conftest import edit
 
 from allotment.adapters.folder import FolderSource
 from allotment.adapters.memory import Memory
-from allotment.cli.survey import Survey, resurvey, survey
+from allotment.pipeline.survey import Survey, resurvey, survey
 
 DAY = datetime.date(2026, 11, 21)
 TENANTS = 80

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allotment.adapters.memory import Memory, program_key
 from allotment.adapters.source import Source
-from allotment.cli.workers import ALONE, Each, Raw, Work, cores, placed, read_scope, results
 from allotment.declared.layout import Scope
+from allotment.pipeline.workers import ALONE, Each, Raw, Work, cores, placed, read_scope, results
 from allotment.problems import Finding, Problem
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from allotment.adapters.git.rendered import Branch
 from allotment.adapters.source import Source, blob_id
 from allotment.changes.departure import Leaver, Remains, remains
 from allotment.changes.volumes import succeeded
-from allotment.cli.rendering import cluster_files, gate_of, tenants_with
-from allotment.cli.survey import Survey, tenants_part
-from allotment.cli.workers import Work, placed, results
 from allotment.declared.layout import Scope, path_of
 from allotment.manifests import paths
 from allotment.manifests.published import claim_of
+from allotment.pipeline.rendering import cluster_files, gate_of, tenants_with
+from allotment.pipeline.survey import Survey, tenants_part
+from allotment.pipeline.workers import Work, placed, results
 from allotment.problems import Problem
 
 if TYPE_CHECKING:

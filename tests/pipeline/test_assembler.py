@@ -7,16 +7,16 @@ import random
 from collections.abc import Callable
 
 import pytest
-from tests.cli.published import Place, git
 from tests.conftest import copy, edit
+from tests.published import Place, git
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.git.repository import Repository
-from allotment.cli.assembler import Assembler
-from allotment.cli.assembly import Assembly
-from allotment.cli.publication import Publisher
+from allotment.pipeline.assembler import Assembler
+from allotment.pipeline.assembly import Assembly
+from allotment.pipeline.publication import Publisher
 
 DAY = datetime.date(2026, 11, 21)
 WEBUI, GROUP = "tenants/solo-ada/instances/webui.yaml", "tenants/uni-lab/instances/group-a.yaml"

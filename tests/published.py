@@ -14,6 +14,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 import pytest
+
 from tests.conftest import DAY, Allot, Result
 
 DATE = "GIT_COMMITTER_DATE"

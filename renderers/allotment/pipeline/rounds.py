@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.metrics import Metrics
-from allotment.cli.assembler import PlatformInvalid
-from allotment.cli.publication import Braked, Outcome, Publisher, Rewound
+from allotment.pipeline.assembler import PlatformInvalid
+from allotment.pipeline.publication import Braked, Outcome, Publisher, Rewound
 from allotment.problems import AllotmentError, Refused
 
 AGAIN_SECONDS = 600  # what is on its way out goes on, and an error is told again, at least so often

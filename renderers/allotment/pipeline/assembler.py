@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 
 from allotment.adapters.memory import Memory
 from allotment.adapters.source import Source
-from allotment.cli.assembly import Assembling, Assembly, Blobs, Branches, compared
-from allotment.cli.rendering import tenants_with
-from allotment.cli.survey import Survey, survey
-from allotment.cli.workers import cores
+from allotment.pipeline.assembly import Assembling, Assembly, Blobs, Branches, compared
+from allotment.pipeline.rendering import tenants_with
+from allotment.pipeline.survey import Survey, survey
+from allotment.pipeline.workers import cores
 from allotment.problems import AllotmentError, Problem
 
 

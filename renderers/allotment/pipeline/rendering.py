@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from allotment.accounts.capacity import Claim
-    from allotment.cli.workers import Each
     from allotment.declared.inventory import Folder, Offers
     from allotment.manifests.isolation import Gate
+    from allotment.pipeline.workers import Each
 
 Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
 
