@@ -55,7 +55,7 @@ def clear(client: Client) -> None:
 
     First what protects it, then Applications without their finalizer: with it Argo CD would have to look at their source.
     """
-    eventually(partial(_without_applications, client), "Applications to be gone")
+    eventually(partial(_without_applications, client), "Applications to be gone", 300)
     for project in client.list(ARGO, "AppProject", ARGO_NAMESPACE, OURS):
         client.delete(ARGO, "AppProject", project["metadata"]["name"], ARGO_NAMESPACE)
     for api_version, kind in CLUSTER_KINDS:
@@ -64,7 +64,7 @@ def clear(client: Client) -> None:
     for api_version, kind in SPREAD_KINDS:
         for one in client.list(api_version, kind, labels=OURS):
             client.delete(api_version, kind, one["metadata"]["name"], one["metadata"]["namespace"])
-    eventually(lambda: not client.list("v1", "Namespace", labels=OURS), "tenants' namespaces to be gone", 120)
+    eventually(lambda: not client.list("v1", "Namespace", labels=OURS), "tenants' namespaces to be gone", 600)
     for volume in client.list("v1", "PersistentVolume"):
         if volume["status"].get("phase") == "Released":
             client.delete("v1", "PersistentVolume", volume["metadata"]["name"])

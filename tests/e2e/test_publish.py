@@ -382,13 +382,13 @@ def test_three_hundred_tenants_at_once(cloud: Cloud) -> None:
         assert not left, f"{len(left)} left, such as {left[:3]}"
         return True
 
-    eventually(synced, "600 Applications to be Synced", 900, pause=3)
+    eventually(synced, "600 Applications to be Synced", 1800, pause=3)
 
     def bound() -> bool:
         claims = client.list("v1", "PersistentVolumeClaim", labels="allotment.dev/storage=models")
         return len([one for one in claims if one["status"].get("phase") == "Bound"]) >= CROWD
 
-    eventually(bound, "all volumes to be bound", 120, pause=2)
+    eventually(bound, "all volumes to be bound", 300, pause=2)
     cloud.edit(f"tenants/{names[7]}/instances/lab.yaml", "  state: Stopped\n", "")
     cloud.merged()
     cloud.argocd.refresh(f"{names[7]}--eu-1--compute")
