@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import Branch
 from allotment.adapters.git.repository import Repository
@@ -82,11 +82,11 @@ def timed(into: list[float]) -> Iterator[None]:
     """Note the seconds that writing commits takes meanwhile."""
     commit, seconds = Branch.commit, 0.0
 
-    def measured(self: Branch, files: dict[str, str], data: dict[str, bytes], message: Message) -> str:
+    def measured(self: Branch, *words: Any) -> str:
         nonlocal seconds
         begun = time.perf_counter()
         try:
-            return commit(self, files, data, message)
+            return commit(self, *words)
         finally:
             seconds += time.perf_counter() - begun
 

@@ -64,7 +64,7 @@ def clear(client: Client) -> None:
     for api_version, kind in SPREAD_KINDS:
         for one in client.list(api_version, kind, labels=OURS):
             client.delete(api_version, kind, one["metadata"]["name"], one["metadata"]["namespace"])
-    eventually(lambda: not client.list("v1", "Namespace", labels=OURS), "tenants' namespaces to be gone", 600)
+    eventually(lambda: not client.list("v1", "Namespace", labels=OURS), "tenants' namespaces to be gone", 900)
     for volume in client.list("v1", "PersistentVolume"):
         if volume["status"].get("phase") == "Released":
             client.delete("v1", "PersistentVolume", volume["metadata"]["name"])

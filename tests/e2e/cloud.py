@@ -26,7 +26,7 @@ from tests.controlplane.gitea import ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
 from tests.published import Running, git
 
-REPOSITORY = f"{ORGANISATION}/gpus"
+REPOSITORY = f"{ORGANISATION}/cloud"
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 
 
@@ -52,7 +52,7 @@ class Cloud:
             f"forge: Gitea\n    url: {self.gitea.url}/{REPOSITORY}",
         )
         self.edit("clusters/us-1/cluster.yaml", "server: https://us-1.k8s.northlight.example:6443", "name: us-1")
-        self.gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "gpus", "default_branch": "main"})
+        self.gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "cloud", "default_branch": "main"})
         git(self.root, "init", "-q", "-b", "main")
         self.merge()
         self.running = Running(self.url, self._folder / "data", 3600)
@@ -76,7 +76,7 @@ class Cloud:
         for cluster in self.clusters.values():
             rendered.clear(cluster.client)
         hub = self.argocd.cluster.client
-        for name in ("repository-gpus", "cluster-us-1"):
+        for name in ("repository-cloud", "cluster-us-1"):
             hub.delete("v1", "Secret", name, NAMESPACE)
 
     def _repository_secret(self) -> Object:
@@ -85,7 +85,7 @@ class Cloud:
         return {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": "repository-gpus", "namespace": NAMESPACE, "labels": labels},
+            "metadata": {"name": "repository-cloud", "namespace": NAMESPACE, "labels": labels},
             "stringData": {"type": "git", "url": f"{self.gitea.url}/{REPOSITORY}", "insecure": "true"},
         }
 

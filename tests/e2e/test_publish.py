@@ -108,7 +108,7 @@ def test_links_lead_to_the_declarations(cloud: Cloud) -> None:
 
     query = "resource/links?namespace=t-solo-ada&resourceName=webui&version=v1&group=apps&kind=Deployment"
     where = eventually(lambda: links(query), "links of the Deployment", seconds=120)["Declaration"]
-    assert where == f"{cloud.gitea.url}/northlight/gpus/src/branch/main/tenants/solo-ada/instances/webui.yaml"
+    assert where == f"{cloud.gitea.url}/northlight/cloud/src/branch/main/tenants/solo-ada/instances/webui.yaml"
     assert links("links")["Declarations"].endswith("/src/branch/main/tenants/solo-ada")
     graphs = "https://grafana.northlight.example/d/gpus/instances?var-cluster=eu-1&var-namespace=t-solo-ada"
     assert links("links")["Graphs"] == graphs

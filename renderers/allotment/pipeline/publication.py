@@ -164,14 +164,14 @@ class Publisher:
         committed = []
         for cluster, files in assembly.files.items():
             branch = found.branches[cluster]
-            changes = _changes(branch.files, files)
+            changes = branch.changed(files)
             replaced = branch.tip if branch.foreign else None
             if self._dry_run:
                 if changes or replaced:
                     committed.append(Committed(cluster, "", changes, replaced))
                 continue
             text = _message(cluster, source.commit, changes, replaced)
-            commit = branch.commit(files, assembly.data[cluster], Message(text, author))
+            commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
             committed.append(Committed(cluster, commit, changes, replaced))
         return committed
 
@@ -210,13 +210,6 @@ def destination(root: Path, ref: str) -> str:
 
 def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:
     return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
-
-
-def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Return A, M or D by path, sorted."""
-    changes = dict.fromkeys(before.keys() - after.keys(), "D")
-    changes |= {path: "M" if path in before else "A" for path in after if before.get(path) != after[path]}
-    return dict(sorted(changes.items()))
 
 
 def _message(cluster: str, source: str, changes: Mapping[str, str], replaced: str | None) -> str:

@@ -79,25 +79,42 @@ class Branch:
             commit = parents[-1]
         return self._repository.listing(commit) if commit else {}
 
-    def commit(self, files: Mapping[str, str], data: Mapping[str, bytes], message: Message) -> str:
+    def changed(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return A, M or D (added, changed, removed) for each path by which `files` differ from what we published, sorted."""
+        return _changed(self.files, files)
+
+    def commit(
+        self, files: Mapping[str, str], changed: Mapping[str, str], data: Mapping[str, bytes], message: Message
+    ) -> str:
         """Return a commit that holds exactly `files` (blobs by path), on top of whatever is there.
 
-        `data` has the bytes of the files that we hadn't published as they are now. Where the branch holds a commit of
+        `changed` is what `changed` says of them, `data` has the bytes of those that we hadn't published so. Where the branch holds a commit of
         somebody else's, ours has it and our last one as parents, so that both refs move forwards.
         """
-        parents, there = self._onto()
-        changes: dict[str, bytes | None] = dict.fromkeys(there.keys() - files.keys())
-        for path, blob in files.items():
-            if there.get(path) != blob:
-                changes[path] = data[path] if path in data else self.read(path)
-        if self.published is not None and parents == [self.published] and not changes:
+        parents = [self.published] if self.published else []
+        if not self._goes_on():
+            assert self.tip is not None
+            parents = [self.tip, *parents]
+            changed = _changed(self._repository.listing(self.tip), files)
+        elif self.published is not None and not changed:
             return self.published
+        changes = {
+            path: None if letter == "D" else data[path] if path in data else self.read(path)
+            for path, letter in changed.items()
+        }
         return write_commit(self._repository, parents, changes, message)
 
-    def _onto(self) -> tuple[list[str], dict[str, str]]:
-        if self.tip is None or (self.published and self._repository.is_ancestor(self.tip, self.published)):
-            return ([self.published] if self.published else []), self.files
-        return [self.tip, *([self.published] if self.published else [])], self._repository.listing(self.tip)
+    def _goes_on(self) -> bool:
+        """Return whether the branch is where we left it, or behind."""
+        if self.tip is None or self.tip == self.published:
+            return True
+        return self.published is not None and self._repository.is_ancestor(self.tip, self.published)
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    changes = dict.fromkeys(before.keys() - after.keys(), "D")
+    changes |= {path: "M" if path in before else "A" for path, blob in after.items() if before.get(path) != blob}
+    return dict(sorted(changes.items()))
 
 
 class Look(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._opened: tuple[int, git.Repo] | None = None
+        self._committer: bytes | None = None
+        self._signs: bool | None = None
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
@@ -121,18 +124,26 @@ class Repository:
         return self._said("rev_parse", "--is-shallow-repository") == "true"
 
     def committer(self) -> bytes:
-        """Return whom commits of now are by. Raises Refused where Git doesn't know."""
-        said = self._said("var", "GIT_COMMITTER_IDENT")
-        if said is None:
-            raise Refused(
-                "Git knows no name to commit under: set user.name and user.email with git config,"
-                " or GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL"
-            )
-        return said.encode()
+        """Return whom commits of now are by, and when. Raises Refused where Git doesn't know.
+
+        Who it is Git is asked once; when it is, where GIT_COMMITTER_DATE says so.
+        """
+        if self._committer is None or "GIT_COMMITTER_DATE" in os.environ:
+            said = self._said("var", "GIT_COMMITTER_IDENT")
+            if said is None:
+                raise Refused(
+                    "Git knows no name to commit under: set user.name and user.email with git config,"
+                    " or GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL"
+                )
+            self._committer = said.encode().rpartition(b"> ")[0]
+            return said.encode()
+        return b"%s> %d +0000" % (self._committer, time.time())
 
     def signs(self) -> bool:
-        """Return whether Git is configured to sign commits (commit.gpgSign)."""
-        return self._said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
+        """Return whether Git is configured to sign commits (commit.gpgSign); it is asked once."""
+        if self._signs is None:
+            self._signs = self._said("config", "--type=bool", "--get", "commit.gpgsign") == "true"
+        return self._signs
 
     def _said(self, command: str, *arguments: str) -> str | None:
         """Return what Git says, or None where it says no."""
