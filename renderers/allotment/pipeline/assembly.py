@@ -174,7 +174,7 @@ class Assembling:
         findings = []
         rendered, published = self.rendered.get(tenant, {}), self.published.get(tenant, {})
         self.remains[tenant] = []
-        for cluster in {path.partition("/")[0] for path in published.keys() - rendered.keys()}:
+        for cluster in sorted({path.partition("/")[0] for path in published.keys() - rendered.keys()}):
             prefix = f"{cluster}/"
             branch = self.branches[cluster]
             leaver = Leaver(
@@ -193,7 +193,7 @@ class Assembling:
             assert name is not None
             declared = path_of("GPUStorage", Scope("tenant", tenant), name.name)
             findings += succeeded(declared, self._read(path), self.data[path])[1]
-        return placed(findings, self.source)
+        return sorted(placed(findings, self.source))
 
     def _changed_storages(self, tenant: str) -> list[str]:
         part = f"/tenants/{tenant}/storage/"
