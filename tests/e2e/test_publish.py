@@ -287,8 +287,10 @@ def test_an_emptied_cluster_is_rebuilt_and_ends_with_the_same(cloud: Cloud) -> N
     rendered.clear(client)
     assert inventory(client) == {}
     cloud.argocd.register(cloud.clusters["us-1"], "us-1")
-    eventually(lambda: inventory(client).keys() == before.keys(), "all to be there again", 180, pause=1)
-    cloud.all_synced(180)
+    for name in cloud.applications():
+        cloud.argocd.refresh(name)  # it would look by itself within two minutes
+    eventually(lambda: inventory(client).keys() == before.keys(), "all to be there again", 300, pause=1)
+    cloud.all_synced(300)
     assert inventory(client) == before
 
 
