@@ -58,9 +58,11 @@ class Repository:
     def without_hooks(self) -> Any:
         """Return GitPython's command, for one call, in which no hook of the repository runs.
 
-        What it fetches comes as a pack, whole or not at all: single objects of a fetch that was killed could lack others.
+        What it fetches or writes comes as a pack, whole or not at all: single objects, of one that was killed, could lack
+        others. That is quicker too; housekeeping brings packs together.
         """
-        return self.open().git(c=[f"core.hooksPath={os.devnull}", "fetch.unpackLimit=1"])
+        packs = ["fetch.unpackLimit=1", "fastimport.unpackLimit=1"]
+        return self.open().git(c=[f"core.hooksPath={os.devnull}", *packs])
 
     def resolve(self, name: str, otherwise: str) -> str:
         """Return the id of the commit or tree that a name means. Raises Refused with the words of `otherwise`."""
