@@ -12,9 +12,12 @@ import pytest
 from allotment.manifests.names import namespace
 from tests.conftest import DAY, PROJECT
 from tests.controlplane import rendered
+from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.client import refusal
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.gitea import Gitea
 from tests.controlplane.processes import eventually
+from tests.e2e.cloud import Cloud
 
 Render = Callable[[Path, str], Path]
 
@@ -55,3 +58,26 @@ def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
     protected = namespace("studio-kite")
     eventually(lambda: refusal(client.delete, "v1", "Namespace", protected, dry_run=True), "protection")
     return empty_cluster
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    empty_cluster: Cluster,
+    growing_cluster: Cluster,
+    argocd: ArgoCD,
+    gitea: Gitea,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cloud]:
+    """Return a cloud in which all of the sample is synced."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
+        patch.setenv("GIT_COMMITTER_NAME", "allotment")
+        patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
+        rendered.clear(growing_cluster.client)
+        clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
+        made = Cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"))
+        try:
+            made.begin()
+            yield made
+        finally:
+            made.end()

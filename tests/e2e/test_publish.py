@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import datetime
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kubernetes.dynamic.exceptions import NotFoundError
 
 from tests.controlplane import rendered
-from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
+from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.gitea import Gitea
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.published import git
@@ -47,29 +44,6 @@ spec:
       image:
         image: registry.example/tools/model-fetch:2.3.0@sha256:cd12048706c9d8f4fc565fc6b3dc6e05511707c5fa4d3a8cbb573667227ef0d1
 """
-
-
-@pytest.fixture(scope="module")
-def cloud(
-    empty_cluster: Cluster,
-    growing_cluster: Cluster,
-    argocd: ArgoCD,
-    gitea: Gitea,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cloud]:
-    """Return a cloud in which all of the sample is synced."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
-        patch.setenv("GIT_COMMITTER_NAME", "allotment")
-        patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
-        rendered.clear(growing_cluster.client)
-        clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-        made = Cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"))
-        try:
-            made.begin()
-            yield made
-        finally:
-            made.end()
 
 
 def deployment(cloud: Cloud, tenant: str, name: str) -> Object:
@@ -355,43 +329,3 @@ def test_a_marked_storage_goes_when_its_file_goes(cloud: Cloud) -> None:
         eventually(lambda: missing(client, *claim), "the volume claim to be gone", 120)
     assert not missing(client, "v1", "PersistentVolumeClaim", "frames", "t-acme-robotics")
     cloud.all_synced()
-
-
-CROWD = 300
-TENANT = "apiVersion: allotment.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\nspec:\n{spec}"
-
-
-def test_three_hundred_tenants_at_once(cloud: Cloud) -> None:
-    client = cloud.clusters["eu-1"].client
-    names = [f"{'abcdefghijklmnopqrstuvwxyz'[number % 26]}team-{number}x" for number in range(CROWD)]
-    for name in names:
-        folder = f"tenants/{name}"
-        cloud.declare(f"{folder}/tenant.yaml", TENANT.format(kind="Tenant", name=name, spec="  plan: starter\n"))
-        members = f"  groups:\n    - name: {name}-people\n      role: Member\n"
-        cloud.declare(f"{folder}/members.yaml", TENANT.format(kind="Members", name=name, spec=members))
-        storage = "  cluster: eu-1\n  storageSpec: block-ssd\n  size: 10Gi\n"
-        cloud.declare(f"{folder}/storages/models.yaml", TENANT.format(kind="GPUStorage", name="models", spec=storage))
-        stopped = INSTANCE.format(name="lab", labels="").replace("spec:\n", "spec:\n  state: Stopped\n")
-        cloud.declare(f"{folder}/instances/lab.yaml", stopped)
-    cloud.merged()
-
-    def synced() -> bool:
-        there = cloud.applications()
-        wanted = {f"{name}--eu-1--{part}" for name in names for part in ("storage", "compute")}
-        left = [
-            name for name in wanted if there.get(name, {}).get("status", {}).get("sync", {}).get("status") != "Synced"
-        ]
-        assert not left, f"{len(left)} left, such as {left[:3]}"
-        return True
-
-    eventually(synced, "600 Applications to be Synced", 1800, pause=3)
-
-    def bound() -> bool:
-        claims = client.list("v1", "PersistentVolumeClaim", labels="allotment.dev/storage=models")
-        return len([one for one in claims if one["status"].get("phase") == "Bound"]) >= CROWD
-
-    eventually(bound, "all volumes to be bound", 300, pause=2)
-    cloud.edit(f"tenants/{names[7]}/instances/lab.yaml", "  state: Stopped\n", "")
-    cloud.merged()
-    cloud.argocd.refresh(f"{names[7]}--eu-1--compute")
-    eventually(lambda: deployment(cloud, names[7], "lab")["status"].get("readyReplicas") == 1, "one to start", 120)

@@ -1,0 +1,50 @@
+"""Hundreds of tenants that come at once. It runs last: what it leaves the cluster to clear away is a lot."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.processes import eventually
+from tests.e2e.cloud import Cloud
+from tests.e2e.test_publish import INSTANCE, deployment
+
+pytestmark = pytest.mark.e2e
+
+CROWD = 300
+TENANT = "apiVersion: allotment.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\nspec:\n{spec}"
+
+
+def test_three_hundred_tenants_at_once(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
+    names = [f"{'abcdefghijklmnopqrstuvwxyz'[number % 26]}team-{number}x" for number in range(CROWD)]
+    for name in names:
+        folder = f"tenants/{name}"
+        cloud.declare(f"{folder}/tenant.yaml", TENANT.format(kind="Tenant", name=name, spec="  plan: starter\n"))
+        members = f"  groups:\n    - name: {name}-people\n      role: Member\n"
+        cloud.declare(f"{folder}/members.yaml", TENANT.format(kind="Members", name=name, spec=members))
+        storage = "  cluster: eu-1\n  storageSpec: block-ssd\n  size: 10Gi\n"
+        cloud.declare(f"{folder}/storages/models.yaml", TENANT.format(kind="GPUStorage", name="models", spec=storage))
+        stopped = INSTANCE.format(name="lab", labels="").replace("spec:\n", "spec:\n  state: Stopped\n")
+        cloud.declare(f"{folder}/instances/lab.yaml", stopped)
+    cloud.merged()
+
+    def synced() -> bool:
+        there = cloud.applications()
+        wanted = {f"{name}--eu-1--{part}" for name in names for part in ("storage", "compute")}
+        left = [
+            name for name in wanted if there.get(name, {}).get("status", {}).get("sync", {}).get("status") != "Synced"
+        ]
+        assert not left, f"{len(left)} left, such as {left[:3]}"
+        return True
+
+    eventually(synced, "600 Applications to be Synced", 1800, pause=3)
+
+    def bound() -> bool:
+        claims = client.list("v1", "PersistentVolumeClaim", labels="allotment.dev/storage=models")
+        return len([one for one in claims if one["status"].get("phase") == "Bound"]) >= CROWD
+
+    eventually(bound, "all volumes to be bound", 300, pause=2)
+    cloud.edit(f"tenants/{names[7]}/instances/lab.yaml", "  state: Stopped\n", "")
+    cloud.merged()
+    cloud.argocd.refresh(f"{names[7]}--eu-1--compute")
+    eventually(lambda: deployment(cloud, names[7], "lab")["status"].get("readyReplicas") == 1, "one to start", 120)
