@@ -90,11 +90,11 @@ def timed(into: list[float]) -> Iterator[None]:
         finally:
             seconds += time.perf_counter() - begun
 
-    Branch.commit = measured  # type: ignore[method-assign,assignment]
+    Branch.commit = measured  # type: ignore[method-assign,assignment]  # measured from outside
     try:
         yield
     finally:
-        Branch.commit = commit  # type: ignore[method-assign]
+        Branch.commit = commit  # type: ignore[method-assign]  # as it was
         into.append(seconds)
 
 

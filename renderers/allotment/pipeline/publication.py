@@ -13,13 +13,14 @@ from typing import NamedTuple
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, branch_ref, look, published_ref
+from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, look, published_ref
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import Source
 from allotment.changes import brake
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import PLATFORM
 from allotment.declared.reading import read_folder
+from allotment.manifests.names import rendered_branch
 from allotment.pipeline.assembler import Assembler
 from allotment.pipeline.assembly import Assembly
 from allotment.problems import AllotmentError, Refused
@@ -180,7 +181,7 @@ class Publisher:
         moves = {SOURCE: source}
         for one in committed:
             branch = found.branches[one.cluster]
-            moves[branch_ref(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
+            moves[rendered_branch(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
             if approved and one.commit != branch.published:
                 moves[approved_ref(one.cluster)] = one.commit
         if found.source == source and all(one.commit == found.branches[one.cluster].tip for one in committed):

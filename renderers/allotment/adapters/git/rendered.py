@@ -16,13 +16,9 @@ from typing import NamedTuple
 from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.manifests.names import rendered_branch
 
 SOURCE = "refs/allotment/source"
-
-
-def branch_ref(cluster: str) -> str:
-    """Return the branch that Argo CD reads."""
-    return f"refs/heads/rendered/{cluster}"
 
 
 def published_ref(cluster: str) -> str:
@@ -127,10 +123,16 @@ class Look(NamedTuple):
 def look(repository: Repository, remote: Remote, clusters: Iterable[str]) -> Look:
     """Return what a remote holds for some clusters. Raises Refused when it doesn't answer."""
     names = sorted(clusters)
-    refs = remote.fetch(SOURCE, *(ref(name) for name in names for ref in (branch_ref, published_ref, approved_ref)))
+    refs = remote.fetch(
+        SOURCE, *(ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
+    )
     branches = {
         name: Branch(
-            repository, name, refs.get(branch_ref(name)), refs.get(published_ref(name)), refs.get(approved_ref(name))
+            repository,
+            name,
+            refs.get(rendered_branch(name)),
+            refs.get(published_ref(name)),
+            refs.get(approved_ref(name)),
         )
         for name in names
     }
