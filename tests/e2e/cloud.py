@@ -69,7 +69,7 @@ class Cloud:
         hub.apply(*yaml.safe_load_all(subprocess.run(command, capture_output=True, check=True).stdout))
 
     def end(self) -> None:
-        """End the publisher, and clear the clusters."""
+        """End the publisher, clear the clusters, and remove the repository: the next module brings its own."""
         if hasattr(self, "running"):
             self.running.process.kill()
             self.running.process.wait()
@@ -78,6 +78,7 @@ class Cloud:
         hub = self.argocd.cluster.client
         for name in ("repository-cloud", "cluster-us-1"):
             hub.delete("v1", "Secret", name, NAMESPACE)
+        self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
 
     def _repository_secret(self) -> Object:
         """How Argo CD reaches the repository: Gitea's certificate is its own."""
