@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from allotment.declared import documents
@@ -68,6 +68,8 @@ def verdict(data: bytes, parser: object) -> object:
 )
 @settings(max_examples=1500, deadline=None)
 @given(st.lists(BLOCKS, max_size=25).map("".join))
+@example("b: |#")
+@example("b: >-2# x\n  text")
 def test_both_parsers_give_one_verdict(text: str) -> None:
     data = text.encode()
     assert verdict(data, documents.PARSER) == verdict(data, documents._PureParser)

@@ -10,6 +10,7 @@ top of it recurse, and accept far more than we want.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -59,6 +60,10 @@ class Document(NamedTuple):
     findings: list[LocatedFinding]
 
 
+# libyaml takes a comment that touches a block's indicator; YAML and the pure parser don't.
+_DISPUTED = re.compile(r"[|>][+0-9-]*#")
+
+
 def read(data: bytes) -> Document:
     """Return the one mapping that `data` holds, and everything that is wrong with how it is written.
 
@@ -68,7 +73,7 @@ def read(data: bytes) -> Document:
     found: list[LocatedFinding] = []
     try:
         text = decoded(data)
-        if PARSER is not _PureParser:
+        if PARSER is not _PureParser and not _DISPUTED.search(text):
             try:
                 value = _Builder(text, found, None).build(PARSER)
             except (yaml.YAMLError, Stop):
