@@ -15,7 +15,7 @@ from tests.conftest import DAY, Allot, Result, copy, edit
 from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
-from allotment.manifests import gpu_storage
+from allotment.manifests import gpu_storage, names
 from allotment.manifests.text import Fixed, load
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
@@ -257,10 +257,10 @@ def test_who_was_published_keeps_its_units_and_the_newcomer_waits(place: Place) 
     assert deployment(place, first)["metadata"]["annotations"]["allotment.dev/units"] == "1"
     waiting = deployment(place, second)
     assert waiting["spec"]["replicas"] == 0
-    assert waiting["metadata"]["annotations"] == {
-        "allotment.dev/units": "0",
-        "allotment.dev/waits-for": "1 unit of l4-quarter on eu-1: none is free; preparation of storage course",
-    }
+    noted = waiting["metadata"]["annotations"]
+    assert (noted["allotment.dev/units"], noted["allotment.dev/waits-reason"]) == ("0", "NoFreeUnit")
+    words = "1 unit of l4-quarter on eu-1: none is free; preparation of storage course"
+    assert noted["allotment.dev/waits-for"] == words
     assert place.publish().err == said.err
     another(place, "aaa-before")
     (place.root / "tenants/uni-lab/instances/group-b.yaml").unlink()
@@ -365,6 +365,7 @@ def test_a_marked_storage_goes_in_steps(place: Place) -> None:
     assert path not in place.tree("us-1")
     (free,) = load(place.tree("us-1")[leaving].encode())
     assert free["metadata"]["annotations"] == {
+        "allotment.dev/declared-blob": volume["metadata"]["annotations"]["allotment.dev/declared-blob"],
         "allotment.dev/deletion-policy": "Delete",
         "allotment.dev/protected": "false",
     }
@@ -442,7 +443,8 @@ def test_no_job_is_written_anew_by_an_upgrade(place: Place, monkeypatch: pytest.
     edit(place.root, "tenants/ml-orbit/storages/weights.yaml", "size: 4Ti", "size: 5Ti")
     assert place.merged().code == 0
     grown = place.tree("us-1")[path]
-    assert grown == before.replace("storage: 4Ti", "storage: 5Ti")
+    old, new = (load(one.encode())[0]["metadata"]["annotations"][names.BLOB] for one in (before, grown))
+    assert grown == before.replace("storage: 4Ti", "storage: 5Ti").replace(old, new)
     edit(place.root, "tenants/ml-orbit/storages/weights.yaml", "attempt: 2", "attempt: 3")
     assert place.merged().code == 0
     assert 'cpu: "9"' in place.tree("us-1")[path]

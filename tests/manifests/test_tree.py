@@ -15,6 +15,7 @@ import kubernetes_validate
 import pytest
 from tests.conftest import DAY, PROJECT, Allot, edit, golden
 
+from allotment.declared.inventory import blob_id
 from allotment.manifests.text import load
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -169,9 +170,12 @@ def deployment(tree: dict[str, bytes], path: str) -> dict[str, object]:
 def test_an_instance_waits_for_its_storage_without_a_gpu(sample_tree: dict[str, bytes]) -> None:
     waiting = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/webui.yaml")
     assert waiting["spec"]["replicas"] == 0
+    declared = (PROJECT / "tenants/studio-kite/instances/webui.yaml").read_bytes()
     assert waiting["metadata"]["annotations"] == {
+        "allotment.dev/declared-blob": blob_id(declared),
         "allotment.dev/units": "1",
         "allotment.dev/waits-for": "preparation of storage model-cache",
+        "allotment.dev/waits-reason": "StorageUnprepared",
     }
     ready = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/comfy.yaml")
     assert ready["spec"]["replicas"] == 1

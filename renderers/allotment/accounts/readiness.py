@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from allotment import conditions
 from allotment.accounts.capacity import Claim, holding, runs
+from allotment.accounts.preparation import job_name
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.app import App, AppVersion
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -19,24 +23,44 @@ def app_version(offers: Offers, instance: GPUInstance) -> AppVersion | None:
     return next((one for one in app.model.spec.versions if one.version == choice.version), None)
 
 
-def waits_for(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[str]:
+class Wait(NamedTuple):
+    """Why an instance runs fewer copies than it declares: a reason of `conditions`, and the same in words."""
+
+    reason: str
+    words: str
+
+
+def waits_for(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[Wait]:
     """Return what an instance waits for before any copy of it runs; empty when it may run now.
 
-    Without a status no preparation has been observed to succeed, so a storage that is prepared is waited for.
+    A storage that is prepared is waited for until its preparation is known to have succeeded (`Offers.prepared`).
     """
     if instance.spec.state == "Stopped":
-        return ["state: Stopped"]
+        return [Wait(conditions.STOPPED_AS_DECLARED, "state: Stopped")]
     declared = tenant.one(Tenant)
     if declared is not None and not runs(tenant):
-        return [f"tenant is {declared.model.spec.lifecycle}"]
+        return [Wait(conditions.TENANT_SUSPENDED, f"tenant is {declared.model.spec.lifecycle}")]
     version = app_version(offers, instance)
     if version is not None and version.lifecycle == "Revoked":
-        return [f"version {version.version} is revoked"]
+        return [Wait(conditions.VERSION_REVOKED, f"version {version.version} is revoked")]
+    short = [] if units_of(offers, tenant, instance) else short_of(offers, tenant, instance)
+    return short + [
+        Wait(conditions.STORAGE_UNPREPARED, f"preparation of storage {name}")
+        for name in unprepared(offers, tenant, instance)
+    ]
+
+
+def unprepared(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[str]:
+    """Return the storages that an instance mounts and whose preparation isn't known to have succeeded, sorted."""
     storages = tenant.of(GPUStorage)
     mounted = sorted({mount.name for mount in instance.spec.storages if mount.name in storages})
-    unprepared = [name for name in mounted if storages[name].model.spec.prepare is not None]
-    short = [] if units_of(offers, tenant, instance) else short_of(offers, tenant, instance)
-    return short + [f"preparation of storage {name}" for name in unprepared]
+    known = offers.prepared.get(tenant.name, frozenset())
+    return [
+        name
+        for name in mounted
+        if (prepare := storages[name].model.spec.prepare) is not None
+        and (storages[name].model.spec.cluster, job_name(name, prepare)) not in known
+    ]
 
 
 def units_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> int:
@@ -44,11 +68,12 @@ def units_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> int:
     return min(instance.spec.replicas, offers.granted.get((tenant.name, instance.name), instance.spec.replicas))
 
 
-def short_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[str]:
+def short_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[Wait]:
     """Return what an instance says of units that it declares and doesn't get; empty when it gets all."""
     missing = instance.spec.replicas - units_of(offers, tenant, instance)
     units = f"{missing} {'unit' if missing == 1 else 'units'} of {instance.spec.gpu_spec}"
-    return [f"{units} on {instance.spec.cluster}: none is free"] if missing else []
+    words = f"{units} on {instance.spec.cluster}: none is free"
+    return [Wait(conditions.NO_FREE_UNIT, words)] if missing else []
 
 
 def replicas_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> int:

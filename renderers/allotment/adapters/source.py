@@ -45,11 +45,6 @@ class Source(Protocol):
         ...
 
 
-def blob_id(data: bytes) -> str:
-    """Return the id that Git gives these bytes, as a blob in a SHA-1 repository."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
 def content_key(files: Iterable[tuple[str, str]]) -> str:
     """Return the key of a scope's content from its sorted (path, blob id)."""
     text = "\n".join(f"{path}\t{blob}" for path, blob in files)

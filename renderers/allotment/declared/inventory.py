@@ -7,6 +7,7 @@ at a time, and what crosses tenants goes through small accounts (`allotment.acco
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
@@ -19,12 +20,22 @@ D = TypeVar("D", bound=Declaration)
 D_co = TypeVar("D_co", bound=Declaration, covariant=True)
 
 
+def blob_id(data: bytes) -> str:
+    """Return the id that Git gives a blob of these bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
 class Declared(NamedTuple, Generic[D_co]):
     """A declaration with the file it was read from."""
 
     path: str
     data: bytes
     model: D_co
+
+    @property
+    def blob(self) -> str:
+        """The id that Git gives the file's content: what says which version of a declaration this is."""
+        return blob_id(self.data)
 
     def finding(
         self, field: str, message: str, rule: str, *, warning: bool = False, related: tuple[str, ...] = ()
@@ -74,10 +85,12 @@ class Folder:
 class Offers(NamedTuple):
     """What the platform team declares: the catalog and the clusters, on a day whose prices count.
 
-    `granted` has the units of each (tenant, instance) that gets fewer than it declares, since others held them first.
+    `granted` has the units of each (tenant, instance) that gets fewer than it declares, since others held them first;
+    `prepared` a tenant's preparations that are known to have succeeded, by cluster and Job.
     """
 
     platform: Folder
     clusters: Mapping[str, Folder]
     as_of: datetime.date
     granted: Mapping[tuple[str, str], int] = MappingProxyType({})
+    prepared: Mapping[str, frozenset[tuple[str, str]]] = MappingProxyType({})

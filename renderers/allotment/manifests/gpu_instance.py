@@ -31,7 +31,7 @@ def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[G
     space = names.namespace(tenant.name)
     selector = {names.INSTANCE: instance.name}
     labels = Fixed(names.labels(tenant=tenant.name, instance=instance.name))
-    objects = [_deployment(offers, cluster, tenant, instance, container, labels)]
+    objects = [_deployment(offers, cluster, tenant, declared, container, labels)]
     if container.ports:
         metadata = {"name": instance.name, "namespace": space, "labels": labels}
         objects.append(
@@ -74,16 +74,21 @@ def sorted_ports(container: Container) -> list[Port]:
 
 
 def _deployment(
-    offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container, labels: Fixed
+    offers: Offers,
+    cluster: Folder,
+    tenant: Folder,
+    declared: Declared[GPUInstance],
+    container: Container,
+    labels: Fixed,
 ) -> dict[str, Any]:
+    instance = declared.model
     start = container.probe.start_timeout if container.probe else 0
     metadata: dict[str, Any] = {
         "name": instance.name,
         "namespace": names.namespace(tenant.name),
         "labels": {**labels, names.GPU_SPEC: instance.spec.gpu_spec},
+        "annotations": {names.BLOB: declared.blob, **_account(offers, tenant, instance)},
     }
-    if annotations := _account(offers, tenant, instance):
-        metadata["annotations"] = annotations
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -104,7 +109,11 @@ def _account(offers: Offers, tenant: Folder, instance: GPUInstance) -> dict[str,
     waiting = waits_for(offers, tenant, instance) or short_of(offers, tenant, instance)
     return {
         **({names.UNITS: str(units_of(offers, tenant, instance))} if holds(tenant, instance) else {}),
-        **({names.WAITS_FOR: "; ".join(waiting)} if waiting else {}),
+        **(
+            {names.WAITS_FOR: "; ".join(one.words for one in waiting), names.WAITS_REASON: waiting[0].reason}
+            if waiting
+            else {}
+        ),
     }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from functools import lru_cache
 from typing import Any
 
+from allotment.accounts.preparation import input_hash, job_name
 from allotment.accounts.readiness import waits_for
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.cluster import Cluster
@@ -36,23 +35,12 @@ FILES_PROBE = Fixed(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSecond
 def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUStorage]) -> list[dict[str, Any]]:
     """Return a storage's objects, the PVC first."""
     storage = declared.model
-    objects = [_claim(offers, cluster, tenant, storage)]
+    objects = [_claim(offers, cluster, tenant, declared)]
     if storage.spec.prepare is not None:
         objects.append(_job(tenant, storage, storage.spec.prepare))
     if storage.spec.accessor is not None:
         objects += _accessor(offers, cluster, tenant, storage)
     return objects
-
-
-def input_hash(prepare: Prepare) -> str:
-    """Return the hash of what a preparation declares as its input: its source, not its attempt."""
-    source = prepare.source.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
-
-
-def job_name(storage: str, prepare: Prepare) -> str:
-    """Return a preparation's Job: another input or attempt is another Job."""
-    return f"{storage}--prepare-{input_hash(prepare)[:10]}-{prepare.attempt}"
 
 
 @lru_cache(maxsize=8)
@@ -71,8 +59,8 @@ def _metadata(tenant: Folder, storage: GPUStorage, name: str, **annotations: str
     return metadata
 
 
-def _claim(offers: Offers, cluster: Folder, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
-    place = cluster.one(Cluster)
+def _claim(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUStorage]) -> dict[str, Any]:
+    storage, place = declared.model, cluster.one(Cluster)
     assert place is not None
     offer = offers.platform.of(StorageSpec)[storage.spec.storage_spec].model.spec
     storage_class = next(
@@ -83,6 +71,7 @@ def _claim(offers: Offers, cluster: Folder, tenant: Folder, storage: GPUStorage)
         metadata["labels"] = {**metadata["labels"], **pods.bill_labels(storage.metadata.labels)}
     metadata["annotations"] = {
         names.SYNC_OPTIONS: names.KEEP,
+        names.BLOB: declared.blob,
         names.DELETION_POLICY: storage.spec.deletion_policy,
         names.PROTECTED: "true",
     }

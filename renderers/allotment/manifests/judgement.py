@@ -23,7 +23,10 @@ _POD_SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000, 
 _CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 _ANNOTATIONS = frozenset(
     (
+        names.BLOB,
         names.WAITS_FOR,
+        names.WAITS_REASON,
+        names.PREDECESSOR,
         names.UNITS,
         names.INPUT_HASH,
         names.ATTEMPT,

@@ -6,6 +6,7 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 PROGRAM = "allotment"
 
 TENANT = "allotment.dev/tenant"
+CLUSTER = "allotment.dev/cluster"
 PLAN = "allotment.dev/plan"
 INSTANCE = "allotment.dev/instance"
 STORAGE = "allotment.dev/storage"
@@ -16,7 +17,11 @@ POOL = "allotment.dev/node-pool"
 ROLE = "allotment.dev/role"
 BILL_PREFIX = "bill.allotment.dev/"
 
+BLOB = "allotment.dev/declared-blob"
 WAITS_FOR = "allotment.dev/waits-for"
+WAITS_REASON = "allotment.dev/waits-reason"
+PREDECESSOR = "allotment.dev/predecessor"
+RESERVED_FOR = "allotment.dev/reserved-for"
 UNITS = "allotment.dev/units"
 PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
@@ -80,6 +85,11 @@ def files_host(storage: str, tenant: str, domain: str) -> str:
 def rendered_branch(cluster: str) -> str:
     """Return the fully qualified branch that a cluster's manifests are published to."""
     return f"refs/heads/rendered/{cluster}"
+
+
+def status_branch(cluster: str) -> str:
+    """Return the fully qualified branch that a cluster's status is written to."""
+    return f"refs/heads/status/{cluster}"
 
 
 def labels(**more: str) -> dict[str, str]:

@@ -30,7 +30,16 @@ def render(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": stock.model.name, "namespace": names.STOCK_NAMESPACE, "labels": labels},
+            "metadata": {
+                "name": stock.model.name,
+                "namespace": names.STOCK_NAMESPACE,
+                "labels": {**labels, names.GPU_SPEC: stock.model.spec.gpu_spec},
+                "annotations": {
+                    names.BLOB: stock.blob,
+                    names.UNITS: str(stock.model.spec.count),
+                    **({names.RESERVED_FOR: stock.model.spec.tenant} if stock.model.spec.tenant else {}),
+                },
+            },
             "spec": {
                 "replicas": placeholders.get((cluster.name, stock.model.name), 0),
                 "revisionHistoryLimit": 1,

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import grants
-from allotment.adapters.git.rendered import Branch
-from allotment.adapters.source import Source, blob_id
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.source import Source
 from allotment.changes.departure import Leaver, Remains, remains
 from allotment.changes.volumes import succeeded
+from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, path_of
 from allotment.manifests import paths
 from allotment.manifests.published import claim_of

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from allotment.adapters.source import ScopeFiles, Source, blob_id, content_key, place_problem
+from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
+from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope
 from allotment.problems import Finding, Problem
 

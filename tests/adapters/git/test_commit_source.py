@@ -13,7 +13,8 @@ from tests.rules.test_change import commit
 
 from allotment.adapters.folder import FolderSource
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.source import Source, blob_id, content_key
+from allotment.adapters.source import Source, content_key
+from allotment.declared.inventory import blob_id
 from allotment.problems import Refused
 
 

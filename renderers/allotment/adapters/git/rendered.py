@@ -8,17 +8,17 @@ decided by ancestry, and a commit of anybody else's shows.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.manifests.names import rendered_branch
 
 SOURCE = "refs/allotment/source"
+_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40})$", re.MULTILINE)  # for people to read, never believed
 
 
 def published_ref(cluster: str) -> str:
@@ -31,86 +31,17 @@ def approved_ref(cluster: str) -> str:
     return f"refs/allotment/approved/{cluster}"
 
 
-class Branch:
-    """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one."""
+def live_source(repository: Repository, revision: str, folder: str, known: str) -> tuple[str, str] | None:
+    """Return the source commit of what a folder holds in a rendered commit, and the folder's tree.
 
-    def __init__(
-        self, repository: Repository, cluster: str, tip: str | None, published: str | None, approved: str | None
-    ) -> None:
-        self._repository = repository
-        self.cluster = cluster
-        self.tip = tip
-        self.published = published
-        self.approved = approved
-
-    @cached_property
-    def files(self) -> dict[str, str]:
-        """The blob of every file that we published, by its path."""
-        return self._repository.listing(self.published) if self.published else {}
-
-    def read(self, path: str) -> bytes:
-        """Return the bytes of a file that we published."""
-        return self._repository.read(self.files[path])
-
-    def age(self, path: str) -> float:
-        """Return the seconds since a commit of ours changed a file or folder."""
-        assert self.published is not None
-        return time.time() - self._repository.last_changed(self.published, path)
-
-    @property
-    def foreign(self) -> bool:
-        """Whether the branch holds a commit that we didn't write, or lacks one that we did."""
-        return self.tip is not None and self.tip != self.published
-
-    def files_before(self, seconds: float) -> Iterable[str]:
-        """Return the paths that were published so long ago, or first, or when an approval was used since.
-
-        Our commits are followed by their last parent, which is always ours once there is one.
-        """
-        commit, moment = self.published, time.time() - seconds
-        while commit is not None and commit != self.approved and self._repository.committed_at(commit) > moment:
-            parents = self._repository.parents(commit)
-            if not parents:
-                break
-            commit = parents[-1]
-        return self._repository.listing(commit) if commit else {}
-
-    def changed(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return A, M or D (added, changed, removed) for each path by which `files` differ from what we published, sorted."""
-        return _changed(self.files, files)
-
-    def commit(
-        self, files: Mapping[str, str], changed: Mapping[str, str], data: Mapping[str, bytes], message: Message
-    ) -> str:
-        """Return a commit that holds exactly `files` (blobs by path), on top of whatever is there.
-
-        `changed` is what `changed` says of them, `data` has the bytes of those that we hadn't published so. Where the branch holds a commit of
-        somebody else's, ours has it and our last one as parents, so that both refs move forwards.
-        """
-        parents = [self.published] if self.published else []
-        if not self._goes_on():
-            assert self.tip is not None
-            parents = [self.tip, *parents]
-            changed = _changed(self._repository.listing(self.tip), files)
-        elif self.published is not None and not changed:
-            return self.published
-        changes = {
-            path: None if letter == "D" else data[path] if path in data else self.read(path)
-            for path, letter in changed.items()
-        }
-        return write_commit(self._repository, parents, changes, message)
-
-    def _goes_on(self) -> bool:
-        """Return whether the branch is where we left it, or behind."""
-        if self.tip is None or self.tip == self.published:
-            return True
-        return self.published is not None and self._repository.is_ancestor(self.tip, self.published)
-
-
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    changes = dict.fromkeys(before.keys() - after.keys(), "D")
-    changes |= {path: "M" if path in before else "A" for path, blob in after.items() if before.get(path) != blob}
-    return dict(sorted(changes.items()))
+    None where the tree is `known`: Argo CD names the newest commit for every Application, also for those that it didn't
+    touch, so it is the content that counts.
+    """
+    tree = repository.tree_of(revision, folder)
+    if tree is None or tree == known:
+        return None
+    found = _TRAILER.findall(repository.last_message(revision, folder))
+    return found[-1] if found else "", tree
 
 
 class Look(NamedTuple):

@@ -13,6 +13,9 @@ from allotment.declared.values import Labels, Text
 Lifecycle = Literal["Active", "Deprecated", "Retired"]
 
 
+API_VERSION = "allotment.dev/v1alpha1"
+
+
 class Strict(BaseModel):
     """A mapping that takes exactly its fields, each of exactly its type."""
 

@@ -1,0 +1,88 @@
+"""The words of a status: states, conditions and their reasons, each in one place and as people and programs read them."""
+
+from __future__ import annotations
+
+# States of an instance, the first three in the order in which it gets there.
+INIT = "Init"  # its units are locked
+READY = "Ready"  # its container has started
+RUNNING = "Running"  # its probe was answered
+STOPPED = "Stopped"
+WAITING = "Waiting"
+FAILED = "Failed"
+
+# States of a storage, and of its preparation.
+PENDING = "Pending"
+PREPARING = "Preparing"
+AVAILABLE_STORAGE = "Ready"
+LOST = "Lost"
+JOB_RUNNING = "Running"
+SUCCEEDED = "Succeeded"
+
+# Conditions of an instance.
+ADMITTED = "Admitted"
+STORAGES_PREPARED = "StoragesPrepared"
+SYNCED = "Synced"
+SCHEDULED = "Scheduled"
+STARTED = "Started"
+AVAILABLE = "Available"
+EXPOSED = "Exposed"
+
+# Conditions of a storage, beside Synced.
+BOUND = "Bound"
+PREPARED = "Prepared"
+RESIZED = "Resized"
+ACCESSOR_AVAILABLE = "AccessorAvailable"
+
+# Why an instance has no replicas: publish knows.
+STOPPED_AS_DECLARED = "StoppedAsDeclared"
+TENANT_SUSPENDED = "TenantSuspended"
+VERSION_REVOKED = "VersionRevoked"
+NO_FREE_UNIT = "NoFreeUnit"
+STORAGE_UNPREPARED = "StorageUnprepared"
+
+# Why one with replicas isn't where it should be.
+ROLLOUT_PENDING = "RolloutPending"
+SCHEDULING = "Scheduling"
+STARTING = "Starting"
+TERMINATING = "Terminating"
+CREATION_REFUSED = "CreationRefused"
+ADMISSION_FAILED = "AdmissionFailed"
+EVICTED = "Evicted"
+IMAGE_PULL_FAILED = "ImagePullFailed"
+CONFIG_FAILED = "ConfigFailed"
+CRASH_LOOP = "CrashLoop"
+OUT_OF_MEMORY = "OutOfMemory"
+CONTAINER_ENDED = "ContainerEnded"
+PROBE_PENDING = "ProbePending"
+PROBE_FAILED = "ProbeFailed"
+
+# Why a volume or its preparation isn't.
+WAITS_FOR_CONSUMER = "WaitsForConsumer"
+BINDING = "Binding"
+VOLUME_LOST = "VolumeLost"
+RESIZING = "Resizing"
+JOB_PENDING = "PreparationPending"
+JOB_ACTIVE = "PreparationRunning"
+JOB_FAILED = "PreparationFailed"
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+OF_ANOTHER_VOLUME = "OfAnotherVolume"
+
+# Why Argo CD hasn't applied it, or a gateway hasn't taken it.
+OUT_OF_SYNC = "OutOfSync"
+SYNC_FAILED = "SyncFailed"
+NOT_OBSERVED = "NotObserved"
+ROUTE_PENDING = "RoutePending"
+ROUTE_REFUSED = "RouteRefused"
+
+# Why a condition holds.
+UNITS_HELD = "UnitsHeld"
+ALL_PREPARED = "AllPrepared"
+NOTHING_TO_PREPARE = "NothingToPrepare"
+APPLIED = "Applied"
+ON_NODE = "OnNode"
+CONTAINERS_STARTED = "ContainersStarted"
+PROBES_ANSWERED = "ProbesAnswered"
+ROUTES_ACCEPTED = "RoutesAccepted"
+VOLUME_BOUND = "VolumeBound"
+PREPARATION_SUCCEEDED = "PreparationSucceeded"
+AS_DECLARED = "AsDeclared"
