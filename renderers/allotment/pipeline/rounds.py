@@ -6,34 +6,19 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.assembler import PlatformInvalid
+from allotment.pipeline.log import Log
 from allotment.pipeline.publication import Braked, Outcome, Publisher, Rewound
 from allotment.problems import AllotmentError, Refused
 
 AGAIN_SECONDS = 600  # what is on its way out goes on, and an error is told again, at least so often
 STALLED_ROUNDS = 20  # a round that takes as long as so many intervals, and at least STALLED_SECONDS, has stalled
 STALLED_SECONDS = 600
-
-
-class Log(Protocol):
-    """Structured logging: an event and what it is about."""
-
-    def info(self, event: str, **about: Any) -> Any:
-        """Log what happened."""
-        ...
-
-    def warning(self, event: str, **about: Any) -> Any:
-        """Log what somebody should look at."""
-        ...
-
-    def error(self, event: str, **about: Any) -> Any:
-        """Log what went wrong."""
-        ...
 
 
 class _Seen(NamedTuple):

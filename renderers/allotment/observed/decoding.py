@@ -1,0 +1,141 @@
+"""Reads the API server's bytes: pages of lists and events of watches → what is kept of each object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from allotment.manifests import names
+from allotment.observed import shapes
+from allotment.observed.objects import Seen
+
+T = TypeVar("T")
+
+
+class _ListMeta(shapes.Shape, frozen=True):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _List(shapes.Shape, Generic[T], frozen=True):
+    metadata: _ListMeta
+    items: tuple[T, ...]
+
+
+class _Envelope(shapes.Shape, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class _Bookmark(shapes.Shape, frozen=True):
+    metadata: _ListMeta = _ListMeta()
+
+
+class _Failure(shapes.Shape, frozen=True):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_ENVELOPES = msgspec.json.Decoder(_Envelope)
+_BOOKMARKS = msgspec.json.Decoder(_Bookmark)
+_FAILURES = msgspec.json.Decoder(_Failure)
+_ITEMS = msgspec.json.Decoder(_List[msgspec.Raw])
+
+
+class Unreadable(ValueError):
+    """The API server's answer isn't of the shape it should have."""
+
+
+class Page(NamedTuple):
+    """One page of a list: `more` is the token of the next, empty at the end; `skipped` counts objects of a strange shape."""
+
+    version: str
+    more: str
+    objects: list[Seen]
+    skipped: int
+
+
+class Event(NamedTuple):
+    """What a watch said. `kind` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; anything else means nothing to us.
+
+    `code` is an ERROR's HTTP status.
+    """
+
+    kind: str
+    version: str = ""
+    object: Seen | None = None
+    code: int = 0
+
+
+class Kind:
+    """A kind that is watched: where the API has it, and how it is read. `metadata_only` asks for no more than that."""
+
+    def __init__(
+        self, name: str, path: str, raw: type[Any], flat: Callable[[Any], Seen], *, metadata_only: bool = False
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.metadata_only = metadata_only
+        self._flat = flat
+        self._pages: Any = msgspec.json.Decoder(_List[raw])  # type: ignore[valid-type]
+        self._one: Any = msgspec.json.Decoder(raw)
+
+    def page(self, data: bytes) -> Page:
+        """Return a page of a list. Raises Unreadable."""
+        try:
+            found = self._pages.decode(data)
+        except (msgspec.ValidationError, RecursionError):
+            return self._page_of_some(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Unreadable(str(error)) from None
+        flat = self._flat
+        return Page(found.metadata.resource_version, found.metadata.continue_, [flat(one) for one in found.items], 0)
+
+    def _page_of_some(self, data: bytes) -> Page:
+        """One object of a strange shape doesn't hide the others."""
+        try:
+            found = _ITEMS.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Unreadable(str(error)) from None
+        read = []
+        for item in found.items:
+            try:
+                read.append(self._flat(self._one.decode(item)))
+            except (msgspec.DecodeError, RecursionError):
+                continue
+        return Page(found.metadata.resource_version, found.metadata.continue_, read, len(found.items) - len(read))
+
+    def event(self, line: bytes) -> Event:
+        """Return what a line of a watch says. Raises Unreadable."""
+        try:
+            envelope = _ENVELOPES.decode(line)
+            if envelope.type in ("ADDED", "MODIFIED", "DELETED"):
+                raw = self._one.decode(envelope.object)
+                return Event(envelope.type, raw.metadata.resource_version, self._flat(raw))
+            if envelope.type == "BOOKMARK":
+                return Event("BOOKMARK", _BOOKMARKS.decode(envelope.object).metadata.resource_version)
+            if envelope.type == "ERROR":
+                return Event("ERROR", code=_FAILURES.decode(envelope.object).code)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Unreadable(str(error)) from None
+        return Event(envelope.type)
+
+
+PODS = Kind("pods", "/api/v1/pods", shapes.RawPod, shapes.pod)
+DEPLOYMENTS = Kind("deployments", "/apis/apps/v1/deployments", shapes.RawDeployment, shapes.deployment)
+REPLICA_SETS = Kind(
+    "replicasets", "/apis/apps/v1/replicasets", shapes.RawReplicaSet, shapes.replica_set, metadata_only=True
+)
+JOBS = Kind("jobs", "/apis/batch/v1/jobs", shapes.RawJob, shapes.job)
+CLAIMS = Kind("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", shapes.RawVolumeClaim, shapes.volume_claim)
+ROUTES = Kind("httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", shapes.RawRoute, shapes.route)
+APPLICATIONS = Kind(
+    "applications",
+    f"/apis/argoproj.io/v1alpha1/namespaces/{names.ARGO_NAMESPACE}/applications",
+    shapes.RawApplication,
+    shapes.application,
+)
+IN_CLUSTER = (PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, ROUTES)

@@ -1,0 +1,272 @@
+"""A live instance → its state and conditions, and in its owner's words why it isn't running.
+
+The state of an instance is that of its least advanced copy. Copies count only when they are of the newest rollout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.observed.conditions import Found, condition
+from allotment.observed.objects import Deployment, Pod, ReplicaSet, Route
+from allotment.observed.status import Instance, Storage
+from allotment.problems import printable
+
+IMAGE_REASONS = frozenset(
+    "ErrImagePull ImagePullBackOff InvalidImageName ErrImageNeverPull ImageInspectError RegistryUnavailable SignatureValidationFailed".split()
+)
+CONFIG_REASONS = frozenset(
+    "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
+)
+SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
+_ORDER = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
+
+
+class View(NamedTuple):
+    """What is known of an instance: its objects, the storages it may mount, its cluster, and the time.
+
+    `rollout` are the ReplicaSets of its Deployment; `seconds` returns how long ago a time was.
+    """
+
+    cluster: str
+    deployment: Deployment
+    rollout: Sequence[ReplicaSet]
+    pods: Sequence[Pod]
+    routes: Sequence[Route]
+    storages: dict[str, Storage]
+    synced: Found
+    now: str
+    seconds_since: float  # since the newest pod of the rollout was made
+
+
+class Copy(NamedTuple):
+    """How far one copy has come."""
+
+    state: str
+    reason: str
+    message: str
+
+
+def instance(view: View, before: Instance | None) -> Instance:
+    """Return an instance's status; `before` has the times of what hasn't changed since."""
+    one = view.deployment
+    pods = _of_rollout(view)
+    copies = [_copy(view, pod) for pod in pods]
+    found = _state(view, copies)
+    ready = sum(copy.state == word.RUNNING for copy in copies)
+    known = {each.type: each for each in before.conditions} if before else {}
+    routes = sorted(view.routes, key=lambda route: (route.name != one.name, route.name))
+    urls = [route.url for route in routes if route.url]
+    same = before is not None and before.state == found.state
+    return Instance(
+        name=one.instance,
+        observed_blob=one.blob,
+        state=found.state,
+        reason=found.reason,
+        message=found.message,
+        since=before.since if before is not None and same else _reached(found.state, pods, before, view.now),
+        gpu_spec=one.gpu_spec,
+        units=one.units,
+        replicas=one.replicas,
+        ready_replicas=ready,
+        nodes=tuple(sorted({pod.node for pod in pods if pod.node})),
+        restarts=sum(pod.restarts for pod in pods),
+        start_time=max((pod.started_at for pod in pods), default=""),
+        url=urls[0] if urls else "",
+        links=tuple(urls[1:]),
+        conditions=tuple(condition(each, known.get(each.type), view.now) for each in _conditions(view, pods, copies)),
+    )
+
+
+def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
+    """Return the states that an instance went through to get where it is, each with its time, the last one included.
+
+    Between two looks it may have gone through several; it gets to Running by Init and Ready only.
+    """
+    way = (word.INIT, word.READY, word.RUNNING)
+    if now.state not in way:
+        return [(now.state, now.since)]
+    was, end = before.state if before else "", way.index(now.state)
+    if was in way and way.index(was) > end:
+        return [(now.state, now.since)]
+    begun = way.index(was) + 1 if was in way else 0
+    earliest = before.since if before else ""
+    times = {one.type: one.last_transition_time for one in now.conditions if one.status == "True"}
+    since = {
+        word.INIT: times.get(word.SCHEDULED, now.since),
+        word.READY: times.get(word.STARTED, now.since),
+        word.RUNNING: now.since,
+    }
+    return [(state, max(min(since[state], now.since), earliest)) for state in way[begun : end + 1]]
+
+
+def _of_rollout(view: View) -> list[Pod]:
+    """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out."""
+    current = {one.uid for one in view.rollout if one.owner == view.deployment.uid and _is_newest(one, view)}
+    return sorted((pod for pod in view.pods if pod.owner in current and not pod.ending), key=lambda pod: pod.name)
+
+
+def _is_newest(one: ReplicaSet, view: View) -> bool:
+    return view.deployment.observed and one.revision == view.deployment.revision
+
+
+def _reached(state: str, pods: Sequence[Pod], before: Instance | None, now: str) -> str:
+    """Return when a state was reached, by the objects' own times where they say; no time goes back."""
+    if before is not None and before.state == word.RUNNING:
+        return now
+    times = {
+        word.RUNNING: [pod.ready_at for pod in pods],
+        word.READY: [pod.started_at for pod in pods],
+    }.get(state, [])
+    return max(min(max(times, default=now) or now, now), before.since if before else "")
+
+
+def _copy(view: View, pod: Pod) -> Copy:
+    if pod.phase == "Failed":
+        reason, words = (word.EVICTED, "was evicted from its node") if pod.reason == "Evicted" else _refused(pod)
+        return Copy(word.FAILED, reason, words)
+    if pod.waiting in IMAGE_REASONS:
+        return Copy(word.FAILED, word.IMAGE_PULL_FAILED, _image_words(view.deployment.image, pod))
+    if pod.waiting in CONFIG_REASONS:
+        return Copy(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {printable(pod.waiting, 40)}")
+    if pod.waiting == "CrashLoopBackOff" or (not pod.started_at and pod.exit_code is not None):
+        return _ended(pod)
+    if not pod.node:
+        return _unscheduled(view, pod)
+    if not pod.started_at:
+        return Copy(
+            word.INIT, word.STARTING, f"its image is pulled and its volumes are mounted on {printable(pod.node, 63)}"
+        )
+    if pod.ready:
+        return Copy(word.RUNNING, word.PROBES_ANSWERED, "")
+    if pod.started:
+        return Copy(word.READY, word.PROBE_FAILED, "the container runs, but does not answer its probe now")
+    return Copy(word.READY, word.PROBE_PENDING, "the container has started and hasn't answered its probe yet")
+
+
+def _refused(pod: Pod) -> tuple[str, str]:
+    return word.ADMISSION_FAILED, f"its node didn't take it: {printable(pod.reason or 'no reason given', 40)}"
+
+
+def _image_words(image: str, pod: Pod) -> str:
+    said, image = pod.waiting_words.lower(), printable(image, 160)
+    if pod.waiting == "InvalidImageName":
+        return f"image name is invalid: {image}"
+    if "not found" in said or "manifest unknown" in said or "404" in said:
+        return f"image not found: {image}"
+    if "unauthorized" in said or "denied" in said or "forbidden" in said or "401" in said or "403" in said:
+        return f"the registry gives no access to image {image}"
+    if "no space left" in said:
+        return f"the node has no room for image {image}"
+    return f"image can't be pulled: {image}"
+
+
+def _ended(pod: Pod) -> Copy:
+    times = f"{pod.restarts} restart{'' if pod.restarts == 1 else 's'}"
+    if pod.ended == "OOMKilled":
+        return Copy(word.FAILED, word.OUT_OF_MEMORY, f"the container used up its unit's memory and was ended ({times})")
+    words = f"the container ended with exit code {pod.exit_code} ({times})"
+    return Copy(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
+
+
+def _unscheduled(view: View, pod: Pod) -> Copy:
+    spec = printable(view.deployment.gpu_spec, 32)
+    if pod.unschedulable and not pod.nominated and view.seconds_since > SCHEDULING_SECONDS:
+        return Copy(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
+    return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
+
+
+def _state(view: View, copies: list[Copy]) -> Copy:
+    one = view.deployment
+    if one.replicas == 0:
+        return _without_replicas(view)
+    if one.refused:
+        return Copy(
+            word.FAILED, word.CREATION_REFUSED, f"the cluster lets no pod of it be made: {_why_refused(one.refused)}"
+        )
+    if len(copies) < one.replicas or not one.observed:
+        copies = [*copies, Copy(word.INIT, word.ROLLOUT_PENDING, "its pods are being made")]
+    return min(copies, key=lambda copy: _ORDER.index(copy.state))
+
+
+def _why_refused(said: str) -> str:
+    if "exceeded quota" in said:
+        return "the namespace's quota is used up"
+    if "violates PodSecurity" in said:
+        return "it violates the namespace's Pod Security"
+    return printable(said, 160)
+
+
+def _without_replicas(view: View) -> Copy:
+    one = view.deployment
+    reason = one.waits_reason
+    if reason == word.STORAGE_UNPREPARED:
+        return Copy(word.WAITING, reason, "; ".join(_unprepared(view)) or printable(one.waits_for, 200))
+    if reason == word.NO_FREE_UNIT:
+        return Copy(word.WAITING, reason, f"no unit of {printable(one.gpu_spec, 32)} is free on {view.cluster}")
+    if reason == word.VERSION_REVOKED:
+        return Copy(word.WAITING, reason, f"{printable(one.waits_for, 100)}: choose another one")
+    ending = one.there > 0 or bool(view.pods)
+    message = "its pods are ending" if ending else ""
+    return Copy(word.STOPPED, word.TERMINATING if ending else reason or word.STOPPED_AS_DECLARED, message)
+
+
+def _unprepared(view: View) -> list[str]:
+    """Return, for each storage that is waited for, what is the matter with it."""
+    return [
+        f"storage {name}: {storage.message or 'its preparation has not been seen to succeed'}"
+        for name, storage in sorted(view.storages.items())
+        if name in view.deployment.mounts and storage.prepare is not None and storage.state != word.AVAILABLE_STORAGE
+    ]
+
+
+def _conditions(view: View, pods: Sequence[Pod], copies: Sequence[Copy]) -> list[Found]:
+    one, wanted = view.deployment, view.deployment.replicas
+    found = [_admitted(one, view.cluster), _prepared(view), view.synced]
+    if wanted == 0:
+        return found
+    placed = [pod for pod in pods if pod.node]
+    started = [pod for pod in pods if pod.started_at]
+    ready = [pod for pod in pods if pod.ready]
+    worst = min(copies, key=lambda copy: _ORDER.index(copy.state), default=Copy("", word.ROLLOUT_PENDING, ""))
+    for kind, there, reason, time in (
+        (word.SCHEDULED, placed, word.ON_NODE, [pod.scheduled_at for pod in placed]),
+        (word.STARTED, started, word.CONTAINERS_STARTED, [pod.started_at for pod in started]),
+        (word.AVAILABLE, ready, word.PROBES_ANSWERED, [pod.ready_at for pod in ready]),
+    ):
+        if len(there) >= wanted:
+            found.append(Found(kind, "True", reason, "", max(time)))
+        else:
+            count = f"{len(there)} of {wanted} copies" if wanted > 1 else ""
+            found.append(Found(kind, "False", worst.reason, count))
+    if view.routes:
+        found.append(_exposed(view.routes))
+    return found
+
+
+def _admitted(one: Deployment, cluster: str) -> Found:
+    if one.units:
+        units = f"{one.units} unit{'' if one.units == 1 else 's'} of {printable(one.gpu_spec, 32)}"
+        return Found(word.ADMITTED, "True", word.UNITS_HELD, units)
+    if one.waits_reason == word.NO_FREE_UNIT:
+        words = f"no unit of {printable(one.gpu_spec, 32)} is free on {cluster}"
+        return Found(word.ADMITTED, "False", word.NO_FREE_UNIT, words)
+    return Found(word.ADMITTED, "False", one.waits_reason or word.STOPPED_AS_DECLARED, "")
+
+
+def _prepared(view: View) -> Found:
+    if view.deployment.waits_reason == word.STORAGE_UNPREPARED:
+        return Found(word.STORAGES_PREPARED, "False", word.STORAGE_UNPREPARED, "; ".join(_unprepared(view)))
+    mounted = [view.storages[name] for name in view.deployment.mounts if name in view.storages]
+    some = any(storage.prepare is not None for storage in mounted)
+    return Found(word.STORAGES_PREPARED, "True", word.ALL_PREPARED if some else word.NOTHING_TO_PREPARE, "")
+
+
+def _exposed(routes: Sequence[Route]) -> Found:
+    if all(route.accepted for route in routes):
+        return Found(word.EXPOSED, "True", word.ROUTES_ACCEPTED, "")
+    if any(route.refused for route in routes):
+        return Found(word.EXPOSED, "False", word.ROUTE_REFUSED, "the gateway refused its route")
+    return Found(word.EXPOSED, "False", word.ROUTE_PENDING, "no gateway has accepted its route yet")

@@ -1,0 +1,141 @@
+"""What is kept of a live object: a few flat fields each. Times are the API's texts, empty where nothing has happened yet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Pod(NamedTuple):
+    """A pod of ours, which has one container. Times are the API's texts; empty where something hasn't happened."""
+
+    uid: str
+    name: str
+    owner: str
+    tenant: str
+    instance: str
+    storage: str
+    stock: str
+    role: str
+    created: str
+    ending: bool
+    node: str
+    phase: str
+    reason: str
+    scheduled_at: str
+    unschedulable: bool
+    nominated: bool
+    started_at: str
+    started: bool
+    ready: bool
+    ready_at: str
+    restarts: int
+    waiting: str
+    waiting_words: str
+    exit_code: int | None
+    ended: str
+
+
+class Deployment(NamedTuple):
+    """A Deployment of ours. `observed` says whether its controller has seen its newest generation, `refused` why no pod
+    could be made."""
+
+    uid: str
+    name: str
+    tenant: str
+    instance: str
+    storage: str
+    stock: str
+    gpu_spec: str
+    blob: str
+    units: int
+    reserved_for: str
+    waits_for: str
+    waits_reason: str
+    created: str
+    ending: bool
+    replicas: int
+    there: int
+    ready: int
+    observed: bool
+    revision: str
+    image: str
+    mounts: tuple[str, ...]
+    refused: str
+
+
+class ReplicaSet(NamedTuple):
+    """A ReplicaSet: of which Deployment, and of which of its revisions."""
+
+    uid: str
+    name: str
+    owner: str
+    tenant: str
+    revision: str
+
+
+class Job(NamedTuple):
+    """A preparation: its input and attempt, and how it ended; `failure` is Kubernetes' reason, empty where it didn't fail."""
+
+    uid: str
+    name: str
+    tenant: str
+    storage: str
+    input_hash: str
+    attempt: int
+    created: str
+    started: str
+    ended: str
+    active: int
+    succeeded: bool
+    failure: str
+
+
+class VolumeClaim(NamedTuple):
+    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities."""
+
+    uid: str
+    name: str
+    tenant: str
+    storage: str
+    blob: str
+    created: str
+    ending: bool
+    phase: str
+    requested: str
+    capacity: str
+
+
+class Route(NamedTuple):
+    """An HTTPRoute: the URL that it serves, and whether a gateway accepted or refused it."""
+
+    uid: str
+    name: str
+    tenant: str
+    instance: str
+    storage: str
+    url: str
+    accepted: bool
+    refused: bool
+
+
+class Application(NamedTuple):
+    """What Argo CD says of one part of a tenant.
+
+    `differing` are the (kind, name) of objects that aren't as published, `failed` of those that could not be applied;
+    `resources` of all there are.
+    """
+
+    uid: str
+    name: str
+    tenant: str
+    cluster: str
+    sync: str
+    health: str
+    revision: str
+    phase: str
+    resources: frozenset[tuple[str, str]]
+    differing: frozenset[tuple[str, str]]
+    failed: frozenset[tuple[str, str]]
+
+
+Seen = Pod | Deployment | ReplicaSet | Job | VolumeClaim | Route | Application

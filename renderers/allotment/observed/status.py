@@ -1,0 +1,171 @@
+"""A status as it is written: what a cluster was seen to run for each tenant, and to hold ready. YAML in, YAML out."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from allotment.declared.kinds.declaration import API_VERSION
+from allotment.manifests.text import Malformed, dump, load_one, split
+
+S = TypeVar("S", bound="_Part")
+
+
+class _Part(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A part of a status. Times are RFC 3339 in UTC, by the API server's clock; empty where there is none."""
+
+
+class Condition(_Part, frozen=True):
+    """One thing that holds ("True"), doesn't ("False"), or isn't known ("Unknown"), since when and why."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class Instance(_Part, frozen=True):
+    """An instance: its state and why. `observed_blob` is the Git blob of the declaration that the cluster has of it."""
+
+    name: str
+    observed_blob: str
+    state: str
+    reason: str
+    message: str = ""
+    since: str = ""
+    gpu_spec: str = ""
+    units: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    nodes: tuple[str, ...] = ()
+    restarts: int = 0
+    start_time: str = ""
+    url: str = ""
+    links: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class Prepare(_Part, frozen=True):
+    """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called."""
+
+    uid: str
+    attempt: int
+    input_hash: str
+    state: str
+    start_time: str = ""
+    completion_time: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+
+
+class Storage(_Part, frozen=True):
+    """A storage. `claim` is the uid of its PersistentVolumeClaim: made anew it is another volume."""
+
+    name: str
+    observed_blob: str
+    state: str
+    reason: str
+    message: str = ""
+    since: str = ""
+    claim: str = ""
+    size: str = ""
+    capacity: str = ""
+    url: str = ""
+    prepare: Prepare | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Part(_Part, frozen=True):
+    """What Argo CD says of a tenant's storage or compute. `source_commit` is the commit of the declarations that is live
+    there, `tree` the Git tree that says so."""
+
+    name: str
+    sync: str
+    health: str
+    source_commit: str = ""
+    tree: str = ""
+
+
+class Transition(_Part, frozen=True):
+    """A change of state, of the instance or storage `name`; `source` is empty where it began, `target` where it is gone."""
+
+    kind: str
+    name: str
+    source: str
+    target: str
+    reason: str
+    time: str
+
+
+class TenantStatus(_Part, frozen=True):
+    """What one cluster says of a tenant.
+
+    `transitions` are those since `previous`, the status commit in which this file was written before: following it back
+    gives the whole history.
+    """
+
+    tenant: str
+    cluster: str
+    applications: tuple[Part, ...] = ()
+    instances: tuple[Instance, ...] = ()
+    storages: tuple[Storage, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    previous: str = ""
+
+
+class Stock(_Part, frozen=True):
+    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once."""
+
+    name: str
+    gpu_spec: str
+    count: int
+    held: int
+    free: int
+    ready: int
+    tenant: str = ""
+
+
+class ClusterStatus(_Part, frozen=True):
+    """What one cluster holds ready, and when it was last seen. `silent_since` and `message` say that it doesn't answer."""
+
+    cluster: str
+    observed_at: str
+    stocks: tuple[Stock, ...] = ()
+    silent_since: str = ""
+    message: str = ""
+
+
+def text_of(status: TenantStatus | ClusterStatus) -> bytes:
+    """Return a status as the file that is committed."""
+    content = msgspec.to_builtins(status, builtin_types=())
+    name = content.pop("tenant", status.cluster)
+    header = {"apiVersion": API_VERSION, "kind": type(status).__name__, "metadata": {"name": name}}
+    return dump([{**header, "status": _plain(content)}])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def tenant_status(data: bytes) -> TenantStatus:
+    """Return a tenant's status from its file. Raises Malformed where it is no such file."""
+    return _read(data, TenantStatus, "tenant")
+
+
+def cluster_status(data: bytes) -> ClusterStatus:
+    """Return a cluster's status from its file. Raises Malformed where it is no such file."""
+    return _read(data, ClusterStatus, "cluster")
+
+
+def _read(data: bytes, kind: type[S], key: str) -> S:
+    try:
+        one = load_one(split(data)[0])
+        if (one.get("apiVersion"), one.get("kind")) != (API_VERSION, kind.__name__):
+            raise Malformed(f"no {kind.__name__}")
+        return msgspec.convert({**one["status"], key: one["metadata"]["name"]}, kind)
+    except (KeyError, TypeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise Malformed(f"no {kind.__name__}: {error}") from None

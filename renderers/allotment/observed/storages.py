@@ -1,0 +1,164 @@
+"""A live storage → its state and conditions, and how its preparation ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.declared.values import size_of
+from allotment.observed.conditions import Found, condition
+from allotment.observed.objects import Deployment, Job, Pod, Route, VolumeClaim
+from allotment.observed.status import Prepare, Storage
+from allotment.problems import printable
+
+
+class View(NamedTuple):
+    """What is known of a storage: its objects, how Argo CD stands to it, and the time."""
+
+    claim: VolumeClaim
+    jobs: Sequence[Job]
+    pods: Sequence[Pod]
+    accessor: Deployment | None
+    routes: Sequence[Route]
+    synced: Found
+    now: str
+
+
+def storage(view: View, before: Storage | None) -> Storage:
+    """Return a storage's status; `before` has the times of what hasn't changed since."""
+    claim = view.claim
+    known = before if before is not None and before.claim == claim.uid else None  # made anew it is another volume
+    prepare = _prepare(view)
+    found = _state(view, prepare)
+    conditions = {one.type: one for one in known.conditions} if known else {}
+    urls = sorted(route.url for route in view.routes if route.url)
+    return Storage(
+        name=claim.storage,
+        observed_blob=claim.blob,
+        state=found.status,
+        reason=found.reason,
+        message=found.message,
+        since=known.since if known and known.state == found.status else _reached(found.status, prepare, view.now),
+        claim=claim.uid,
+        size=claim.requested,
+        capacity=claim.capacity,
+        url=urls[0] if urls else "",
+        prepare=prepare,
+        conditions=tuple(condition(one, conditions.get(one.type), view.now) for one in _conditions(view, prepare)),
+    )
+
+
+def _reached(state: str, prepare: Prepare | None, now: str) -> str:
+    """Return when a state was reached, by the preparation's own time where it brought it about."""
+    if prepare is None:
+        return now
+    time = prepare.start_time if state == word.PREPARING else prepare.completion_time
+    return min(time or now, now)
+
+
+def _newest(view: View) -> Job | None:
+    """Return the preparation that counts: of several the last made, which is the one that is published."""
+    return max(view.jobs, key=lambda job: (job.created, job.attempt, job.name), default=None)
+
+
+def _prepare(view: View) -> Prepare | None:
+    job = _newest(view)
+    if job is None:
+        return None
+    codes = sorted(
+        (pod.created, pod.exit_code) for pod in view.pods if pod.owner == job.uid and pod.exit_code is not None
+    )
+    state, reason = _attempt_state(view, job)
+    return Prepare(
+        job.uid,
+        job.attempt,
+        job.input_hash,
+        state,
+        job.started,
+        job.ended if state in (word.SUCCEEDED, word.FAILED) else "",
+        codes[-1][1] if codes else 0 if job.succeeded else None,
+        reason,
+    )
+
+
+def _attempt_state(view: View, job: Job) -> tuple[str, str]:
+    if job.created < view.claim.created and (job.succeeded or job.failure):
+        return word.FAILED, word.OF_ANOTHER_VOLUME
+    if job.succeeded:
+        return word.SUCCEEDED, word.PREPARATION_SUCCEEDED
+    if job.failure:
+        return word.FAILED, word.DEADLINE_EXCEEDED if job.failure == "DeadlineExceeded" else word.JOB_FAILED
+    running = any(pod.owner == job.uid and pod.started_at for pod in view.pods)
+    return (word.JOB_RUNNING, word.JOB_ACTIVE) if running else (word.PENDING, word.JOB_PENDING)
+
+
+def _state(view: View, prepare: Prepare | None) -> Found:
+    if view.claim.phase == "Lost":
+        return Found("", word.LOST, word.VOLUME_LOST, "its volume is gone: ask the platform team")
+    if prepare is not None and prepare.state == word.FAILED:
+        return Found("", word.FAILED, prepare.reason, _failure(prepare))
+    if prepare is not None and prepare.state != word.SUCCEEDED:
+        return Found("", word.PREPARING, prepare.reason, _going_on(view, prepare))
+    if view.claim.phase == "Bound":
+        return Found("", word.AVAILABLE_STORAGE, word.VOLUME_BOUND)
+    return Found("", word.PENDING, word.BINDING, "it has no volume yet")
+
+
+def _failure(prepare: Prepare) -> str:
+    again = "raise spec.prepare.attempt to try again"
+    if prepare.reason == word.OF_ANOTHER_VOLUME:
+        return f"attempt {prepare.attempt} prepared a volume that is gone; {again}"
+    if prepare.reason == word.DEADLINE_EXCEEDED:
+        return f"preparation failed in attempt {prepare.attempt}: it took too long; {again}"
+    code = f"exit {prepare.exit_code}" if prepare.exit_code is not None else "its pod never ran"
+    return f"preparation failed in attempt {prepare.attempt}: {code}; {again}"
+
+
+def _going_on(view: View, prepare: Prepare) -> str:
+    if prepare.state == word.JOB_RUNNING:
+        return f"preparation runs, attempt {prepare.attempt}"
+    for pod in view.pods:
+        if pod.owner == prepare.uid and pod.waiting and pod.waiting not in ("ContainerCreating", "PodInitializing"):
+            return f"preparation can't start, attempt {prepare.attempt}: {printable(pod.waiting, 40)}"
+    return f"preparation waits for its pod, attempt {prepare.attempt}"
+
+
+def _conditions(view: View, prepare: Prepare | None) -> list[Found]:
+    claim = view.claim
+    found = [view.synced]
+    if claim.phase == "Bound":
+        found.append(Found(word.BOUND, "True", word.VOLUME_BOUND))
+    else:
+        found.append(Found(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING))
+    if prepare is None:
+        found.append(Found(word.PREPARED, "True", word.NOTHING_TO_PREPARE))
+    elif prepare.state == word.SUCCEEDED:
+        found.append(Found(word.PREPARED, "True", word.PREPARATION_SUCCEEDED, "", prepare.completion_time))
+    else:
+        found.append(Found(word.PREPARED, "False", prepare.reason, _state(view, prepare).message))
+    if claim.capacity:
+        grown = _bytes(claim.capacity) >= _bytes(claim.requested)
+        sizes = "" if grown else f"{printable(claim.capacity, 20)} of {printable(claim.requested, 20)}"
+        found.append(
+            Found(word.RESIZED, "True" if grown else "False", word.AS_DECLARED if grown else word.RESIZING, sizes)
+        )
+    if view.accessor is not None:
+        found.append(_accessor(view.accessor))
+    return found
+
+
+def _bytes(quantity: str) -> int:
+    """Return a size in bytes; a form that only others write counts as 0."""
+    try:
+        return size_of(quantity)
+    except ValueError:
+        return int(quantity) if quantity.isascii() and quantity.isdigit() else 0
+
+
+def _accessor(files: Deployment) -> Found:
+    if files.replicas == 0:
+        return Found(word.ACCESSOR_AVAILABLE, "False", word.TENANT_SUSPENDED)
+    if files.ready >= files.replicas:
+        return Found(word.ACCESSOR_AVAILABLE, "True", word.PROBES_ANSWERED)
+    return Found(word.ACCESSOR_AVAILABLE, "False", word.STARTING)

@@ -1,0 +1,190 @@
+"""All live objects of a tenant → its status, with every change of state since the last one."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.observed import instances, storages
+from allotment.observed.conditions import synced
+from allotment.observed.objects import (
+    Application,
+    Deployment,
+    Job,
+    Pod,
+    ReplicaSet,
+    Route,
+    Seen,
+    VolumeClaim,
+)
+from allotment.observed.status import Instance, Part, Storage, TenantStatus, Transition
+
+INSTANCE, STORAGE = "GPUInstance", "GPUStorage"
+
+
+class Live(NamedTuple):
+    """The sorted-out objects of one tenant in one cluster."""
+
+    deployments: list[Deployment]
+    replica_sets: list[ReplicaSet]
+    pods: list[Pod]
+    jobs: list[Job]
+    claims: list[VolumeClaim]
+    routes: list[Route]
+    applications: list[Application]
+
+    @staticmethod
+    def of(objects: Iterable[Seen]) -> Live:
+        """Return objects sorted by what they are."""
+        kinds: dict[type, list[Seen]] = defaultdict(list)
+        for one in objects:
+            kinds[type(one)].append(one)
+        return Live(*(kinds[kind] for kind in (Deployment, ReplicaSet, Pod, Job, VolumeClaim, Route, Application)))  # type: ignore[arg-type]
+
+
+# By part: the source commit that is live in a folder of the rendered branch, and the folder's Git tree.
+Sources = Mapping[str, tuple[str, str]]
+
+
+def tenant_status(
+    tenant: str, cluster: str, live: Live, before: TenantStatus | None, now: str, sources: Sources | None = None
+) -> TenantStatus:
+    """Return a tenant's status. Its transitions are those since `before`, whose own are left behind."""
+    parts = {one.name.rpartition("--")[2]: one for one in live.applications}
+    known_storages = {one.name: one for one in before.storages} if before else {}
+    known_instances = {one.name: one for one in before.instances} if before else {}
+    kept = tuple(_storages(live, parts.get("storage"), known_storages, now))
+    by_name = {one.name: one for one in kept}
+    run = tuple(_instances(cluster, live, parts.get("compute"), known_instances, by_name, now))
+    return TenantStatus(
+        tenant,
+        cluster,
+        tuple(_part(name, one, before, sources or {}) for name, one in sorted(parts.items())),
+        run,
+        kept,
+        tuple(_transitions(known_instances, run, known_storages, kept, now)),
+    )
+
+
+def _part(name: str, one: Application, before: TenantStatus | None, sources: Sources) -> Part:
+    known = {part.name: part for part in before.applications} if before else {}
+    if name in sources:
+        commit, tree = sources[name]
+    else:
+        commit, tree = (known[name].source_commit, known[name].tree) if name in known else ("", "")
+    return Part(name, one.sync or "Unknown", one.health or "Unknown", commit, tree)
+
+
+def _storages(
+    live: Live, application: Application | None, before: Mapping[str, Storage], now: str
+) -> Iterator[Storage]:
+    for claim in sorted((one for one in live.claims if one.storage), key=lambda one: one.name):
+        name = claim.storage
+        yield storages.storage(
+            storages.View(
+                claim,
+                [job for job in live.jobs if job.storage == name],
+                [pod for pod in live.pods if pod.storage == name],
+                next((one for one in live.deployments if one.storage == name), None),
+                [route for route in live.routes if route.storage == name],
+                synced(application, "PersistentVolumeClaim", claim.name, live=True),
+                now,
+            ),
+            before.get(name),
+        )
+
+
+def _instances(
+    cluster: str,
+    live: Live,
+    application: Application | None,
+    before: Mapping[str, Instance],
+    kept: dict[str, Storage],
+    now: str,
+) -> Iterator[Instance]:
+    there = {one.instance: one for one in live.deployments if one.instance and not one.ending}
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    for pod in live.pods:
+        pods[pod.instance].append(pod)
+    unborn = {name for kind, name in application.resources if kind == "Deployment"} if application else set()
+    for name in sorted(there.keys() | unborn):
+        if name not in there:
+            yield _unborn(name, application, before.get(name), now)
+            continue
+        own = pods[name]
+        newest = max((pod.created for pod in own), default="")
+        view = instances.View(
+            cluster,
+            there[name],
+            live.replica_sets,
+            own,
+            [route for route in live.routes if route.instance == name],
+            kept,
+            synced(application, "Deployment", name, live=True),
+            now,
+            _seconds(newest, now),
+        )
+        yield instances.instance(view, before.get(name))
+
+
+def _unborn(name: str, application: Application | None, before: Instance | None, now: str) -> Instance:
+    """An instance that is published, and that the cluster hasn't got."""
+    found = synced(application, "Deployment", name, live=False)
+    failed = found.reason == word.SYNC_FAILED
+    state = word.FAILED if failed else word.INIT
+    same = before is not None and before.state == state
+    return Instance(
+        name,
+        before.observed_blob if before else "",
+        state,
+        found.reason,
+        found.message,
+        before.since if before is not None and same else now,
+        gpu_spec=before.gpu_spec if before else "",
+    )
+
+
+def _seconds(time: str, now: str) -> float:
+    """Return the seconds between two times; 0 where the first isn't known."""
+    if not time:
+        return 0
+    moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
+    return (moments[1] - moments[0]).total_seconds()
+
+
+def _transitions(
+    instances_before: Mapping[str, Instance],
+    run: Sequence[Instance],
+    storages_before: Mapping[str, Storage],
+    kept: Sequence[Storage],
+    now: str,
+) -> Iterator[Transition]:
+    for name, old in instances_before.items():
+        if name not in {one.name for one in run}:
+            yield Transition(INSTANCE, name, old.state, "", "", now)
+    for one in run:
+        before = instances_before.get(one.name)
+        state = before.state if before else ""
+        if before is not None and before.state == one.state:
+            continue
+        for target, time in instances.steps(before, one):
+            yield Transition(INSTANCE, one.name, state, target, one.reason if target == one.state else "", time)
+            state = target
+    for name, gone in storages_before.items():
+        if name not in {each.name for each in kept}:
+            yield Transition(STORAGE, name, gone.state, "", "", now)
+    for each in kept:
+        was = storages_before.get(each.name)
+        if was is not None and was.claim != each.claim:
+            yield Transition(STORAGE, each.name, was.state, "", word.VOLUME_LOST, now)
+            was = None
+        if was is None or was.state != each.state:
+            yield Transition(STORAGE, each.name, was.state if was else "", each.state, each.reason, each.since)
+
+
+def unsettled(status: TenantStatus) -> bool:
+    """Return whether a status may change by time alone: a pod that looks for its place."""
+    return any(one.reason == word.SCHEDULING for one in status.instances)

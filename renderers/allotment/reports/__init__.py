@@ -1,0 +1,1 @@
+"""What people read: summaries in Markdown, tables on a terminal."""

@@ -1,0 +1,74 @@
+"""A cluster's status as a page that reads well on the forge. Whatever a tenant or a pod wrote in it stays inert."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from allotment import conditions as word
+from allotment.observed.status import ClusterStatus, Instance, Stock, Storage, TenantStatus
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:/.-])")
+_SHOWN = 200  # characters of a message
+MOST_ROWS = 500  # troubles that are listed; forges cut long pages
+_TROUBLED = (word.FAILED, word.WAITING, word.LOST)
+
+
+def plain(text: str, limit: int = _SHOWN) -> str:
+    """Return a text as Markdown that shows it and does nothing: no link, mention, image, HTML, table or code."""
+    cut = text if len(text) <= limit else f"{text[:limit]}…"
+    return _SPECIAL.sub(r"\\\1", " ".join(cut.split()).replace("&", "&amp;").replace("<", "&lt;"))
+
+
+def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
+    """Return the page of a cluster: its stocks, how many instances are in which state, and who needs help."""
+    states = Counter(one.state for tenant in tenants for one in tenant.instances)
+    lines = [
+        f"# {cluster.cluster}",
+        "",
+        f"Seen {cluster.observed_at}.",
+        *([f"**{plain(cluster.message)}**"] if cluster.message else []),
+        "",
+        "## Stocks",
+        "",
+        *_table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant"), map(_stock, cluster.stocks)),
+        "",
+        "## Instances",
+        "",
+        *_table(("State", "Instances"), ((plain(state), str(states[state])) for state in sorted(states))),
+        "",
+        "## Needs a look",
+        "",
+        *_troubles(tenants),
+        "",
+    ]
+    return "\n".join(lines).encode()
+
+
+def _stock(one: Stock) -> tuple[str, ...]:
+    numbers = (str(number) for number in (one.count, one.held, one.free, one.ready))
+    return (plain(one.name), plain(one.gpu_spec), *numbers, plain(one.tenant))
+
+
+def _troubles(tenants: Sequence[TenantStatus]) -> list[str]:
+    rows = []
+    for tenant in tenants:
+        things: list[Instance | Storage] = [*tenant.instances, *tenant.storages]
+        for one in things:
+            if one.state in _TROUBLED:
+                kind = "instance" if isinstance(one, Instance) else "storage"
+                rows.append(
+                    (plain(f"{tenant.tenant}/{one.name}"), kind, one.state, plain(one.message or one.reason), one.since)
+                )
+    if not rows:
+        return ["All is well."]
+    more = [f"and {len(rows) - MOST_ROWS} more."] if len(rows) > MOST_ROWS else []
+    return [*_table(("What", "Kind", "State", "Why", "Since"), rows[:MOST_ROWS]), *more]
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    found = [f"| {' | '.join(row)} |" for row in rows]
+    if not found:
+        return ["None."]
+    return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *found]

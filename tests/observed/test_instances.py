@@ -1,0 +1,285 @@
+"""An instance's state is what its owner would say of it, and why it isn't running is said in the owner's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests import live
+
+from allotment.observed.objects import Pod
+from allotment.observed.status import Instance, TenantStatus
+from allotment.observed.tenants import Live, tenant_status
+
+NOW = live.AT.format(59)
+Objects = tuple[dict[str, Any], ...]
+
+
+def look(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> TenantStatus:
+    return tenant_status(live.TENANT, "eu-1", Live.of(live.seen(*objects)), before, now)
+
+
+def the(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> Instance:
+    return look(*objects, before=before, now=now).instances[0]
+
+
+def started(pod: dict[str, Any], **deployment: Any) -> Objects:
+    return (live.deployment(**deployment), live.replica_set(), pod)
+
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+STATES: dict[str, tuple[Objects, str, str, str]] = {
+    "no pod yet": (
+        (live.deployment(), live.replica_set()),
+        *("Init", "RolloutPending", "its pods are being made"),
+    ),
+    "a generation not looked at yet": (
+        started(live.pod(node="n1", container=live.started(3, ready=True), ready=4), status={"observedGeneration": 0}),
+        *("Init", "RolloutPending", "its pods are being made"),
+    ),
+    "only a pod of the rollout before": (
+        (
+            live.deployment(**{"deployment.kubernetes.io/revision": "2"}),
+            live.replica_set(),
+            live.replica_set(revision="2"),
+            live.pod(node="n1", container=live.started(3, ready=True), ready=4),
+        ),
+        *("Init", "RolloutPending", "its pods are being made"),
+    ),
+    "taking a placeholder's place": (
+        started(live.pod(status={"conditions": [UNSCHEDULABLE], "nominatedNodeName": "n1"})),
+        *("Init", "Scheduling", "a unit of l4-quarter is being handed over"),
+    ),
+    "no capacity": (
+        started(live.pod(status={"conditions": [UNSCHEDULABLE]})),
+        *("Waiting", "NoFreeUnit", "no unit of l4-quarter is free on eu-1"),
+    ),
+    "pulling": (
+        started(live.pod(node="n1", container=live.waiting("ContainerCreating"))),
+        *("Init", "Starting", "its image is pulled and its volumes are mounted on n1"),
+    ),
+    "started": (
+        started(live.pod(node="n1", container=live.started(3))),
+        *("Ready", "ProbePending", "the container has started and hasn't answered its probe yet"),
+    ),
+    "running": (
+        started(live.pod(node="n1", container=live.started(3, ready=True), ready=4)),
+        *("Running", "ProbesAnswered", ""),
+    ),
+    "no longer ready": (
+        started(live.pod(node="n1", container=live.started(3, probed=True))),
+        *("Ready", "ProbeFailed", "the container runs, but does not answer its probe now"),
+    ),
+    "one of two copies": (
+        (
+            *started(live.pod(node="n1", container=live.started(3, ready=True), ready=4), replicas=2),
+            live.pod(number=2, node="n1", container=live.started(5)),
+        ),
+        *("Ready", "ProbePending", "the container has started and hasn't answered its probe yet"),
+    ),
+    "image not found": (
+        started(
+            live.pod(
+                node="n1",
+                container=live.waiting("ImagePullBackOff", 'failed: @everyone </details> "x": not found'),
+            )
+        ),
+        *("Failed", "ImagePullFailed", "image not found: registry.example/webui:1@sha256:aa"),
+    ),
+    "image refused": (
+        started(live.pod(node="n1", container=live.waiting("ErrImagePull", "401 Unauthorized"))),
+        *("Failed", "ImagePullFailed", "the registry gives no access to image registry.example/webui:1@sha256:aa"),
+    ),
+    "crash": (
+        started(
+            live.pod(
+                node="n1",
+                container=live.waiting(
+                    "CrashLoopBackOff", "back-off", restarts=3, ended={"exitCode": 137, "reason": "Error"}
+                ),
+            )
+        ),
+        *("Failed", "CrashLoop", "the container ended with exit code 137 (3 restarts)"),
+    ),
+    "out of memory": (
+        started(
+            live.pod(
+                node="n1",
+                container=live.waiting("CrashLoopBackOff", restarts=1, ended={"exitCode": 137, "reason": "OOMKilled"}),
+            )
+        ),
+        *("Failed", "OutOfMemory", "the container used up its unit's memory and was ended (1 restart)"),
+    ),
+    "a configuration that can't be": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", "secret x"))),
+        *("Failed", "ConfigFailed", "the container can't be made: CreateContainerConfigError"),
+    ),
+    "refused by its node": (
+        started(live.pod(node="n1", status={"phase": "Failed", "reason": "UnexpectedAdmissionError"})),
+        *("Failed", "AdmissionFailed", "its node didn't take it: UnexpectedAdmissionError"),
+    ),
+    "evicted": (
+        started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})),
+        *("Failed", "Evicted", "was evicted from its node"),
+    ),
+    "refused by its quota": (
+        (
+            live.deployment(
+                status={
+                    "conditions": [
+                        {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: t, requested"}
+                    ]
+                }
+            ),
+        ),
+        *("Failed", "CreationRefused", "the cluster lets no pod of it be made: the namespace's quota is used up"),
+    ),
+    "stopped": (
+        (live.deployment(replicas=0, units="", waits_for="state: Stopped", waits_reason="StoppedAsDeclared"),),
+        *("Stopped", "StoppedAsDeclared", ""),
+    ),
+    "stopping": (
+        (
+            live.deployment(
+                replicas=0,
+                status={"replicas": 1},
+                units="",
+                waits_for="state: Stopped",
+                waits_reason="StoppedAsDeclared",
+            ),
+        ),
+        *("Stopped", "Terminating", "its pods are ending"),
+    ),
+    "suspended": (
+        (live.deployment(replicas=0, units="", waits_for="tenant is Suspended", waits_reason="TenantSuspended"),),
+        *("Stopped", "TenantSuspended", ""),
+    ),
+    "waits for a unit": (
+        (live.deployment(replicas=0, waits_for="1 unit of …", waits_reason="NoFreeUnit"),),
+        *("Waiting", "NoFreeUnit", "no unit of l4-quarter is free on eu-1"),
+    ),
+    "a revoked version": (
+        (live.deployment(replicas=0, waits_for="version 1.9.0 is revoked", waits_reason="VersionRevoked"),),
+        *("Waiting", "VersionRevoked", "version 1.9.0 is revoked: choose another one"),
+    ),
+    "waits for a preparation": (
+        (
+            live.deployment(
+                replicas=0,
+                mounts=("models",),
+                waits_for="preparation of storage models",
+                waits_reason="StorageUnprepared",
+            ),
+            live.claim(),
+            live.job(attempt=2, condition="Failed", reason="BackoffLimitExceeded"),
+            live.job_pod(attempt=2, container=live.waiting("x", ended={"exitCode": 1})),
+        ),
+        "Waiting",
+        "StorageUnprepared",
+        "storage models: preparation failed in attempt 2: exit 1; raise spec.prepare.attempt to try again",
+    ),
+    "not applied yet": (
+        (live.application(resources=(("Deployment", "webui", "OutOfSync"),)),),
+        *("Init", "OutOfSync", "the cluster doesn't have it as it is published yet"),
+    ),
+    "refused by Argo CD": (
+        (
+            live.application(
+                resources=(("Deployment", "webui", "OutOfSync"),), operationState={"phase": "Failed"}, sync="OutOfSync"
+            ),
+        ),
+        *("Failed", "SyncFailed", "Argo CD couldn't apply it: its dashboard says why"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_state_reason_and_words(case: str) -> None:
+    objects, state, reason, words = STATES[case]
+    found = the(*objects)
+    assert (found.state, found.reason, found.message) == (state, reason, words)
+
+
+def test_all_that_is_known_of_one_that_runs() -> None:
+    objects = (
+        *started(live.pod(node="n1", container=live.started(3, ready=True, restarts=2), ready=4), replicas=1),
+        live.route(),
+        live.route("webui--api"),
+        live.application(resources=(("Deployment", "webui", "Synced"),)),
+    )
+    found = the(*objects)
+    assert (found.observed_blob, found.gpu_spec, found.units) == ("b1", "l4-quarter", 1)
+    assert (found.replicas, found.ready_replicas, found.nodes, found.restarts) == (1, 1, ("n1",), 2)
+    assert (found.url, found.links) == ("https://webui.example/", ("https://webui--api.example/",))
+    assert (found.start_time, found.since) == (live.AT.format(3), live.AT.format(4))
+    assert [(one.type, one.status, one.reason, one.last_transition_time[-3:-1]) for one in found.conditions] == [
+        ("Admitted", "True", "UnitsHeld", "59"),
+        ("StoragesPrepared", "True", "NothingToPrepare", "59"),
+        ("Synced", "True", "Applied", "59"),
+        ("Scheduled", "True", "OnNode", "01"),
+        ("Started", "True", "ContainersStarted", "03"),
+        ("Available", "True", "ProbesAnswered", "04"),
+        ("Exposed", "True", "RoutesAccepted", "59"),
+    ]
+
+
+def test_a_pod_that_just_came_may_still_look_for_its_place() -> None:
+    objects = started(live.pod(status={"conditions": [UNSCHEDULABLE]}))
+    assert the(*objects, now=live.AT.format(5)).state == "Init"
+    assert the(*objects, now=live.AT.format(11)).state == "Waiting"
+
+
+def test_what_claims_to_be_another_tenants_counts_for_nothing() -> None:
+    foreign = live.pod(node="n1", container=live.started(3, ready=True), ready=4, namespace="t-evil")
+    (kept,) = live.seen(foreign)
+    assert isinstance(kept, Pod)
+    assert (kept.tenant, kept.instance) == ("", "webui")
+
+
+def way(*looks: Objects) -> list[tuple[str, str, str]]:
+    """Return all transitions that a row of looks gives, each with its time's seconds."""
+    before, found = None, []
+    for number, objects in enumerate(looks):
+        before = look(*objects, before=before, now=live.AT.format(20 + number))
+        found += [(one.source, one.target, one.time[-3:-1]) for one in before.transitions]
+    return found
+
+
+RUNS = started(live.pod(node="n1", container=live.started(3, ready=True), ready=4))
+STOPPED = (live.deployment(replicas=0, units="", waits_for="state: Stopped", waits_reason="StoppedAsDeclared"),)
+CRASHED = started(live.pod(node="n1", container=live.waiting("CrashLoopBackOff", restarts=1, ended={"exitCode": 1})))
+
+
+def test_every_step_is_told_also_when_only_the_last_was_seen() -> None:
+    assert way(RUNS) == [("", "Init", "01"), ("Init", "Ready", "03"), ("Ready", "Running", "04")]
+    assert way((live.deployment(), live.replica_set()), RUNS) == [
+        ("", "Init", "20"),
+        ("Init", "Ready", "20"),
+        ("Ready", "Running", "20"),
+    ], "no time goes back"
+
+
+def test_a_stop_a_crash_and_a_recovery() -> None:
+    assert way(RUNS, STOPPED, RUNS)[3:] == [
+        ("Running", "Stopped", "21"),
+        ("Stopped", "Init", "21"),
+        ("Init", "Ready", "21"),
+        ("Ready", "Running", "21"),
+    ]
+    assert way(RUNS, CRASHED, CRASHED)[3:] == [("Running", "Failed", "21")]
+    assert way(RUNS, RUNS)[3:] == []
+    assert way(RUNS, ())[3:] == [("Running", "", "21")]
+    assert way(RUNS, started(live.pod(node="n1", container=live.started(3, probed=True))))[3:] == [
+        ("Running", "Ready", "21")
+    ]
+
+
+def test_a_condition_keeps_its_time_while_it_holds() -> None:
+    first = look(*RUNS, now=live.AT.format(20))
+    second = look(*RUNS, before=first, now=live.AT.format(30))
+    assert second.instances == first.instances
+    third = look(*CRASHED, before=second, now=live.AT.format(40))
+    times = {one.type: one.last_transition_time[-3:-1] for one in third.instances[0].conditions}
+    assert times == {
+        "Admitted": "20", "StoragesPrepared": "20", "Synced": "20", "Scheduled": "01", "Started": "40", "Available": "40",
+    }  # fmt: skip

@@ -1,0 +1,44 @@
+"""A status is read back as it was written, by our reader and by any other; what isn't one is refused."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import live
+from tests.observed.test_instances import RUNS, look
+
+from allotment.manifests.text import Malformed
+from allotment.observed.status import ClusterStatus, Stock, cluster_status, tenant_status, text_of
+
+
+def test_a_tenants_status_is_read_back() -> None:
+    found = look(*RUNS, live.claim(), live.job(condition="Complete"), live.application(), live.route())
+    data = text_of(found)
+    assert tenant_status(data) == found
+    document = yaml.safe_load(data)
+    assert (document["kind"], document["metadata"]) == ("TenantStatus", {"name": "solo-ada"})
+    assert document["status"]["instances"][0]["state"] == "Running"
+
+
+@given(st.text(), st.integers(0, 10**9))
+def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
+    found = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (Stock("a", "b", number, 0, 0, 0),), message=text)
+    assert cluster_status(text_of(found)) == found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\n",
+        b"a: 1\n",
+        b"apiVersion: allotment.dev/v1alpha1\nkind: TenantStatus\n",
+        b"apiVersion: allotment.dev/v1alpha1\nkind: TenantStatus\nmetadata:\n  name: x\nstatus:\n  cluster: 5\n",
+        b"apiVersion: allotment.dev/v1alpha1\nkind: ClusterStatus\nmetadata:\n  name: x\nstatus:\n  cluster: a\n",
+    ],
+)
+def test_what_is_no_status_is_refused(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        tenant_status(data)
