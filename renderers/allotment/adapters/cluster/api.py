@@ -1,0 +1,189 @@
+"""One API server: its address and credentials, renewed when they expire, its answers, and its clock."""
+
+from __future__ import annotations
+
+import email.utils
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+from allotment.problems import Refused, quoted
+
+CONNECT_SECONDS = 10
+MOST_BYTES = 256 << 20  # of one answer
+_CHUNK = 1 << 16
+
+
+class Unanswered(Exception):
+    """The API server said nothing useful: it is away, too slow, or its answer broke off."""
+
+
+class Answered(Exception):
+    """The API server answered with an error. `retry_after` is in seconds, 0 where it names none."""
+
+    def __init__(self, status: int, retry_after: float) -> None:
+        super().__init__(f"answered {status}")
+        self.status = status
+        self.retry_after = retry_after
+
+
+class Api:
+    """An API server. Its methods may be called from several threads."""
+
+    def __init__(self, load: Callable[[], client.Configuration]) -> None:
+        self._load = load
+        self._lock = threading.Lock()
+        self._configuration = load()
+        self._pool = _pool(self._configuration)
+        self._ahead: float | None = None  # seconds by which the server's clock is ahead of our monotonic one
+        self._last = ""
+
+    @staticmethod
+    def at(kubeconfig: Path | None, context: str | None) -> Api:
+        """Return the API server of a kubeconfig's context; without either, that of the cluster this runs in, or else of
+        the usual kubeconfig. Raises Refused where there is none."""
+
+        def load() -> client.Configuration:
+            found = client.Configuration()
+            try:
+                if kubeconfig is None and context is None and Path(TOKEN).exists():
+                    config.load_incluster_config(client_configuration=found)
+                else:
+                    config.load_kube_config(
+                        None if kubeconfig is None else str(kubeconfig), context, client_configuration=found
+                    )
+            except (ConfigException, OSError, KeyError, TypeError) as error:
+                where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
+                raise Refused(f"{where} leads to no API server: {error}") from None
+            return found
+
+        return Api(load)
+
+    @property
+    def host(self) -> str:
+        """The server's URL."""
+        return str(self._configuration.host)
+
+    def client(self) -> client.ApiClient:
+        """Return the package's own client, with the credentials of now."""
+        return client.ApiClient(self._load())
+
+    def open(self, path: str, query: Mapping[str, str], accept: str, read_seconds: float) -> urllib3.BaseHTTPResponse:
+        """Return the answer to a GET, its body not read yet; the caller closes it. Raises Answered or Unanswered.
+
+        `read_seconds` is the longest silence.
+        """
+        with self._lock:
+            pool, configuration = self._pool, self._configuration
+        try:
+            headers = {"Accept": accept, **_authorization(configuration)}
+            answer: urllib3.BaseHTTPResponse = pool.request(
+                "GET",
+                f"{configuration.host}{path}",
+                fields=dict(query),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
+            raise Unanswered(type(error).__name__) from None
+        self._note_time(answer.headers.get("Date", ""))
+        if answer.status != HTTPStatus.OK:
+            _close(answer)
+            if answer.status == HTTPStatus.UNAUTHORIZED:
+                self._renew()
+            raise Answered(answer.status, _seconds(answer.headers.get("Retry-After", ""), self._clock()))
+        return answer
+
+    def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float) -> bytes:
+        """Return the whole body of an answer, within some seconds. Raises Answered or Unanswered."""
+        answer = self.open(path, query, accept, seconds)
+        end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
+        try:
+            while chunk := answer.read1(_CHUNK):
+                chunks.append(chunk)
+                size += len(chunk)
+                if time.monotonic() > end or size > MOST_BYTES:
+                    raise Unanswered("too slow" if size <= MOST_BYTES else "too much")
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unanswered(type(error).__name__) from None
+        finally:
+            _close(answer)
+        return b"".join(chunks)
+
+    def now(self) -> str:
+        """Return the time by the server's clock, as RFC 3339 in UTC; it never goes back. Empty before the first answer."""
+        with self._lock:
+            if self._ahead is None:
+                return ""
+            moment = datetime.fromtimestamp(time.monotonic() + self._ahead, UTC)
+            self._last = max(self._last, moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
+            return self._last
+
+    def _clock(self) -> float:
+        return time.monotonic() + (self._ahead or 0)
+
+    def _note_time(self, date: str) -> None:
+        moment = _moment(date)
+        if moment is not None:
+            with self._lock:
+                self._ahead = moment - time.monotonic()
+
+    def _renew(self) -> None:
+        """Read the credentials again: they have expired, or were replaced."""
+        try:
+            configuration = self._load()
+        except Refused:
+            return  # being written just now; the next 401 tries again
+        with self._lock:
+            self._configuration, self._pool = configuration, _pool(configuration)
+
+
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
+
+
+def _pool(configuration: client.Configuration) -> Any:
+    return client.ApiClient(configuration).rest_client.pool_manager
+
+
+def _authorization(configuration: client.Configuration) -> dict[str, str]:
+    """Return the header that says who we are; the package reads a token's file again when it is a minute old."""
+    found = configuration.auth_settings().get("BearerToken")
+    return {"Authorization": str(found["value"])} if found and found["value"] else {}
+
+
+def _close(answer: urllib3.BaseHTTPResponse) -> None:
+    """Hang up: what is left of an answer is not waited for."""
+    answer.close()
+    answer.release_conn()
+
+
+def _moment(date: str) -> float | None:
+    """Return the seconds since 1970 of an HTTP date."""
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError):
+        return None
+
+
+def _seconds(said: str, now: float) -> float:
+    """Return how long a Retry-After asks to wait; it has seconds or a date."""
+    if said.isascii() and said.isdigit() and len(said) < 7:
+        return float(said)
+    moment = _moment(said)
+    return max(0.0, moment - now) if moment is not None else 0.0
+
+
+def shown(api: Api) -> str:
+    """Return an API server as a message names it."""
+    return quoted(api.host)

@@ -1,0 +1,100 @@
+"""What a cluster's watches have seen, by the tenant whose it is, and which tenants changed since somebody asked."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+
+from allotment.observed.decoding import Kind
+from allotment.observed.objects import Deployment, Pod, Seen
+
+STOCKS = "*"  # where placeholders lie; no tenant is called so
+
+
+class Store:
+    """The objects of one cluster. Its methods may be called from several threads."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._owners: dict[str, dict[str, str]] = defaultdict(dict)  # by kind: uid → owner
+        self._objects: dict[str, dict[str, Seen]] = defaultdict(dict)  # by owner: uid → object
+        self._changed: set[str] = set()
+        self.changed = threading.Event()
+        self.events = 0
+
+    def replace(self, kind: Kind, objects: list[Seen]) -> None:
+        """Take all objects of a kind in place of what was known of it."""
+        with self._lock:
+            there = {one.uid for one in objects}
+            for uid in self._owners[kind.name].keys() - there:
+                self._remove(kind, uid)
+            for one in objects:
+                self._put(kind, one)
+
+    def put(self, kind: Kind, one: Seen) -> None:
+        """Take an object as it is now."""
+        with self._lock:
+            self.events += 1
+            self._put(kind, one)
+
+    def remove(self, kind: Kind, one: Seen) -> None:
+        """Forget an object; one of the same name that was made anew is another one."""
+        with self._lock:
+            self.events += 1
+            self._remove(kind, one.uid)
+
+    def owners(self) -> set[str]:
+        """Return everybody of whom there is something."""
+        with self._lock:
+            return set(self._objects)
+
+    def objects(self, owner: str) -> list[Seen]:
+        """Return all that is known of a tenant, or of STOCKS."""
+        with self._lock:
+            return list(self._objects.get(owner, {}).values())
+
+    def take_changed(self) -> set[str]:
+        """Return who changed since the last call."""
+        with self._lock:
+            found, self._changed = self._changed, set()
+            self.changed.clear()
+            return found
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(len(one) for one in self._owners.values())
+
+    def _owner(self, one: Seen) -> str:
+        """Return whose an object is; empty where it is nobody's that is reported on, or another cluster's."""
+        if getattr(one, "cluster", self._cluster) != self._cluster:
+            return ""
+        if isinstance(one, Pod | Deployment) and one.stock:
+            return STOCKS
+        return one.tenant
+
+    def _put(self, kind: Kind, one: Seen) -> None:
+        owner = self._owner(one)
+        was = self._owners[kind.name].get(one.uid)
+        if was is not None and was != owner:
+            self._remove(kind, one.uid)
+        if not owner or not one.uid:
+            return
+        known = self._objects[owner]
+        if known.get(one.uid) != one:
+            known[one.uid] = one
+            self._owners[kind.name][one.uid] = owner
+            self._note(owner)
+
+    def _remove(self, kind: Kind, uid: str) -> None:
+        owner = self._owners[kind.name].pop(uid, None)
+        if owner is None:
+            return
+        del self._objects[owner][uid]
+        if not self._objects[owner]:
+            del self._objects[owner]
+        self._note(owner)
+
+    def _note(self, owner: str) -> None:
+        self._changed.add(owner)
+        self.changed.set()
