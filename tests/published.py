@@ -15,6 +15,12 @@ from urllib.error import HTTPError
 
 import pytest
 
+from allotment.adapters.git.commits import Message
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.status import look_status
+from allotment.declared.inventory import blob_id
+from allotment.observed.status import TenantStatus, text_of
 from tests.conftest import DAY, Allot, Result
 
 DATE = "GIT_COMMITTER_DATE"
@@ -74,6 +80,18 @@ class Place:
         """Return a line for each commit of a rendered branch, the newest first."""
         return git(self.remote, "log", f"--format={style}", f"rendered/{cluster}").splitlines()
 
+    def report(self, cluster: str, *statuses: TenantStatus) -> str:
+        """Write what a reporter would have seen of some tenants, and nothing of others; return the commit."""
+        repository = Repository(self.root)
+        remote = Remote(repository, str(self.remote))
+        branch = look_status(repository, remote, cluster).branch
+        data = {f"tenants/{one.tenant}.yaml": text_of(one) for one in statuses}
+        files = {path: blob_id(text) for path, text in data.items()}
+        message = Message("Seen", b"reporter <reporter@northlight.example> 1 +0000")
+        commit = branch.commit(files, branch.changed(files), data, message)
+        assert remote.push({f"refs/heads/status/{cluster}": commit, f"refs/allotment/status/{cluster}": commit})
+        return commit
+
     def fork(self, folder: Path) -> Place:
         """Return another clone of the same source, with the same remote."""
         shutil.copytree(self.root, folder)
@@ -86,8 +104,8 @@ class Place:
 class Running:
     """A running `allot run` and what it logged."""
 
-    def __init__(self, url: str, data: Path, interval: float) -> None:
-        words = ["run", "--publish", "--source", url, "--data", str(data), "--interval", str(interval)]
+    def __init__(self, url: str, data: Path, interval: float, *more: str) -> None:
+        words = ["run", "--publish", "--source", url, "--data", str(data), "--interval", str(interval), *more]
         self.log = data.with_suffix(".log")
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(

@@ -33,7 +33,8 @@ IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 class Cloud:
     """Two clusters, by name, and the repository that says what they run."""
 
-    def __init__(self, clusters: dict[str, Cluster], argocd: ArgoCD, gitea: Gitea, folder: Path) -> None:
+    def __init__(self, clusters: dict[str, Cluster], argocd: ArgoCD, gitea: Gitea, folder: Path, *more: str) -> None:
+        self._more = more
         self.clusters = clusters
         self.argocd = argocd
         self.gitea = gitea
@@ -55,7 +56,7 @@ class Cloud:
         self.gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "cloud", "default_branch": "main"})
         git(self.root, "init", "-q", "-b", "main")
         self.merge()
-        self.running = Running(self.url, self._folder / "data", 3600)
+        self.running = Running(self.url, self._folder / "data", 3600, *self._more)
         for url in (f"{self.running.url}/webhook", f"{self.argocd.url}/api/webhook"):
             hook = {"content_type": "json", "url": url}
             body = {"type": "gitea", "active": True, "events": ["push"], "branch_filter": "*", "config": hook}
@@ -108,6 +109,10 @@ class Cloud:
         git(self.root, *IDENTITY, "commit", "-q", "-m", "Merge")
         git(self.root, "push", "-q", self.url, "HEAD:main")
         return git(self.root, "rev-parse", "HEAD")
+
+    def again(self) -> Running:
+        """Start another publisher beside the one that runs, with the same options and a clone of its own."""
+        return Running(self.url, self._folder / f"data-{len(list(self._folder.iterdir()))}", 3600, *self._more)
 
     def published(self) -> dict[str, str]:
         """Return the commit of each ref of the repository."""

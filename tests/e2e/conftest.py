@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,22 @@ def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
     return empty_cluster
 
 
+@contextmanager
+def a_cloud(clusters: dict[str, Cluster], argocd: ArgoCD, gitea: Gitea, folder: Path, *more: str) -> Iterator[Cloud]:
+    """Return a cloud that begins with the sample, and is cleared away in the end; `more` are options of `allot run`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
+        patch.setenv("GIT_COMMITTER_NAME", "allotment")
+        patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
+        rendered.clear(clusters["us-1"].client)
+        made = Cloud(clusters, argocd, gitea, folder, *more)
+        try:
+            made.begin()
+            yield made
+        finally:
+            made.end()
+
+
 @pytest.fixture(scope="module")
 def cloud(
     empty_cluster: Cluster,
@@ -68,16 +85,24 @@ def cloud(
     gitea: Gitea,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cloud]:
-    """Return a cloud in which all of the sample is synced."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
-        patch.setenv("GIT_COMMITTER_NAME", "allotment")
-        patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
-        rendered.clear(growing_cluster.client)
-        clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-        made = Cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"))
-        try:
-            made.begin()
-            yield made
-        finally:
-            made.end()
+    """Return a cloud in which all of the sample is published."""
+    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
+    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def reported_cloud(
+    empty_cluster: Cluster,
+    growing_cluster: Cluster,
+    argocd: ArgoCD,
+    gitea: Gitea,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cloud]:
+    """Return a cloud whose cluster eu-1 is reported too, as quickly as it changes, by who holds the Lease."""
+    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
+    options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
+    lease = ("--lease", "default/allot-run")
+    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *options, *lease) as made:
+        yield made
+    empty_cluster.client.delete("coordination.k8s.io/v1", "Lease", "allot-run", "default")

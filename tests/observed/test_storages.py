@@ -27,7 +27,7 @@ def the(*objects: dict[str, Any]) -> Storage:
         (
             (live.claim(), live.job(), live.job_pod(container=live.waiting("ImagePullBackOff"))),
             "Preparing",
-            "preparation can't start, attempt 1: ImagePullBackOff",
+            "preparation can't start, attempt 1: its image can't be pulled",
         ),
         (
             (live.claim(), live.job(), live.job_pod(container=live.started(3))),

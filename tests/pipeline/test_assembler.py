@@ -49,7 +49,7 @@ EDITS: list[Callable[[Place], None]] = [
 def assembled(place: Place, assembler: Assembler) -> Assembly:
     repository = Repository(place.root)
     found = look(repository, Remote(repository, str(place.remote)), ("eu-1", "us-1"))
-    return assembler.assemble(CommitSource(place.root, "HEAD"), DAY, found.branches)
+    return assembler.assemble(CommitSource(place.root, "HEAD"), DAY, found.branches, {})
 
 
 @pytest.mark.parametrize("seed", range(4))

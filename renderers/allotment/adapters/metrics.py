@@ -1,4 +1,4 @@
-"""What a running publisher counts, in Prometheus' terms."""
+"""What a running publisher and reporter count, in Prometheus' terms."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 class Metrics:
     """The metrics of one process; `text` is what `/metrics` answers."""
 
-    def __init__(self) -> None:
-        self._registry = to = CollectorRegistry()
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self._registry = to = registry or CollectorRegistry()
         self._renders = Counter("allotment_rendered_tenants", "Tenants rendered.", registry=to)
         self._commits = Counter("allotment_commits", "Commits pushed to a rendered branch.", ["cluster"], registry=to)
         self._foreign = Counter(
@@ -74,7 +74,61 @@ class Metrics:
         """Count an error."""
         self._errors.labels(reason).inc()
 
-    def text(self) -> bytes:
-        """Return all of them in Prometheus' text format."""
-        text: bytes = generate_latest(self._registry)
-        return text
+
+class ReportMetrics:
+    """The metrics of one reporter."""
+
+    def __init__(self, cluster: str, registry: CollectorRegistry) -> None:
+        self._cluster = cluster
+        self._commits = Counter("allotment_status_commits", "Status commits pushed.", ["cluster"], registry=registry)
+        self._foreign = Counter(
+            "allotment_foreign_status_commits",
+            "Status branches found with a tip that isn't to be believed.",
+            ["cluster"],
+            registry=registry,
+        )
+        self._errors = Counter(
+            "allotment_status_errors", "Turns that ended with an error.", ["cluster", "reason"], registry=registry
+        )
+        self._tenants = Gauge("allotment_observed_tenants", "Tenants seen.", ["cluster"], registry=registry)
+        self._events = Gauge("allotment_observed_events", "Events of watches taken.", ["cluster"], registry=registry)
+        self._silence = Gauge(
+            "allotment_silence_seconds", "Since an API server last said something.", ["cluster"], registry=registry
+        )
+        self._observed = Gauge(
+            "allotment_status_info",
+            "The time that the last status commit says.",
+            ["cluster", "time"],
+            registry=registry,
+        )
+
+    def committed(self, time: str) -> None:
+        """Count a status commit."""
+        self._commits.labels(self._cluster).inc()
+        self._observed.clear()
+        self._observed.labels(self._cluster, time).set(1)
+
+    def foreign(self) -> None:
+        """Count a commit of somebody else's."""
+        self._foreign.labels(self._cluster).inc()
+
+    def failed(self, reason: str) -> None:
+        """Count an error."""
+        self._errors.labels(self._cluster, reason).inc()
+
+    def seen(self, tenants: int, events: int, silence: float) -> None:
+        """Note what is seen, and the seconds since the cluster last said something."""
+        self._tenants.labels(self._cluster).set(tenants)
+        self._events.labels(self._cluster).set(events)
+        self._silence.labels(self._cluster).set(silence)
+
+
+def text_of(registry: CollectorRegistry) -> bytes:
+    """Return all metrics in Prometheus' text format."""
+    text: bytes = generate_latest(registry)
+    return text
+
+
+def registry() -> CollectorRegistry:
+    """Return a place for metrics."""
+    return CollectorRegistry()

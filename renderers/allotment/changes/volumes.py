@@ -1,19 +1,60 @@
-"""What was published of a storage holds its next version to it: no volume shrinks or changes its kind, no Job runs twice."""
+"""What was published of a storage holds its next version to it: no volume shrinks or changes its kind, no Job runs twice,
+and none begins before the last one has ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
-from allotment.manifests.published import Volume, volume_of, with_jobs_of
+from allotment.manifests.published import (
+    Volume,
+    job_names,
+    predecessor_of,
+    volume_of,
+    with_jobs_of,
+    with_predecessor,
+)
 from allotment.problems import Finding
-from allotment.rules import immutability
+from allotment.rules import immutability, preparation
 
 
-def succeeded(path: str, before: bytes, after: bytes) -> tuple[bytes, list[Finding]]:
-    """Return a storage's next file, with the Jobs it had, and what is wrong with it; `path` is its declaration's."""
+class Users(NamedTuple):
+    """Who keeps a storage from being prepared anew.
+
+    `running` are the instances that run on it and go on, `stopping` those that were stopped and still have pods; `over` are
+    the Jobs that are known to have ended.
+    """
+
+    running: Collection[str] = ()
+    stopping: Collection[str] = ()
+    over: Collection[str] = ()
+
+
+class Successor(NamedTuple):
+    """A storage's next file, what is wrong with it, and in words what it waits for, empty where it waits for nothing."""
+
+    data: bytes
+    findings: list[Finding]
+    pending: str
+
+
+def succeeded(path: str, before: bytes, after: bytes, users: Users) -> Successor:
+    """Return what follows a storage's file; `path` is its declaration's."""
     old, new = volume_of(before), volume_of(after)
     findings = list(_broken(path, old, new)) if old is not None and new is not None else []
-    return with_jobs_of(after, before), findings
+    was, wanted = job_names(before), job_names(after)
+    pending = ""
+    if was and wanted - was:
+        if users.running:
+            findings.append(preparation.changed_under(path, users.running))
+        elif users.stopping:
+            pending = f"its new preparation waits until {', '.join(sorted(users.stopping))} has stopped"
+        elif not was <= frozenset(users.over):
+            pending = "its new preparation waits until the last one was seen to have ended"
+    data = with_jobs_of(after, before, held=bool(pending))
+    if noted := predecessor_of(before):
+        data = with_predecessor(data, noted)
+    return Successor(data, findings, pending)
 
 
 def _broken(path: str, old: Volume, new: Volume) -> Iterator[Finding]:

@@ -15,7 +15,10 @@ COMMANDS = {
     "validate": "Check declarations, and say everything that is wrong at once.",
     "render": "Write the Kubernetes manifests that the declarations mean.",
     "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
-    "run": "Publish in the background, as a process in a cluster.",
+    "run": "Publish and report in the background, as a process in a cluster.",
+    "report": "Commit what a cluster runs to its status branch.",
+    "status": "Show what the clusters run, and why something doesn't.",
+    "history": "Show what became of an instance or storage, and when.",
     "bootstrap": "Write what Argo CD needs to begin with.",
     "explain": "Show the manual page of a kind or field.",
     "fmt": "Write declarations in their canonical form, comments kept.",
@@ -65,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception:
-        from allotment.cli.report import write_report
+        from allotment.cli.crash import write_report
 
         click.echo(f"allot: this is a bug of ours, not of your declarations; please send us {write_report()}", err=True)
         sys.exit(3)

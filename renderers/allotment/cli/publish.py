@@ -29,26 +29,37 @@ if TYPE_CHECKING:
     metavar="URL",
     help="The repository to publish to; spec.git.rendered of the platform, or origin, if absent.",
 )
+@click.option(
+    "--status",
+    metavar="URL",
+    help="The repository of the status branches; spec.git.status of the platform, or the one that is published to, if absent.",
+)
 @click.option("--as-of", type=Day(), help="The day whose prices count; today in the billing time zone if absent.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be committed.")
-def command(repo: Path | None, ref: str, url: str | None, as_of: datetime.date | None, dry_run: bool) -> None:
+def command(
+    repo: Path | None, ref: str, url: str | None, status: str | None, as_of: datetime.date | None, dry_run: bool
+) -> None:
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
     A tenant that is invalid keeps what was published of it, and the exit status is then 1; all others are published.
     Nothing is ever forced: who is overtaken looks again, and the newer source wins.
     """
+    from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
     from allotment.pipeline.assembler import Assembler, PlatformInvalid
-    from allotment.pipeline.publication import Publisher, destination
+    from allotment.pipeline.declared import destination, status_place
+    from allotment.pipeline.publication import Publisher
 
     root = repository(repo)
+    to = url or destination(CommitSource(root, ref))
     with on_terminal("Rendering tenants") as progress:
         publisher = Publisher(
             root,
-            Remote(Repository(root), url or destination(root, ref)),
+            Remote(Repository(root), to),
             Assembler(progress=progress),
             lambda source: day_of(source, as_of),
+            status=Remote(Repository(root), status or status_place(CommitSource(root, ref), to)),
             dry_run=dry_run,
         )
         try:
@@ -57,6 +68,8 @@ def command(repo: Path | None, ref: str, url: str | None, as_of: datetime.date |
             click.echo(as_text(error.problems, error.files, error.tenants), nl=False, err=True)
             raise click.exceptions.Exit(1) from None
     _say(outcome, dry_run)
+    for cluster, words in sorted(publisher.statuses.troubles.items()):
+        click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.assembly is not None and outcome.assembly.kept:
         raise click.exceptions.Exit(1)
 

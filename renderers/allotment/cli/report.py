@@ -1,25 +1,71 @@
-"""A report of a bug of ours: what ran, on what, and where it failed; never a declaration's text."""
+"""`allot report`: what a cluster runs, onto its status branch."""
 
 from __future__ import annotations
 
-import os
-import platform
-import sys
-import tempfile
-import traceback
+from pathlib import Path
+from typing import Any
 
-from allotment import VERSION
+import click
+
+from allotment.cli.reporter import Sight, sight_options
 
 
-def write_report() -> str:
-    """Write the current exception to a file and return the file's path."""
-    lines = [
-        f"allotment {VERSION}, Python {sys.version.split()[0]}, {platform.system()} {platform.machine()}",
-        f"command: {' '.join(sys.argv[1:2])}",
-        "",
-        traceback.format_exc(),
-    ]
-    handle, path = tempfile.mkstemp(prefix="allot-report-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
-    return path
+@click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
+@click.option("--cluster", metavar="NAME", required=True, help="The declared cluster that is reported.")
+@click.option("--to", metavar="URL", required=True, help="The repository with the branch status/CLUSTER.")
+@click.option("--rendered", metavar="URL", help="The repository that Argo CD reads; the same if absent.")
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for its own clone; may be lost.",
+)
+@click.option(
+    "--interval",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Between two commits, at least.",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:8081",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where /healthz, /readyz and /metrics are.",
+)
+@click.option("--once", is_flag=True, help="Write what is seen now, and end.")
+@sight_options
+def command(
+    cluster: str, to: str, rendered: str | None, data: Path, interval: float, listen: str, once: bool, **more: Any
+) -> None:
+    """Watch a cluster and its Argo CD, and commit what they run to the branch status/CLUSTER.
+
+    A commit comes when something changed, the first at once and then at most one an interval; nothing is ever forced.
+    SIGTERM ends it. Options can be given as ALLOT_CLUSTER, ALLOT_TO and so on.
+    """
+    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.metrics import registry
+    from allotment.cli.reporter import leadership, reporter
+    from allotment.cli.serving import address, ends_with, logger, serving
+    from allotment.declared.layout import wrong_name
+
+    if wrong := wrong_name(cluster, 24):
+        raise click.UsageError(f"--cluster: {wrong}")
+    sight, where = Sight(**more), address(listen)
+    counts, log = registry(), logger()
+    leader = None if once else leadership(sight, log, lambda: None)
+    leading = leader.leads if leader else lambda: True
+    one = reporter(
+        cluster, sight, Repository.at(data), to, rendered or to, interval, counts, log, leading, lambda: None
+    )
+    if once:
+        one.report_once()
+        return
+    with serving(where, listen, counts, one.alive, one.ready, lambda: None) as port, ends_with(one.stop):
+        if leader:
+            leader.start()
+        log.info("started", cluster=cluster, to=one.where, listen=f"{where[0]}:{port}")
+        one.run()
+    log.info("stopped")

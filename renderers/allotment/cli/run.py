@@ -1,25 +1,32 @@
-"""`allot run`: publishes in the background, as a process in a cluster."""
+"""`allot run`: publishes and reports in the background, as a process in a cluster."""
 
 from __future__ import annotations
 
-import signal
-import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from allotment.cli.reporter import Sight, sight_options
+
+if TYPE_CHECKING:
+    from allotment.pipeline.reporting import Reporter
+    from allotment.pipeline.rounds import Rounds
 
 
 @click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
 @click.option("--publish", is_flag=True, help="Publish the source's newest commit to the rendered branches.")
+@click.option("--report", "cluster", metavar="CLUSTER", help="Report this cluster to its status branch.")
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
 @click.option("--to", metavar="URL", help="The repository to publish to; the source if absent.")
+@click.option("--status", metavar="URL", help="The repository of the status branches; the source if absent.")
 @click.option(
     "--data",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for its own clone; may be lost.",
+    help="A folder for its own clones; may be lost.",
 )
 @click.option(
     "--interval",
@@ -30,68 +37,115 @@ import click
     help="How often to look.",
 )
 @click.option(
+    "--report-interval",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Between two commits of a status, at least.",
+)
+@click.option(
     "--listen",
     default="127.0.0.1:8080",
     show_default=True,
     metavar="HOST:PORT",
     help="Where /healthz, /readyz, /metrics and /webhook are.",
 )
-def command(publish: bool, source: str, branch: str, to: str | None, data: Path, interval: float, listen: str) -> None:
-    """Look at the source again and again, and publish what is merged.
+@sight_options
+def command(
+    publish: bool,
+    cluster: str | None,
+    source: str,
+    branch: str,
+    to: str | None,
+    status: str | None,
+    data: Path,
+    interval: float,
+    report_interval: float,
+    listen: str,
+    **more: Any,
+) -> None:
+    """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs.
 
     POST /webhook makes it look at once; it carries nothing that is believed, so it needs no secret. SIGTERM ends it after
     what it is doing. Options can be given as ALLOT_SOURCE, ALLOT_TO and so on.
     """
+    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.metrics import registry
+    from allotment.cli.reporter import leadership, reporter
+    from allotment.cli.serving import address, ends_with, logger, serving
+
+    if not publish and cluster is None:
+        raise click.UsageError("Say what to run: --publish, --report CLUSTER, or both.")
+    sight, where = Sight(**more), address(listen)
+    counts, log = registry(), logger()
+    parts: list[Rounds | Reporter] = []
+
+    def wake() -> None:
+        for one in parts:
+            one.wake()
+
+    leader = leadership(sight, log, wake)
+    leading = leader.leads if leader else lambda: True
+    seen_at = status or source
+    if publish:
+        parts.append(_rounds(data, source, branch, to or source, seen_at, interval, counts, log, leading))
+    if cluster is not None:
+        folder = Repository.at(data / "report" if publish else data)
+        parts.append(
+            reporter(cluster, sight, folder, seen_at, to or source, report_interval, counts, log, leading, wake)
+        )
+
+    def alive() -> bool:
+        return all(one.alive() for one in parts)
+
+    def ready() -> bool:
+        return all(one.ready() for one in parts)
+
+    with (
+        serving(where, listen, counts, alive, ready, wake) as port,
+        ends_with(*(one.stop for one in parts)),
+    ):
+        if leader:
+            leader.start()
+        shown = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster}
+        log.info("started", listen=f"{where[0]}:{port}", **shown)
+        others = [threading.Thread(target=one.run, name="reporter") for one in parts[1:]]
+        for one in others:
+            one.start()
+        parts[0].run()
+        for one in others:
+            one.join()
+    log.info("stopped")
+
+
+def _rounds(
+    data: Path,
+    source: str,
+    branch: str,
+    to: str,
+    status: str,
+    interval: float,
+    counts: Any,
+    log: Any,
+    leading: Any,
+) -> Rounds:
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.adapters.metrics import CONTENT_TYPE, Metrics
-    from allotment.adapters.web import Answers, Web
+    from allotment.adapters.metrics import Metrics
     from allotment.cli.options import day_of
     from allotment.pipeline.assembler import Assembler
     from allotment.pipeline.publication import Publisher
     from allotment.pipeline.rounds import Rounds
 
-    if not publish:
-        raise click.UsageError("Say what to run: --publish.")
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise click.UsageError(f"{listen!r} is no HOST:PORT: write one such as 127.0.0.1:8080")
     repository = Repository.at(data)
-    log, metrics = logger(), Metrics()
     publisher = Publisher(
         data,
-        Remote(repository, to or source, keep=True),
+        Remote(repository, to, keep=True),
         Assembler(processes=1),  # a process with threads is not forked
         lambda one: day_of(one, None),
+        status=Remote(repository, status, keep=True),
         newest=True,
     )
     origin = Remote(repository, source, keep=True)
-    rounds = Rounds(origin, branch, publisher, metrics, log, interval)
-    try:
-        web = Web(
-            host, int(port), Answers(rounds.alive, rounds.ready, lambda: (CONTENT_TYPE, metrics.text()), rounds.wake)
-        )
-    except OSError as error:
-        raise click.UsageError(f"{listen} can't be listened on: {error.strerror}") from None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: rounds.stop())
-    log.info("started", source=str(origin), branch=branch, to=str(publisher.remote), listen=f"{host}:{web.port}")
-    rounds.run()
-    web.close()
-    log.info("stopped")
-
-
-def logger() -> Any:
-    """Return the log: a JSON object a line on standard output, or lines for people on a terminal."""
-    import structlog
-
-    shown: Any = structlog.dev.ConsoleRenderer() if sys.stdout.isatty() else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            shown,
-        ],
-        logger_factory=structlog.PrintLoggerFactory(),
-    )
-    return structlog.get_logger()
+    return Rounds(origin, branch, publisher, Metrics(counts), log, interval, leading=leading)

@@ -50,6 +50,32 @@ def volume_of(data: bytes) -> Volume | None:
     )
 
 
+def predecessor_of(data: bytes) -> str:
+    """Return the uid of the Job that prepared another storage of this name before; empty where there was none."""
+    noted: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.PREDECESSOR, "")
+    return noted
+
+
+def with_predecessor(data: bytes, uid: str) -> bytes:
+    """Return a storage's file that says whose preparation isn't its own."""
+    claim = load_one(split(data)[0])
+    claim["metadata"]["annotations"][names.PREDECESSOR] = uid
+    first = dump([claim]).decode().removesuffix("\n")
+    return ("\n---\n".join([first, *split(data)[1:]]) + "\n").encode()
+
+
+def job_names(data: bytes) -> frozenset[str]:
+    """Return the names of the Jobs in a storage's file."""
+    return frozenset(name for text in split(data) if (name := _job(text)) is not None)
+
+
+def mounts_of(data: bytes) -> frozenset[str]:
+    """Return the storages that an instance's file mounts."""
+    deployment = load_one(split(data)[0])
+    volumes = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("volumes", ())
+    return frozenset(one["persistentVolumeClaim"]["claimName"] for one in volumes if "persistentVolumeClaim" in one)
+
+
 def lifecycle_of(data: bytes) -> str:
     """Return the lifecycle of a tenant, from the file of its project."""
     lifecycle: str = load_one(split(data)[0])["metadata"]["labels"][names.LIFECYCLE]
@@ -73,13 +99,17 @@ def _unprotected(one: Object) -> Object:
     return {**one, "metadata": {**metadata, "annotations": {**kept, **UNPROTECTED}}}
 
 
-def with_jobs_of(data: bytes, before: bytes) -> bytes:
-    """Return a file with the Jobs of its predecessor, byte for byte, where their names stand.
+def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
+    """Return a file with the Jobs of its predecessor, byte for byte, where their names stand; `held`, with all of them.
 
     A Job's template can't change, and a Job that ran must not run again because we write it differently today.
     """
-    old = {_job(text): text for text in split(before)}
-    texts = [old.get(_job(text) or "", text) for text in split(data)]
+    old = {name: text for text in split(before) if (name := _job(text)) is not None}
+    if held:
+        texts = [text for text in split(data) if _job(text) is None]
+        texts[1:1] = old.values()
+    else:
+        texts = [old.get(_job(text) or "", text) for text in split(data)]
     return ("\n---\n".join(texts) + "\n").encode()
 
 

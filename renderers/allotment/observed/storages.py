@@ -8,6 +8,7 @@ from typing import NamedTuple
 from allotment import conditions as word
 from allotment.declared.values import size_of
 from allotment.observed.conditions import Found, condition
+from allotment.observed.instances import CONFIG_REASONS, IMAGE_REASONS
 from allotment.observed.objects import Deployment, Job, Pod, Route, VolumeClaim
 from allotment.observed.status import Prepare, Storage
 from allotment.problems import printable
@@ -89,8 +90,14 @@ def _attempt_state(view: View, job: Job) -> tuple[str, str]:
         return word.SUCCEEDED, word.PREPARATION_SUCCEEDED
     if job.failure:
         return word.FAILED, word.DEADLINE_EXCEEDED if job.failure == "DeadlineExceeded" else word.JOB_FAILED
-    running = any(pod.owner == job.uid and pod.started_at for pod in view.pods)
-    return (word.JOB_RUNNING, word.JOB_ACTIVE) if running else (word.PENDING, word.JOB_PENDING)
+    own = [pod for pod in view.pods if pod.owner == job.uid]
+    if any(pod.started_at for pod in own):
+        return word.JOB_RUNNING, word.JOB_ACTIVE
+    if own and all(pod.waiting in IMAGE_REASONS for pod in own):
+        return word.PENDING, word.IMAGE_PULL_FAILED
+    if own and all(pod.waiting in CONFIG_REASONS for pod in own):
+        return word.PENDING, word.CONFIG_FAILED
+    return word.PENDING, word.JOB_PENDING
 
 
 def _state(view: View, prepare: Prepare | None) -> Found:
@@ -99,7 +106,7 @@ def _state(view: View, prepare: Prepare | None) -> Found:
     if prepare is not None and prepare.state == word.FAILED:
         return Found("", word.FAILED, prepare.reason, _failure(prepare))
     if prepare is not None and prepare.state != word.SUCCEEDED:
-        return Found("", word.PREPARING, prepare.reason, _going_on(view, prepare))
+        return Found("", word.PREPARING, prepare.reason, _going_on(prepare))
     if view.claim.phase == "Bound":
         return Found("", word.AVAILABLE_STORAGE, word.VOLUME_BOUND)
     return Found("", word.PENDING, word.BINDING, "it has no volume yet")
@@ -115,12 +122,13 @@ def _failure(prepare: Prepare) -> str:
     return f"preparation failed in attempt {prepare.attempt}: {code}; {again}"
 
 
-def _going_on(view: View, prepare: Prepare) -> str:
+def _going_on(prepare: Prepare) -> str:
     if prepare.state == word.JOB_RUNNING:
         return f"preparation runs, attempt {prepare.attempt}"
-    for pod in view.pods:
-        if pod.owner == prepare.uid and pod.waiting and pod.waiting not in ("ContainerCreating", "PodInitializing"):
-            return f"preparation can't start, attempt {prepare.attempt}: {printable(pod.waiting, 40)}"
+    if prepare.reason == word.IMAGE_PULL_FAILED:
+        return f"preparation can't start, attempt {prepare.attempt}: its image can't be pulled"
+    if prepare.reason == word.CONFIG_FAILED:
+        return f"preparation can't start, attempt {prepare.attempt}: its container can't be made"
     return f"preparation waits for its pod, attempt {prepare.attempt}"
 
 

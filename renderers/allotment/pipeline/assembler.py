@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from allotment.adapters.memory import Memory
 from allotment.adapters.source import Source
 from allotment.pipeline.assembly import Assembling, Assembly, Blobs, Branches, compared
+from allotment.pipeline.gating import Known
+from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import tenants_with
-from allotment.pipeline.survey import Survey, survey
+from allotment.pipeline.survey import Prepared, Survey, survey
 from allotment.pipeline.workers import cores
 from allotment.problems import AllotmentError, Problem
 
@@ -33,18 +35,36 @@ class Assembler:
         self._progress = progress
         self._memory = Memory.none()
         self._rendered: dict[str, Blobs] = {}
+        self._prepared: dict[str, frozenset[tuple[str, str]]] = {}
 
-    def assemble(self, source: Source, as_of: datetime.date, branches: Branches) -> Assembly:
-        """Return what follows what `branches` hold. Raises PlatformInvalid."""
+    def assemble(
+        self, source: Source, as_of: datetime.date, branches: Branches, known: Mapping[str, Known]
+    ) -> Assembly:
+        """Return what follows what `branches` hold, by what is known of preparations. Raises PlatformInvalid."""
         for branch in branches.values():
             _ = branch.files  # listed once, before other processes are forked
+        prepared = Preparations(known, branches).succeeded()
+        self._forget_changed(prepared)
         each = tenants_with(lambda files: compared(files, branches))
         found = survey(
-            source, as_of, recall=self._recall, each=each, progress=self._progress, processes=self._processes
+            source,
+            as_of,
+            recall=self._recall,
+            each=each,
+            progress=self._progress,
+            processes=self._processes,
+            prepared=prepared,
         )
         wrong = _by_tenant(found)
         self._remember(found)
-        return Assembling(source, found, branches, wrong, self._rendered, self._processes).assembly()
+        return Assembling(source, found, branches, wrong, self._rendered, known, self._processes).assembly()
+
+    def _forget_changed(self, prepared: Prepared) -> None:
+        """A tenant of whose preparations something else is known now is rendered again."""
+        for tenant in prepared.keys() | self._prepared.keys():
+            if prepared.get(tenant) != self._prepared.get(tenant):
+                self._memory.forget(tenant)
+        self._prepared = dict(prepared)
 
     def _recall(self, key: str) -> Memory:
         if self._memory.key != key:

@@ -15,11 +15,13 @@ from allotment.accounts.grants import grants
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.source import Source
 from allotment.changes.departure import Leaver, Remains, remains
-from allotment.changes.volumes import succeeded
+from allotment.changes.volumes import Successor, succeeded
 from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, path_of
 from allotment.manifests import paths
-from allotment.manifests.published import claim_of
+from allotment.manifests.published import claim_of, job_names, mounts_of, with_predecessor
+from allotment.pipeline.gating import Known
+from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import cluster_files, gate_of, tenants_with
 from allotment.pipeline.survey import Survey, tenants_part
 from allotment.pipeline.workers import Work, placed, results
@@ -67,7 +69,8 @@ def compared(files: Iterable[tuple[str, bytes]], branches: Branches) -> Compared
 class Assembling:
     """One assembly, of what was found in a source.
 
-    `wrong` has the problems of tenants that are invalid, `rendered` what each tenant was rendered to, now or before.
+    `wrong` has the problems of tenants that are invalid, `rendered` what each tenant was rendered to, now or before,
+    `known` what the clusters say of preparations.
     """
 
     def __init__(
@@ -77,12 +80,16 @@ class Assembling:
         branches: Branches,
         wrong: Mapping[str, list[Problem]],
         rendered: Mapping[str, Blobs],
+        known: Mapping[str, Known],
         processes: int,
     ) -> None:
         self.source = source
         self.processes = processes
         self.found = found
         self.branches = branches
+        self.preparations = Preparations(known, branches)
+        self.claims = {name: part.claims for name, part in found.parts.items()}
+        self.held: dict[str, list[str]] = defaultdict(list)
         self.kept = dict(wrong)
         self.data: dict[str, bytes] = {}
         self.remains: dict[str, list[tuple[str, Remains]]] = {}
@@ -101,6 +108,7 @@ class Assembling:
         for tenant in sorted(self.published.keys() | self.rendered.keys()):
             if tenant not in self.kept and (findings := self._settle(tenant)):
                 self.kept[tenant] = findings
+        self._reopen()
         claims, waiting = self._grant()
         files = self._tenants_files()
         kept = dict(sorted(self.kept.items()))
@@ -119,7 +127,7 @@ class Assembling:
             if tenant not in kept
             for cluster, one in several
             for words in one.pending
-        ]
+        ] + [words for tenant, several in sorted(self.held.items()) if tenant not in kept for words in several]
         loud = [one for one in self.found.shared if one.rule != "stock" and not one.warning]
         return Assembly(
             self.found.offers,
@@ -193,8 +201,47 @@ class Assembling:
             name = paths.spot_of(path.partition("/")[2])
             assert name is not None
             declared = path_of("GPUStorage", Scope("tenant", tenant), name.name)
-            findings += succeeded(declared, self._read(path), self.data[path])[1]
+            follows = self._successor(tenant, path, declared)
+            findings += follows.findings
+            if follows.pending:
+                self.held[tenant].append(f"{path.partition('/')[0]}: storage {tenant}/{name.name}: {follows.pending}")
         return sorted(placed(findings, self.source))
+
+    def _successor(self, tenant: str, path: str, declared: str) -> Successor:
+        cluster, _, inner = path.partition("/")
+        spot = paths.spot_of(inner)
+        assert spot is not None
+        claims = {claim.instance: claim for claim in self.claims[tenant]}
+        users = self.preparations.users(cluster, tenant, spot.name, claims)
+        return succeeded(declared, self._read(path), self.data[path], users)
+
+    def _reopen(self) -> None:
+        """Let run on what was published to run, though nobody says any more that its storages are prepared: a status that
+        was lost, or is older, changes nothing."""
+        opened: dict[str, frozenset[tuple[str, str]]] = {}
+        for tenant in self.rendered.keys() - self.kept.keys():
+            for claim in self.claims[tenant]:
+                before = self._published_claim(claim) if claim.units and not claim.rendered else None
+                if before is not None and before.rendered:
+                    opened[tenant] = opened.get(tenant, frozenset()) | self._standing(claim)
+        if not opened:
+            return
+        known = self.found.offers.prepared
+        together = {**known, **{tenant: known.get(tenant, frozenset()) | jobs for tenant, jobs in opened.items()}}
+        self.found = self.found._replace(offers=self.found.offers._replace(prepared=together))
+        self.claims |= self._render(self.found.offers, sorted(opened))
+
+    def _standing(self, claim: Claim) -> frozenset[tuple[str, str]]:
+        """Return the (cluster, Job) that an instance's published storages had, and still have."""
+        compute = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'compute', claim.instance)}"
+        found: set[tuple[str, str]] = set()
+        for storage in mounts_of(self._read(compute)):
+            path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'storage', storage)}"
+            if self._was(path) and path in self.rendered[claim.tenant]:
+                before = self._read(path)
+                now = before if self._was(path) == self.rendered[claim.tenant][path] else self.data[path]
+                found |= {(claim.cluster, job) for job in job_names(before) & job_names(now)}
+        return frozenset(found)
 
     def _changed_storages(self, tenant: str) -> list[str]:
         part = f"/tenants/{tenant}/storage/"
@@ -207,9 +254,7 @@ class Assembling:
     def _grant(self) -> tuple[list[Claim], list[str]]:
         """Return what all hold now, and in words who waits; render those again who get fewer units than they declare."""
         claims = {
-            name: part.claims
-            for name, part in self.found.parts.items()
-            if name not in self.kept and name in self.rendered
+            name: claims for name, claims in self.claims.items() if name not in self.kept and name in self.rendered
         }
         for tenant in self.kept:
             claims[tenant] = tuple(self._published_claims(tenant))
@@ -247,9 +292,10 @@ class Assembling:
             if tenant not in self.kept:
                 files |= blobs
                 for path in self._changed_storages(tenant):
-                    data = succeeded("", self._read(path), self.data[path])[0]
+                    data = self._successor(tenant, path, "").data
                     gate.check(path, data)
                     self._put(files, path, data)
+                self._note_predecessors(tenant, files, gate)
         for tenant, several in self.remains.items():
             if tenant not in self.kept:
                 for cluster, one in several:
@@ -259,6 +305,20 @@ class Assembling:
                             self._put(files, f"{cluster}/{inner}", left)
         self._keep(files, gate)
         return files
+
+    def _note_predecessors(self, tenant: str, files: Blobs, gate: Gate) -> None:
+        """A storage that is declared anew isn't prepared because another of its name was."""
+        for path in self.rendered[tenant]:
+            cluster, _, inner = path.partition("/")
+            spot = paths.spot_of(inner)
+            if spot is None or spot.part != "storage" or not spot.is_thing or self._was(path) is not None:
+                continue
+            if self.branches[cluster].published is None:
+                continue  # nothing was ever published there: the branch is new, not the storage
+            if uid := self.preparations.last(cluster, tenant, spot.name):
+                data = with_predecessor(self.data[path], uid)
+                gate.check(path, data)
+                self._put(files, path, data)
 
     def _keep(self, files: Blobs, gate: Gate) -> None:
         """Leave each kept tenant's files as they were published, less what no longer passes the gate."""

@@ -18,11 +18,11 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import Source
 from allotment.changes import brake
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import PLATFORM
-from allotment.declared.reading import read_folder
 from allotment.manifests.names import rendered_branch
 from allotment.pipeline.assembler import Assembler
 from allotment.pipeline.assembly import Assembly
+from allotment.pipeline.declared import cluster_names, platform_of, reporter_keys
+from allotment.pipeline.gating import Known, Statuses
 from allotment.problems import AllotmentError, Refused
 
 TRIES = 10
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
 class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
-    `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts.
+    `status` is the remote of the status branches, the same if absent. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts.
     """
 
     def __init__(
@@ -77,10 +77,12 @@ class Publisher:
         assembler: Assembler,
         today: Callable[[Source], datetime.date],
         *,
+        status: Remote | None = None,
         newest: bool = False,
         dry_run: bool = False,
     ) -> None:
         self.root = root
+        self.statuses = Statuses(Repository(root), status or remote)
         self.repository = Repository(root)
         self.remote = remote
         self._assembler = assembler
@@ -92,10 +94,11 @@ class Publisher:
         """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
         for attempt in range(TRIES):
             source = CommitSource(self.root, ref)
-            found = look(self.repository, self.remote, _clusters(source))
+            found = look(self.repository, self.remote, cluster_names(source))
             if self._is_older(source, found):
                 return Outcome(source.commit, [], None, {}, found.source)
-            assembly = self._assembler.assemble(source, self._today(source), found.branches)
+            known = self.known(source.commit)
+            assembly = self._assembler.assemble(source, self._today(source), found.branches, known)
             approved = self._judged(found, assembly)
             committed = self._commit(source, found, assembly)
             if self._dry_run or self._pushed(source.commit, found, committed, approved):
@@ -104,9 +107,13 @@ class Publisher:
             time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
         raise Refused(f"others were quicker {TRIES} times: try again")
 
+    def known(self, ref: str) -> dict[str, Known]:
+        """Return what the statuses of a commit's clusters say of each tenant's preparations."""
+        return self.statuses.read(reporter_keys(CommitSource(self.root, ref)))
+
     def clusters(self, ref: str) -> list[str]:
         """Return the clusters that a commit declares."""
-        return _clusters(CommitSource(self.root, ref))
+        return cluster_names(CommitSource(self.root, ref))
 
     def _is_older(self, source: CommitSource, found: Look) -> bool:
         """Return whether something newer is published already. Raises Rewound where the source went back."""
@@ -129,7 +136,7 @@ class Publisher:
 
     def _is_newest(self, source: CommitSource) -> bool:
         """Return whether a commit is the newest of the branch that counts, at `origin` where there is one."""
-        platform = _platform(source)
+        platform = platform_of(source)
         if platform is None:
             return False
         name = f"refs/heads/{platform.spec.git.branch}"
@@ -157,7 +164,7 @@ class Publisher:
 
     def _approvals(self, published: str | None) -> list[str]:
         """Return the approvals of the source that was published last, none where it can't be read."""
-        platform = _platform(CommitSource(self.root, published)) if published else None
+        platform = platform_of(CommitSource(self.root, published)) if published else None
         return list(platform.spec.brake.approved_plans) if platform else []
 
     def _commit(self, source: CommitSource, found: Look, assembly: Assembly) -> list[Committed]:
@@ -171,7 +178,7 @@ class Publisher:
                 if changes or replaced:
                     committed.append(Committed(cluster, "", changes, replaced))
                 continue
-            text = _message(cluster, source.commit, changes, replaced)
+            text = _message(cluster, source.commit, self.statuses.commits.get(cluster), changes, replaced)
             commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
             committed.append(Committed(cluster, commit, changes, replaced))
         return committed
@@ -189,33 +196,14 @@ class Publisher:
         return self.remote.push(moves)
 
 
-def _platform(source: Source) -> Platform | None:
-    """Return what a source declares of the platform itself; None where that can't be read."""
-    path = "platform/platform.yaml"
-    try:
-        declared = read_folder(PLATFORM, [(path, source.read(path))])[0].one(Platform)
-    except (KeyError, OSError):
-        return None
-    return declared.model if declared else None
-
-
-def _clusters(source: Source) -> list[str]:
-    return [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
-
-
-def destination(root: Path, ref: str) -> str:
-    """Return where a commit is published to unless somebody says otherwise: the platform's repository for it, or origin."""
-    platform = _platform(CommitSource(root, ref))
-    return (platform.spec.git.rendered if platform else None) or "origin"
-
-
 def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:
     return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
 
 
-def _message(cluster: str, source: str, changes: Mapping[str, str], replaced: str | None) -> str:
+def _message(cluster: str, source: str, status: str | None, changes: Mapping[str, str], replaced: str | None) -> str:
     """Return the commit's message. None of it is a tenant's text, and nothing but people reads it."""
     letters = list(changes.values())
     added, changed, removed = (letters.count(letter) for letter in "AMD")
     note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""
-    return f"Publish {cluster}: {added} added, {changed} changed, {removed} removed\n{note}\nSource-Commit: {source}\n"
+    trailers = f"Source-Commit: {source}\n" + (f"Status-Commit: {status}\n" if status else "")
+    return f"Publish {cluster}: {added} added, {changed} changed, {removed} removed\n{note}\n{trailers}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.assembler import PlatformInvalid
+from allotment.pipeline.gating import Known
 from allotment.pipeline.log import Log
 from allotment.pipeline.publication import Braked, Outcome, Publisher, Rewound
 from allotment.problems import AllotmentError, Refused
@@ -22,18 +23,27 @@ STALLED_SECONDS = 600
 
 
 class _Seen(NamedTuple):
-    """What the repositories held when all was well: the source's tip, and every ref of ours."""
+    """What the repositories held when all was well: the source's tip, every ref of ours, and what was known of preparations."""
 
     source: str
     refs: tuple[tuple[str, str | None, str | None], ...]
+    known: Mapping[str, Known]
 
 
 class Rounds:
     """Publishes the newest commit of a branch, again and again, until it is stopped. Its methods may be called by others
-    than the thread that runs it."""
+    than the thread that runs it. `leading` says whether this replica is the one that publishes."""
 
     def __init__(
-        self, source: Remote, branch: str, publisher: Publisher, metrics: Metrics, log: Log, interval: float
+        self,
+        source: Remote,
+        branch: str,
+        publisher: Publisher,
+        metrics: Metrics,
+        log: Log,
+        interval: float,
+        *,
+        leading: Callable[[], bool] = lambda: True,
     ) -> None:
         self._source = source
         self._branch = f"refs/heads/{branch}"
@@ -41,6 +51,8 @@ class Rounds:
         self._metrics = metrics
         self._log = log
         self._interval = interval
+        self._leading = leading
+        self._distrusted: dict[str, str] = {}
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._begun = time.monotonic()
         self._good = False
@@ -53,7 +65,10 @@ class Rounds:
         while not self._stopped.is_set():
             self._wake.clear()
             self._begun = time.monotonic()
-            self.once()
+            if self._leading():
+                self.once()
+            else:
+                self._good, self._seen = True, None
             self._wake.wait(self._interval)
 
     def wake(self) -> None:
@@ -111,14 +126,31 @@ class Rounds:
         self._tell(outcome, time.monotonic() - begun)
         # What was published, not what is there by now: somebody may have been quick.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
-        self._seen, self._due = _Seen(tip, refs), now + AGAIN_SECONDS
+        self._seen, self._due = _Seen(tip, refs, self._publisher.statuses.known), now + AGAIN_SECONDS
         self._publisher.repository.tidy()
 
     def _look(self, tip: str) -> _Seen:
         found = look(self._publisher.repository, self._publisher.remote, self._publisher.clusters(tip))
-        return _Seen(tip, tuple((name, one.tip, one.published) for name, one in sorted(found.branches.items())))
+        known = self._publisher.known(tip)
+        self._distrust()
+        refs = tuple((name, one.tip, one.published) for name, one in sorted(found.branches.items()))
+        return _Seen(tip, refs, known)
+
+    def _distrust(self) -> None:
+        """Say of each cluster, once, what is wrong with its status."""
+        troubles = self._publisher.statuses.troubles
+        for cluster, words in troubles.items():
+            if self._distrusted.get(cluster) != words:
+                self._log.warning("status in doubt", cluster=cluster, message=words)
+        self._distrusted = dict(troubles)
+
+    @property
+    def where(self) -> str:
+        """Where the source is, as it may be shown."""
+        return str(self._source)
 
     def _tell(self, outcome: Outcome, seconds: float) -> None:
+        self._distrust()
         assembly = outcome.assembly
         if assembly is None:
             self._log.info("newer source is published", source=outcome.source, newer=outcome.newer)

@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allotment.adapters.memory import Memory, program_key
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 Recall = Callable[[str], Memory]
+Prepared = Mapping[str, frozenset[tuple[str, str]]]
 
 
 class Survey(NamedTuple):
@@ -62,10 +64,11 @@ def survey(
     progress: Callable[[int, int], None] | None = None,
     processes: int | None = None,
     base: Source | None = None,
+    prepared: Prepared = MappingProxyType({}),
 ) -> Survey:
     """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them.
 
-    `recall` returns the memory for a key. Tenants that are remembered aren't read, and nothing is made of them.
+    `prepared` are the preparations that are known to have succeeded (`Offers.prepared`). `recall` returns the memory for a key. Tenants that are remembered aren't read, and nothing is made of them.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -73,7 +76,7 @@ def survey(
     contents = {one.scope: one.content for one in raw}
     memory = recall(_memory_key(as_of, contents)) if recall else Memory.none()
     unchanged = _Unchanged(source, memory, processes or cores())
-    offers, wrong = _offers(raw, as_of, source)
+    offers, wrong = _offers(raw, as_of, source, prepared)
     problems = [*problems, *wrong]
     parts, files = _recalled(unchanged, memory, set(tenants), contents)
     remembered = len(parts)
@@ -201,7 +204,7 @@ def _recalled(
     return parts, files
 
 
-def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offers, list[Problem]]:
+def _offers(raw: list[Raw], as_of: datetime.date, source: Source, prepared: Prepared) -> tuple[Offers, list[Problem]]:
     from allotment.declared.inventory import Folder, Offers
     from allotment.declared.layout import PLATFORM
     from allotment.declared.reading import read_folder
@@ -213,7 +216,7 @@ def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offer
         folders[one.scope], wrong = read_folder(one.scope, one.files)
         problems += one.problems + wrong
     clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
-    offers = Offers(folders[PLATFORM], clusters, as_of)
+    offers = Offers(folders[PLATFORM], clusters, as_of, prepared=prepared)
     findings = [finding for check in PLATFORM_RULES.values() for finding in check(offers)]
     return offers, problems + placed(findings, source)
 

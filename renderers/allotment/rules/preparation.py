@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
@@ -27,8 +27,12 @@ def check(change: Change) -> Iterator[Finding]:
             and before[one.model.name].model.spec.state == "Running"
         ]
         if users:
-            names = ", ".join(one.model.name for one in users)
-            message = (
-                f"the preparation changed while {names} runs on the storage: stop it first, or declare another storage"
-            )
-            yield new.finding("spec.prepare", message, RULE, related=tuple(one.path for one in users))
+            found = changed_under(new.path, [one.model.name for one in users])
+            yield found._replace(related=tuple(one.path for one in users))
+
+
+def changed_under(path: str, users: Iterable[str]) -> Finding:
+    """Return what is wrong with a preparation that changed while instances run on its storage."""
+    names = ", ".join(sorted(users))
+    message = f"the preparation changed while {names} runs on the storage: stop it first, or declare another storage"
+    return Finding(path, ("spec", "prepare"), message, RULE)

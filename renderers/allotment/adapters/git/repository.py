@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -87,6 +89,14 @@ class Repository:
         data: bytes = self.open().git.get_object_data(blob)[3]
         return data
 
+    def read_at(self, commit: str, path: str) -> bytes | None:
+        """Return the bytes of a file in a commit; None where there is no such file, or the commit isn't here."""
+        try:
+            data: bytes = self.open().git.get_object_data(f"{commit}:{path}")[3]
+        except ValueError:
+            return None
+        return data
+
     def has(self, commit: str) -> bool:
         """Return whether the object of an id is here."""
         return self._said("cat_file", "-e", commit) is not None
@@ -120,6 +130,47 @@ class Repository:
     def last_changed(self, commit: str, path: str) -> int:
         """Return when the last commit up to `commit` that changed a file or folder was made; 0 where none did."""
         return int(self.open().git.log("-1", "--format=%ct", commit, "--", path) or 0)
+
+    def tree_of(self, commit: str, folder: str) -> str | None:
+        """Return the id of a folder's tree in a commit; None where there is no such folder."""
+        try:
+            header: Any = self.open().git.get_object_header(f"{commit}:{folder}")  # of bytes, whatever its types say
+        except ValueError:
+            return None
+        return header[0].decode("ascii") if header[1] == b"tree" else None
+
+    def last_message(self, commit: str, folder: str) -> str:
+        """Return what the last commit up to `commit` that changed a folder says; empty where none did."""
+        return str(self.open().git.log("-1", "--format=%B", commit, "--", folder))
+
+    def sign_with(self, key: Path) -> str:
+        """Sign every commit that is made here with a private SSH key; return its public key."""
+        done = subprocess.run(  # noqa: S603  # Git signs by the same program, and its arguments are ours
+            ["ssh-keygen", "-y", "-P", "", "-f", str(key.resolve())],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Refused(f"{key} is no private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
+        with self.open().config_writer() as settings:
+            settings.set_value("gpg", "format", "ssh")
+            settings.set_value("user", "signingKey", str(key.resolve()))
+            settings.set_value("commit", "gpgSign", "true")
+        self._signs = None
+        return done.stdout.strip()
+
+    def is_signed_by(self, commit: str, key: str) -> bool:
+        """Return whether a commit has a good signature of the owner of a public SSH key."""
+        with tempfile.NamedTemporaryFile("w", suffix=".signers", encoding="utf-8") as signers:
+            signers.write(f'reporter namespaces="git" {key}\n')
+            signers.flush()
+            settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
+            try:
+                self.open().git(c=settings).verify_commit(commit)
+            except git.GitCommandError:
+                return False
+        return True
 
     def is_shallow(self) -> bool:
         """Return whether a part of the history isn't here."""

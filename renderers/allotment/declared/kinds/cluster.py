@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
-from allotment.declared.values import Host, HttpsUrl, KubernetesName, Reference, Size
+from allotment.declared.values import Host, HttpsUrl, KubernetesName, Reference, Size, SshKey
 
 
 class Destination(Strict):
@@ -64,6 +64,12 @@ class Monitoring(Strict):
     )
 
 
+class Reporter(Strict):
+    """Who writes the cluster's status."""
+
+    public_key: SshKey = Field(description="Only what this key has signed is believed, such as ssh-ed25519 AAAA….")
+
+
 class ClusterSpec(Offer):
     """How the cluster is reached and what it has."""
 
@@ -78,6 +84,9 @@ class ClusterSpec(Offer):
         description="Of the units' own disks; its reclaim policy is Delete."
     )
     monitoring: Monitoring | None = None
+    reporter: Reporter | None = Field(
+        default=None, description="Absent: status commits aren't signed, and whoever may push there is believed."
+    )
 
 
 class Cluster(Declaration):

@@ -18,6 +18,9 @@ class Git(Strict):
     rendered: HttpsUrl | None = Field(
         default=None, description="Another repository for the rendered branches; absent: this one."
     )
+    status: HttpsUrl | None = Field(
+        default=None, description="Another repository for the status branches; absent: this one."
+    )
     branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=100)] = Field(
         default="main", description="The branch that counts."
     )

@@ -1,0 +1,60 @@
+"""The status branch of a cluster at its remote: what its reporter wrote there, and whether that may be believed.
+
+Beside `refs/heads/status/<cluster>` lies `refs/allotment/status/<cluster>`, the reporter's last commit. Both move
+together, forwards, so that a commit of anybody else's shows: it is neither overwritten nor believed. Where the cluster
+declares the reporter's key, nothing but what that key has signed is believed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.manifests.names import status_branch
+
+SUMMARY, CLUSTER = "summary.md", "stocks.yaml"
+_FOLDER = "tenants/"
+
+
+def reported_ref(cluster: str) -> str:
+    """Return the ref at the last commit of the cluster's reporter."""
+    return f"refs/allotment/status/{cluster}"
+
+
+def tenant_path(tenant: str) -> str:
+    """Return the path of a tenant's status."""
+    return f"{_FOLDER}{tenant}.yaml"
+
+
+def tenant_of(path: str) -> str | None:
+    """Return whose status a path holds; None for other files."""
+    return path.removeprefix(_FOLDER).removesuffix(".yaml") if path.startswith(_FOLDER) else None
+
+
+class Reported(NamedTuple):
+    """A cluster's status branch as the remote had it: `believed` is the commit that counts, None where none does.
+
+    `why` says in words what isn't as its reporter left it; empty where all is well.
+    """
+
+    branch: Branch
+    believed: str | None
+    why: str
+
+
+def look_status(repository: Repository, remote: Remote, cluster: str, key: str | None = None) -> Reported:
+    """Return what a remote holds of a cluster's status; `key` is the reporter's public SSH key, where one is declared.
+
+    Raises Refused when the remote doesn't answer.
+    """
+    names = status_branch(cluster), reported_ref(cluster)
+    refs = remote.fetch(*names)
+    tip, own = (refs.get(name) for name in names)
+    branch = Branch(repository, cluster, tip, own, None)
+    if own is not None and key is not None and not repository.is_signed_by(own, key):
+        return Reported(branch, None, f"commit {own} is not signed with the cluster's key")
+    if tip is None:
+        return Reported(branch, own, "" if own is None else "its branch is gone")
+    return Reported(branch, own, "" if tip == own else f"commit {tip} is not the reporter's")

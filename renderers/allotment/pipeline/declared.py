@@ -1,0 +1,50 @@
+"""The few things of a source that are needed before the whole of it is read: its platform, its clusters, their keys."""
+
+from __future__ import annotations
+
+from allotment.adapters.source import Source
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.reading import read_folder
+
+
+def platform_of(source: Source) -> Platform | None:
+    """Return what a source declares of the platform itself; None where that can't be read."""
+    path = "platform/platform.yaml"
+    try:
+        declared = read_folder(PLATFORM, [(path, source.read(path))])[0].one(Platform)
+    except (KeyError, OSError):
+        return None
+    return declared.model if declared else None
+
+
+def cluster_names(source: Source) -> list[str]:
+    """Return the clusters that a source declares."""
+    return [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
+
+
+def reporter_keys(source: Source) -> dict[str, str | None]:
+    """Return the declared reporter's key of each cluster, None where none is, or it can't be read."""
+    keys: dict[str, str | None] = {}
+    for name in cluster_names(source):
+        path = f"clusters/{name}/cluster.yaml"
+        try:
+            declared = read_folder(Scope("cluster", name), [(path, source.read(path))])[0].one(Cluster)
+        except (KeyError, OSError):
+            declared = None
+        reporter = declared.model.spec.reporter if declared else None
+        keys[name] = reporter.public_key if reporter else None
+    return keys
+
+
+def destination(source: Source) -> str:
+    """Return where a commit is published to unless somebody says otherwise: the platform's repository for it, or origin."""
+    platform = platform_of(source)
+    return (platform.spec.git.rendered if platform else None) or "origin"
+
+
+def status_place(source: Source, url: str) -> str:
+    """Return where the status branches are: the platform's repository for them, or `url`."""
+    platform = platform_of(source)
+    return (platform.spec.git.status if platform else None) or url

@@ -1,0 +1,124 @@
+"""What the clusters' statuses say about preparations, for the publish that waits for them.
+
+Each cluster's own status branch speaks for that cluster alone. What is lost, older or not to be believed says nothing,
+and where nothing is said nothing that runs is changed (`Assembling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.accounts.preparation import name_of
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.status import look_status, tenant_of
+from allotment.manifests.text import Malformed
+from allotment.observed.status import TenantStatus, tenant_status
+from allotment.problems import Refused
+
+_NEVER_STARTS = (word.IMAGE_PULL_FAILED, word.CONFIG_FAILED)
+
+
+class Attempt(NamedTuple):
+    """The last attempt to prepare a storage: its Job by name and uid, and how far it came.
+
+    `over` says that it has ended, or can't ever begin: another attempt doesn't write beside it.
+    """
+
+    job: str
+    uid: str
+    succeeded: bool
+    over: bool
+
+
+class Known(NamedTuple):
+    """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods."""
+
+    attempts: Mapping[tuple[str, str], Attempt] = {}
+    live: frozenset[tuple[str, str]] = frozenset()
+
+
+NOTHING = Known()
+
+
+class Statuses:
+    """Reads status branches again and again; a file that is as it was is read once."""
+
+    def __init__(self, repository: Repository, remote: Remote) -> None:
+        self._repository = repository
+        self._remote = remote
+        self._files: dict[str, dict[str, tuple[str, Known]]] = {}
+        self.known: dict[str, Known] = {}
+        self.commits: dict[str, str] = {}
+        self.troubles: dict[str, str] = {}
+
+    def read(self, clusters: Mapping[str, str | None]) -> dict[str, Known]:
+        """Return what is known of each tenant; `clusters` has the reporter's public key of each, where one is declared.
+
+        `commits` then has the commit that each cluster's part comes from, `troubles` what isn't as its reporter left it. A remote that
+        doesn't answer leaves what was known. `known` is what was returned last.
+        """
+        for cluster, key in clusters.items():
+            try:
+                found = look_status(self._repository, self._remote, cluster, key)
+            except Refused as error:
+                self.troubles[cluster] = str(error)
+                continue
+            self.troubles.pop(cluster, None)
+            if found.why:
+                self.troubles[cluster] = found.why
+            self.commits.pop(cluster, None)
+            if found.believed is not None:
+                self.commits[cluster] = found.believed
+            self._files[cluster] = self._read(cluster, found.branch) if found.believed is not None else {}
+        for gone in self._files.keys() - clusters.keys():
+            del self._files[gone]
+        self.known = self._together()
+        return self.known
+
+    def _read(self, cluster: str, branch: Branch) -> dict[str, tuple[str, Known]]:
+        before, found = self._files.get(cluster, {}), {}
+        for path, blob in branch.files.items():
+            tenant = tenant_of(path)
+            if tenant is None:
+                continue
+            known = before.get(tenant)
+            found[tenant] = (
+                known if known is not None and known[0] == blob else (blob, _known(cluster, branch.read(path)))
+            )
+        return found
+
+    def _together(self) -> dict[str, Known]:
+        together: dict[str, Known] = {}
+        for files in self._files.values():
+            for tenant, (_, one) in files.items():
+                there = together.get(tenant, NOTHING)
+                together[tenant] = Known({**there.attempts, **one.attempts}, there.live | one.live)
+        return {tenant: one for tenant, one in together.items() if one.attempts or one.live}
+
+
+def _known(cluster: str, data: bytes) -> Known:
+    try:
+        status: TenantStatus = tenant_status(data)
+    except Malformed:
+        return NOTHING  # of another version of ours: the reporter writes it anew
+    attempts = {}
+    for one in status.storages:
+        if one.prepare is not None:
+            prepare = one.prepare
+            attempts[cluster, one.name] = Attempt(
+                name_of(one.name, prepare.input_hash, prepare.attempt),
+                prepare.uid,
+                prepare.state == word.SUCCEEDED,
+                prepare.state in (word.SUCCEEDED, word.FAILED) or prepare.reason in _NEVER_STARTS,
+            )
+    quiet = (word.STOPPED, word.WAITING)
+    live = {
+        (cluster, one.name)
+        for one in status.instances
+        if one.state not in quiet or one.reason == word.TERMINATING or one.nodes
+    }
+    return Known(attempts, frozenset(live))

@@ -1,0 +1,86 @@
+"""Preparations between what the clusters say and what was published: which have succeeded, and which may follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from allotment.accounts.capacity import Claim
+from allotment.adapters.git.branch import Branch
+from allotment.changes.volumes import Users
+from allotment.manifests import paths
+from allotment.manifests.published import claim_of, mounts_of, predecessor_of
+from allotment.pipeline.gating import NOTHING, Known
+
+Branches = Mapping[str, Branch]
+
+
+class Preparations:
+    """What is known of all tenants' preparations, held against what was published."""
+
+    def __init__(self, known: Mapping[str, Known], branches: Branches) -> None:
+        self._known = known
+        self._branches = branches
+
+    def succeeded(self) -> dict[str, frozenset[tuple[str, str]]]:
+        """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count."""
+        found = {}
+        for tenant, known in self._known.items():
+            jobs = frozenset(
+                (cluster, attempt.job)
+                for (cluster, storage), attempt in known.attempts.items()
+                if attempt.succeeded and self._is_its_own(cluster, tenant, storage, attempt.uid)
+            )
+            if jobs:
+                found[tenant] = jobs
+        return found
+
+    def last(self, cluster: str, tenant: str, storage: str) -> str:
+        """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none did."""
+        attempt = self._known.get(tenant, NOTHING).attempts.get((cluster, storage))
+        return attempt.uid if attempt else ""
+
+    def users(self, cluster: str, tenant: str, storage: str, claims: Mapping[str, Claim]) -> Users:
+        """Return who keeps a storage from being prepared anew; `claims` are what the tenant's instances hold now, by name."""
+        known = self._known.get(tenant, NOTHING)
+        running, stopping = [], []
+        for name in self._mounting(cluster, tenant, storage):
+            claim = claims.get(name)
+            if claim is not None and claim.cluster == cluster and self._runs(cluster, tenant, name):
+                running.append(name)
+            elif (cluster, name) in known.live or self._runs(cluster, tenant, name):
+                stopping.append(name)
+        attempt = known.attempts.get((cluster, storage))
+        return Users(running, stopping, [attempt.job] if attempt and attempt.over else [])
+
+    def _mounting(self, cluster: str, tenant: str, storage: str) -> list[str]:
+        branch, found = self._branches[cluster], []
+        prefix = f"tenants/{tenant}/compute/"
+        for path in branch.files:
+            spot = paths.spot_of(path) if path.startswith(prefix) else None
+            if spot is not None and spot.is_thing and storage in mounts_of(branch.read(path)):
+                found.append(spot.name)
+        return found
+
+    def _runs(self, cluster: str, tenant: str, instance: str) -> bool:
+        branch, path = self._branches[cluster], paths.tenant_file(tenant, "compute", instance)
+        claim = claim_of(cluster, tenant, branch.read(path)) if path in branch.files else None
+        return claim is not None and claim.rendered > 0
+
+    def _is_its_own(self, cluster: str, tenant: str, storage: str, uid: str) -> bool:
+        """Return whether an attempt is of the storage that is published, or the branch is so new that nothing is."""
+        branch = self._branches.get(cluster)
+        if branch is None:
+            return False
+        path = paths.tenant_file(tenant, "storage", storage)
+        blob = branch.files.get(path)
+        if blob is None:
+            return branch.published is None
+        if blob not in _predecessors:
+            if len(_predecessors) > MOST_REMEMBERED:
+                _predecessors.clear()
+            _predecessors[blob] = predecessor_of(branch.read(path))
+        return _predecessors[blob] != uid
+
+
+MOST_REMEMBERED = 200_000  # blobs, of some 100 bytes each
+_predecessors: dict[str, str] = {}

@@ -1,0 +1,84 @@
+"""Reads the clusters' status branches for people: as they are now, and what happened before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.status import CLUSTER, look_status, tenant_of, tenant_path
+from allotment.manifests.text import Malformed
+from allotment.observed.status import ClusterStatus, TenantStatus, Transition, cluster_status, tenant_status
+
+
+class Now(NamedTuple):
+    """What all clusters say, sorted; `troubles` has in words what is wrong with a cluster's status branch."""
+
+    clusters: list[ClusterStatus]
+    tenants: list[TenantStatus]
+    troubles: dict[str, str]
+
+
+def read_now(
+    repository: Repository, remote: Remote, clusters: Iterable[tuple[str, str | None]], tenant: str | None
+) -> Now:
+    """Return what clusters (with their declared keys) say of a tenant, or of all. Raises Refused when the remote is away."""
+    found = Now([], [], {})
+    for cluster, key in clusters:
+        look = look_status(repository, remote, cluster, key)
+        if look.why or look.believed is None:
+            found.troubles[cluster] = look.why or "nothing has reported it yet"
+        if look.believed is None:
+            continue
+        for path in look.branch.files:
+            owner = tenant_of(path)
+            try:
+                if path == CLUSTER:
+                    found.clusters.append(cluster_status(look.branch.read(path)))
+                elif owner is not None and tenant in (None, owner):
+                    found.tenants.append(tenant_status(look.branch.read(path)))
+            except Malformed:
+                found.troubles[cluster] = f"{path} is of another version of Allotment"
+    found.tenants.sort(key=lambda one: (one.tenant, one.cluster))
+    return found
+
+
+def read_history(
+    repository: Repository,
+    remote: Remote,
+    clusters: Sequence[tuple[str, str | None]],
+    tenant: str,
+    name: str | None,
+    most: int,
+) -> list[tuple[str, Transition]]:
+    """Return the newest changes of state of a tenant, or of one of its things, with their clusters, oldest first.
+
+    Each status file names the commit of its predecessor: nothing but the tenant's own versions is read.
+    """
+    rows: list[tuple[str, Transition]] = []
+    for cluster, key in clusters:
+        commit = look_status(repository, remote, cluster, key).believed
+        newest: list[tuple[str, Transition]] = []
+        for one in _backwards(repository, commit, tenant):
+            newest += [(cluster, step) for step in reversed(one.transitions) if name in (None, step.name)]
+            if len(newest) >= most:
+                break
+        rows += reversed(newest[:most])
+    rows.sort(key=lambda row: row[1].time)  # of one second they stay in the order in which they happened
+    return rows[-most:]
+
+
+def _backwards(repository: Repository, commit: str | None, tenant: str) -> Iterator[TenantStatus]:
+    """Yield the versions of a tenant's status, the newest first, as far as they are here."""
+    path = tenant_path(tenant)
+    while commit:
+        data = repository.read_at(commit, path)
+        if data is None:
+            return
+        try:
+            status = tenant_status(data)
+        except Malformed:
+            return
+        yield status
+        commit = status.previous

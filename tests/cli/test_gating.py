@@ -1,0 +1,198 @@
+"""An instance starts when its storage was seen prepared, and runs on whatever becomes of that status. Case 41."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.conftest import edit
+from tests.published import Place, git
+
+from allotment.manifests.published import job_names, predecessor_of
+from allotment.manifests.text import load
+from allotment.observed.status import Instance, Prepare, Storage, TenantStatus
+
+TENANT, STORAGE, INSTANCE = "studio-kite", "model-cache", "webui"
+STORED, COMPUTED = f"tenants/{TENANT}/storage/{STORAGE}.yaml", f"tenants/{TENANT}/compute/{INSTANCE}.yaml"
+DECLARED = f"tenants/{TENANT}/storages/{STORAGE}.yaml"
+
+
+def job(place: Place) -> str:
+    (name,) = job_names(place.tree("eu-1")[STORED].encode())
+    return name
+
+
+def seen(
+    place: Place, state: str = "Succeeded", *, uid: str = "j1", instance: str = "", reason: str = "", **other: Any
+) -> str:
+    """Report the state of the preparation that is published."""
+    objects = load(place.tree("eu-1")[STORED].encode())
+    noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
+    found = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
+    prepare = Prepare(uid, found["attempt"], found["input_hash"], state, reason=reason)
+    storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
+    run = (Instance(INSTANCE, "b", instance, "", nodes=("n1",)),) if instance else ()
+    return place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,), instances=run))
+
+
+def replicas(place: Place) -> int:
+    deployment = load(place.tree("eu-1")[COMPUTED].encode())[0]
+    found: int = deployment["spec"]["replicas"]
+    assert (found == 0) == ("allotment.dev/waits-for" in deployment["metadata"]["annotations"])
+    return found
+
+
+@pytest.fixture
+def waiting(place: Place) -> Place:
+    """Return a place where one instance waits for its storage, alone."""
+    for file in (place.root / f"tenants/{TENANT}/instances").glob("*.yaml"):
+        if STORAGE in file.read_text() and file.stem != INSTANCE:
+            file.unlink()
+    assert place.merged(hours_ago=6).code == 0
+    assert replicas(place) == 0
+    return place
+
+
+def test_it_starts_when_its_storage_was_seen_prepared(waiting: Place) -> None:
+    commit = seen(waiting)
+    assert waiting.publish().err == ""
+    assert replicas(waiting) == 1
+    assert f"Status-Commit: {commit}" in waiting.log("eu-1", "%B")
+    before = waiting.refs()
+    assert waiting.publish().err == ""
+    assert waiting.refs() == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"state": "Failed"},
+        {"state": "Running"},
+        {"attempt": 9},
+        {"input_hash": "0" * 64},
+    ],
+    ids=str,
+)
+def test_nothing_else_starts_it(waiting: Place, wrong: dict[str, Any]) -> None:
+    seen(waiting, **wrong)
+    assert waiting.publish().code == 0
+    assert replicas(waiting) == 0
+
+
+def test_another_clusters_status_does_not_count(waiting: Place) -> None:
+    seen(waiting)
+    for name in ("refs/heads/status", "refs/allotment/status"):
+        git(waiting.remote, "update-ref", f"{name}/us-1", f"{name}/eu-1")
+        git(waiting.remote, "update-ref", "-d", f"{name}/eu-1")
+    waiting.publish()
+    assert replicas(waiting) == 0
+
+
+def test_a_lost_or_older_status_changes_nothing_that_runs(waiting: Place) -> None:
+    seen(waiting, "Running")
+    old = waiting.refs()
+    seen(waiting)
+    waiting.publish()
+    assert replicas(waiting) == 1
+    tree = waiting.tree("eu-1")
+    for name in ("refs/heads/status/eu-1", "refs/allotment/status/eu-1"):
+        git(waiting.remote, "update-ref", name, old[name])
+    waiting.publish()
+    assert waiting.tree("eu-1") == tree
+    for name in ("refs/heads/status/eu-1", "refs/allotment/status/eu-1"):
+        git(waiting.remote, "update-ref", "-d", name)
+    waiting.publish()
+    assert waiting.tree("eu-1") == tree
+    edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "spec:\n", "spec:\n  description: Changed.\n")
+    waiting.merged()
+    assert replicas(waiting) == 1, "it is rendered again, and runs on"
+    edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    waiting.merged()
+    assert replicas(waiting) == 0
+    edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "  state: Stopped\n", "")
+    waiting.merged()
+    assert replicas(waiting) == 0, "what starts anew has to be seen prepared"
+
+
+def test_a_foreign_status_is_not_believed(waiting: Place) -> None:
+    seen(waiting, "Failed")
+    honest = waiting.refs()["refs/heads/status/eu-1"]
+    seen(waiting)
+    faked = waiting.refs()["refs/heads/status/eu-1"]
+    git(waiting.remote, "update-ref", "refs/allotment/status/eu-1", honest)
+    said = waiting.publish()
+    assert said.err == f"status of eu-1: commit {faked} is not the reporter's\n"
+    assert replicas(waiting) == 0
+
+
+def test_recovery_is_a_new_attempt_once_the_last_has_ended(waiting: Place) -> None:
+    first = job(waiting)
+    edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
+    pending = (
+        f"goes: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until the last one was seen to have ended\n"
+    )
+    assert waiting.merged().err == pending
+    assert job(waiting) == first
+    seen(waiting, "Running")
+    assert waiting.publish().err == pending
+    seen(waiting, "Failed")
+    assert waiting.publish().err == ""
+    assert job(waiting) == first.removesuffix("-1") + "-2"
+    assert replicas(waiting) == 0
+    seen(waiting, uid="j2")
+    assert waiting.publish().err == ""
+    assert replicas(waiting) == 1
+
+
+def test_one_that_can_never_begin_does_not_hold_up_the_next(waiting: Place) -> None:
+    seen(waiting, "Pending", reason="ImagePullFailed")
+    edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
+    assert waiting.merged().err == ""
+    assert job(waiting).endswith("-2")
+
+
+def test_a_preparation_that_changed_under_a_running_instance_is_refused(waiting: Place) -> None:
+    seen(waiting)
+    waiting.publish()
+    before = waiting.tree("eu-1")
+    edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
+    said = waiting.merged()
+    assert said.code == 1
+    assert "the preparation changed while webui runs on the storage: stop it first" in said.err
+    assert waiting.tree("eu-1") == before
+    edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    said = waiting.merged()
+    stopping = f"goes: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until webui has stopped\n"
+    assert (said.code, said.err) == (0, stopping)
+    seen(waiting, instance="Stopped")
+    assert waiting.publish().err == stopping, "it still has pods"
+    seen(waiting)
+    assert waiting.publish().err == ""
+    assert job(waiting).endswith("-2")
+
+
+def test_a_storage_declared_anew_is_not_prepared_by_its_predecessor(waiting: Place) -> None:
+    seen(waiting, uid="j1")
+    waiting.publish()
+    gone = {
+        path: (waiting.root / path).read_text() for path in (DECLARED, f"tenants/{TENANT}/instances/{INSTANCE}.yaml")
+    }
+    edit(waiting.root, DECLARED, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    (waiting.root / f"tenants/{TENANT}/instances/{INSTANCE}.yaml").unlink()
+    assert waiting.merged(hours_ago=4).code == 0
+    (waiting.root / DECLARED).unlink()
+    assert waiting.merged(hours_ago=2).code == 0
+    waiting.publish(hours_ago=1)
+    assert waiting.publish().code == 0
+    assert STORED not in waiting.tree("eu-1")
+    for path, text in gone.items():
+        (waiting.root / path).write_text(text)
+    waiting.merged()
+    assert replicas(waiting) == 0
+    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == "j1"
+    waiting.publish()
+    assert replicas(waiting) == 0
+    seen(waiting, uid="j2")
+    waiting.publish()
+    assert replicas(waiting) == 1
+    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == "j1"

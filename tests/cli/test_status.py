@@ -1,0 +1,170 @@
+"""`allot status` and `allot history` show what the status branches say, and when that is old."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests import live
+from tests.conftest import Allot, Result
+from tests.observed.test_instances import CRASHED, RUNS
+from tests.pipeline.test_reporting import Bed
+from tests.published import Place, git
+
+from allotment.observed.status import Stock, Transition
+from allotment.reports import tables
+from allotment.reports.tables import age
+
+NOW = datetime.datetime.now(datetime.UTC)
+
+
+class Recent(Bed):
+    """A bed whose clock is the real one, less some seconds."""
+
+    ago = 0
+
+    def now(self) -> str:
+        moment = NOW - datetime.timedelta(seconds=self.ago - self.clock)
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.fixture
+def bed(place: Place, tmp_path: Path) -> Recent:
+    return Recent(tmp_path / "data", place.remote)
+
+
+@pytest.fixture
+def shown(place: Place, allot: Allot) -> object:
+    def run(*words: object) -> Result:
+        return allot(words[0], "--repo", place.root, *words[1:])
+
+    return run
+
+
+FAILED = (
+    live.claim(),
+    live.job(attempt=2, condition="Failed"),
+    live.job_pod(attempt=2, container=live.waiting("x", ended={"exitCode": 1})),
+)
+
+
+def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot) -> None:
+    bed.report(*RUNS, live.route(), *FAILED)
+    said = shown("status")
+    lines = [line.split() for line in said.out.splitlines() if line.strip()]
+    assert lines[0] == ["INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"]
+    assert lines[1][:7] == ["solo-ada/webui", "eu-1", "Running", "1/1", "1", "l4-quarter", "0"]
+    assert lines[1][-1] == "https://webui.example/"
+    assert lines[3][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
+    assert "preparation failed in attempt 2: exit 1; raise spec.prepare.attempt to try again" in said.out
+    assert (said.code, said.err) == (0, "us-1: nothing has reported it yet\n")
+    assert shown("status", "solo-ada").out == said.out
+
+
+def test_one_thing_with_all_that_is_known(bed: Recent, shown: Allot) -> None:
+    bed.report(*RUNS, live.route(), live.application(resources=(("Deployment", "webui", "Synced"),)))
+    out = shown("status", "solo-ada/webui").out
+    for words in ("State:", "Running", "Declaration:", "b1", "Nodes:", "n1", "Argo CD:", "Synced, Healthy"):
+        assert words in out
+    rows = [line.split()[:3] for line in out.splitlines()]
+    assert ["Scheduled", "True", "OnNode"] in rows
+    assert shown("status", "solo-ada/nothing").err.startswith("us-1:")
+    assert "no cluster reports solo-ada/nothing: see `allot status solo-ada`" in shown("status", "solo-ada/nothing").err
+    assert "no cluster reports a tenant 'nobody'" in shown("status", "nobody").err
+    assert shown("status", "nobody").code == 2
+
+
+def test_stocks(bed: Recent, shown: Allot) -> None:
+    placeholder = live.deployment("l4", units="4")
+    placeholder["metadata"] |= {
+        "namespace": "allotment-stock",
+        "labels": {"allotment.dev/stock": "l4", "allotment.dev/gpu-spec": "l4-quarter"},
+    }
+    bed.report(*RUNS, placeholder)
+    assert shown("status", "--stocks").out.split()[-7:] == ["l4", "eu-1", "l4-quarter", "4", "1", "3", "0"]
+    found = json.loads(shown("status", "--stocks", "--format", "json").out)["clusters"]
+    assert Stock("l4", "l4-quarter", 4, 1, 3, 0).name == found[0]["stocks"][0]["name"]
+    assert shown("status", "x", "--stocks").code == 2
+
+
+def test_a_silent_reporter_is_marked(bed: Recent, shown: Allot) -> None:
+    bed.ago = 7200
+    bed.report(*RUNS)
+    assert shown("status").out.startswith("eu-1: STALE: its reporter has said nothing for ")
+    assert json.loads(shown("status", "--format", "json").out)["clusters"][0]["stale"] is True
+    bed.ago = 300
+    bed.watch.contact = time.monotonic() - 250
+    bed.reporter.once()
+    assert shown("status").out.startswith("eu-1: STALE: it has not answered for 9m")
+
+
+def test_json_has_the_same(bed: Recent, shown: Allot) -> None:
+    bed.report(*RUNS, live.claim())
+    found = json.loads(shown("status", "solo-ada/webui", "--format", "json").out)
+    assert found["clusters"][0]["stale"] is False
+    (tenant,) = found["tenants"]
+    assert (tenant["tenant"], tenant["instances"][0]["state"], tenant["storages"]) == ("solo-ada", "Running", [])
+    assert "transitions" not in tenant
+
+
+def test_history_is_read_back_version_by_version(bed: Recent, shown: Allot) -> None:
+    for _ in range(5):
+        bed.report(*RUNS, live.claim())
+        bed.report(*CRASHED, live.claim())
+    rows = json.loads(shown("history", "solo-ada/webui", "--format", "json").out)
+    assert [row["to"] for row in rows] == ["Init", "Ready", "Running", "Failed"] * 5
+    assert rows[3] == {
+        "time": rows[3]["time"], "cluster": "eu-1", "kind": "GPUInstance", "name": "webui", "from": "Running", "to": "Failed",
+        "reason": "CrashLoop",
+    }  # fmt: skip
+    assert len(json.loads(shown("history", "solo-ada", "--format", "json").out)) == 21
+    table = shown("history", "solo-ada/webui", "--limit", "2").out.splitlines()
+    assert [line.split()[-3:] for line in table[1:]] == [
+        ["Ready", "Running", "ProbesAnswered"],
+        ["Running", "Failed", "CrashLoop"],
+    ]
+    said = shown("history", "solo-ada/none")
+    assert (said.code, said.err) == (2, "allot: no cluster has reported a change of 'solo-ada/none'\n")
+
+
+def test_history_of_thousands_of_changes_takes_less_than_its_commits(bed: Recent, shown: Allot, place: Place) -> None:
+    """Only the versions that are shown are read, however long the branch is."""
+    for number in range(30):
+        bed.report(*(RUNS if number % 2 else CRASHED))
+    reads = []
+    import allotment.adapters.git.repository as module
+
+    original = module.Repository.read_at
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.Repository, "read_at", lambda self, *words: reads.append(words) or original(self, *words))
+        shown("history", "solo-ada", "--limit", "3")
+    assert len(reads) == 1
+    assert int(git(place.remote, "rev-list", "--count", "status/eu-1")) == 30
+
+
+def test_a_remote_that_is_away_is_told(shown: Allot, tmp_path: Path) -> None:
+    said = shown("status", "--from", tmp_path / "nothing.git")
+    assert said.code == 2
+    assert "doesn't answer" in said.err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown_as"),
+    [(0, "0s"), (119, "119s"), (120, "2m"), (3600, "1h"), (5400, "1h30m"), (90000, "1d1h"), (86400 * 40, "40d")],
+)
+def test_ages_are_kubectls(seconds: int, shown_as: str) -> None:
+    assert age((NOW - datetime.timedelta(seconds=seconds)).isoformat(), NOW) == shown_as
+
+
+def test_what_a_branch_says_does_nothing_to_a_terminal() -> None:
+    evil = Transition("GPUInstance", "\x1b[2J[red]x", "[bold]", "a\nb", "\u202e", "2026-11-21T10:00:00Z")
+    out = io.StringIO()
+    Console(file=out, width=300).print(tables.history([("eu-1", evil)], NOW))
+    assert "\\x1b[2J[red]x" in out.getvalue()
+    assert "a\\nb" in out.getvalue()
+    assert "\\u202e" in out.getvalue()

@@ -1,0 +1,244 @@
+"""From a merge to a status: a real cluster with Argo CD, `allot run` that publishes and reports, and nobody else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from allotment.observed.status import Instance, Storage, TenantStatus, Transition, cluster_status, tenant_status
+from tests.controlplane.client import Object
+from tests.controlplane.processes import eventually
+from tests.e2e.cloud import Cloud
+from tests.e2e.test_publish import INSTANCE, STORAGE
+from tests.published import git
+
+pytestmark = pytest.mark.e2e
+
+TENANT = "solo-ada"
+BRANCH, OURS = "refs/heads/status/eu-1", "refs/allotment/status/eu-1"
+MOUNT = "  storages:\n    - name: {name}\n      mountPath: /workspace/data\n"
+
+
+def file(cloud: Cloud, path: str, commit: str = "") -> bytes:
+    """Return a file of the status branch."""
+    if not commit:
+        git(cloud.root, "fetch", "-q", cloud.url, BRANCH)
+    return (git(cloud.root, "show", f"{commit or 'FETCH_HEAD'}:{path}") + "\n").encode()
+
+
+def status(cloud: Cloud, tenant: str = TENANT) -> TenantStatus:
+    return tenant_status(file(cloud, f"tenants/{tenant}.yaml"))
+
+
+def instance(cloud: Cloud, name: str, tenant: str = TENANT) -> Instance:
+    return next(one for one in status(cloud, tenant).instances if one.name == name)
+
+
+def storage(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
+    return next(one for one in status(cloud, tenant).storages if one.name == name)
+
+
+def until(cloud: Cloud, name: str, state: str, tenant: str = TENANT, seconds: float = 120) -> Instance:
+    """Return an instance's status once it is in a state."""
+
+    def found() -> Instance | None:
+        one = instance(cloud, name, tenant)
+        assert one.state == state, (one.state, one.reason, one.message)
+        return one
+
+    return eventually(found, f"{tenant}/{name} to be {state}", seconds, pause=0.5)
+
+
+def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
+    """Return every change of state of an instance, by following the branch back."""
+    found: list[Transition] = []
+    one = status(cloud, tenant)
+    while True:
+        found[:0] = [step for step in one.transitions if (step.kind, step.name) == ("GPUInstance", name)]
+        if not one.previous:
+            return found
+        try:
+            one = tenant_status(file(cloud, f"tenants/{tenant}.yaml", one.previous))
+        except AssertionError:
+            return found
+
+
+def allot(cloud: Cloud, *words: str) -> str:
+    command = [sys.executable, "-m", "allotment", *words, "--repo", str(cloud.root), "--from", cloud.url]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def pods(cloud: Cloud, name: str) -> list[Object]:
+    return cloud.clusters["eu-1"].client.list("v1", "Pod", f"t-{TENANT}", f"allotment.dev/instance={name}")
+
+
+def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(reported_cloud: Cloud) -> None:
+    cloud = reported_cloud
+    cloud.declare(f"tenants/{TENANT}/instances/notes.yaml", INSTANCE.format(name="notes", labels=""))
+    source = cloud.merged()
+    found = until(cloud, "notes", "Running")
+    told = steps(cloud, "notes")
+    assert [one.target for one in told][-3:] == ["Init", "Ready", "Running"]
+    assert [one.time for one in told] == sorted(one.time for one in told)
+    assert found.url == f"https://notes--{TENANT}.eu-1.gpu.northlight.example/"
+    declared = git(cloud.root, "rev-parse", f"HEAD:tenants/{TENANT}/instances/notes.yaml")
+    assert found.observed_blob == declared
+    (pod,) = pods(cloud, "notes")
+    assert found.nodes == (pod["spec"]["nodeName"],)
+    conditions = {one.type: one.status for one in found.conditions}
+    assert set(conditions) == {"Admitted", "StoragesPrepared", "Synced", "Scheduled", "Started", "Available", "Exposed"}
+
+    def live() -> bool:
+        part = next(one for one in status(cloud).applications if one.name == "compute")
+        return (part.sync, part.health, part.source_commit) == ("Synced", "Healthy", source)
+
+    assert eventually(live, "the source commit to be told", 60)
+    assert f"{TENANT}/notes" in allot(cloud, "status", TENANT)
+    assert "Running" in allot(cloud, "history", f"{TENANT}/notes").splitlines()[-1]
+
+
+def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(reported_cloud: Cloud) -> None:
+    until(reported_cloud, "webui", "Running", "studio-kite")
+    kept = storage(reported_cloud, "model-cache", "studio-kite")
+    assert kept.prepare is not None
+    assert (kept.state, kept.prepare.state, kept.prepare.exit_code) == ("Ready", "Succeeded", 0)
+    told = [one.target for one in steps(reported_cloud, "webui", "studio-kite")]
+    assert told[-4:] == ["Waiting", "Init", "Ready", "Running"]
+
+
+@pytest.mark.parametrize(
+    ("simulate", "reason", "words"),
+    [
+        ("crash", "CrashLoop", "the container ended with exit code 1 ("),
+        ("image-missing", "ImagePullFailed", "image not found: "),
+    ],
+)
+def test_what_fails_says_why(reported_cloud: Cloud, simulate: str, reason: str, words: str) -> None:
+    cloud, path = reported_cloud, f"tenants/{TENANT}/instances/fails.yaml"
+    cloud.declare(path, INSTANCE.format(name="fails", labels=f"  labels:\n    simulate: {simulate}\n"))
+    cloud.merged()
+    try:
+        found = until(cloud, "fails", "Failed")
+        assert found.reason == reason
+        assert found.message.startswith(words)
+        assert words in file(cloud, "summary.md").decode().replace("\\", "")
+    finally:
+        (cloud.root / path).unlink()
+        cloud.merged()
+    eventually(lambda: "fails" not in {one.name for one in status(cloud).instances}, "it to be gone", 60)
+
+
+def test_no_capacity_is_told_as_such(reported_cloud: Cloud) -> None:
+    cloud, path = reported_cloud, f"tenants/{TENANT}/instances/late.yaml"
+    client = cloud.clusters["eu-1"].client
+    nodes = [one["metadata"]["name"] for one in client.list("v1", "Node")]
+
+    def cordon(closed: bool) -> None:
+        for name in nodes:
+            client.patch("v1", "Node", name, {"spec": {"unschedulable": closed}})
+
+    cordon(True)
+    try:
+        cloud.declare(path, INSTANCE.format(name="late", labels=""))
+        cloud.merged()
+        found = until(cloud, "late", "Waiting")
+        assert (found.reason, found.message) == ("NoFreeUnit", "no unit of l4-quarter is free on eu-1")
+    finally:
+        cordon(False)
+    until(cloud, "late", "Running", seconds=180)
+    (cloud.root / path).unlink()
+    cloud.merged()
+
+
+def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reported_cloud: Cloud) -> None:
+    cloud = reported_cloud
+    stored, path = f"tenants/{TENANT}/storages/data.yaml", f"tenants/{TENANT}/instances/reader.yaml"
+    cloud.declare(stored, STORAGE.format(name="data") + "        args: [--simulate=first-attempt-fails]\n")
+    cloud.declare(path, INSTANCE.format(name="reader", labels="") + MOUNT.format(name="data"))
+    cloud.merged()
+
+    def failed() -> Storage:
+        one = storage(cloud, "data")
+        assert one.state == "Failed", (one.state, one.message)
+        return one
+
+    words = "preparation failed in attempt 1: exit 1; raise spec.prepare.attempt to try again"
+    found = eventually(failed, "the preparation to fail", 180, pause=1)
+    assert found.message == words
+    waiting = instance(cloud, "reader")
+    assert (waiting.state, waiting.reason, waiting.message) == (
+        "Waiting",
+        "StorageUnprepared",
+        f"storage data: {words}",
+    )
+    assert pods(cloud, "reader") == []
+    client = cloud.clusters["eu-1"].client
+    before = {one["metadata"]["uid"] for one in client.list("batch/v1", "Job", f"t-{TENANT}")}
+    cloud.edit(stored, "  prepare:\n", "  prepare:\n    attempt: 2\n")
+    cloud.merged()
+    until(cloud, "reader", "Running", seconds=180)
+    assert [one.target for one in steps(cloud, "reader")][-4:] == ["Waiting", "Init", "Ready", "Running"]
+    prepare = storage(cloud, "data").prepare
+    assert prepare is not None
+    assert (prepare.attempt, prepare.state) == (2, "Succeeded")
+    assert prepare.uid not in before
+    assert "attempt 2" in allot(cloud, "status", f"{TENANT}/data")
+
+
+def test_stocks_are_counted(reported_cloud: Cloud) -> None:
+    found = {one.name: one for one in cluster_status(file(reported_cloud, "stocks.yaml")).stocks}
+    assert len(found) == 6
+    quarter = found["l4-quarter"]
+    assert quarter.count == quarter.held + quarter.free
+    assert quarter.held > 0
+    assert 0 < quarter.ready <= quarter.free
+    assert "l4-quarter" in allot(reported_cloud, "status", "--stocks")
+
+
+def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    cloud.all_synced()
+    until(cloud, "notes", "Running")
+
+    def running() -> dict[str, Any]:
+        found = client.list("v1", "Pod", labels="allotment.dev/instance")
+        return {one["metadata"]["name"]: one["metadata"]["uid"] for one in found}
+
+    before, jobs = running(), {one["metadata"]["uid"] for one in client.list("batch/v1", "Job")}
+    tip = cloud.published()[BRANCH]
+    git(cloud.root, "push", "-q", cloud.url, f":{BRANCH}", f":{OURS}")
+    cloud.edit(f"tenants/{TENANT}/instances/notes.yaml", "spec:\n", "spec:\n  description: Still there.\n")
+    cloud.merged()
+    again = eventually(lambda: cloud.published().get(BRANCH), "the status to be written again", 120)
+    assert again != tip
+    cloud.all_synced()
+    assert running() == before
+    assert {one["metadata"]["uid"] for one in client.list("batch/v1", "Job")} == jobs
+
+
+def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) -> None:
+    cloud = reported_cloud
+    other = cloud.again()
+    try:
+        time.sleep(3)
+        assert not other.events("leading")
+        assert not other.events("published")
+        cloud.running.process.kill()
+        begun = time.monotonic()
+        other.event("leading")
+        assert time.monotonic() - begun < 30
+        cloud.edit(f"tenants/{TENANT}/instances/notes.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+        cloud.merge()
+        other.get("/webhook", b"")
+        until(cloud, "notes", "Stopped", seconds=60)
+        told = [one.target for one in steps(cloud, "notes")]
+        assert told[-2:] == ["Running", "Stopped"]
+        lines = git(cloud.root, "log", "--format=%s", "FETCH_HEAD").splitlines()
+        assert lines.count(f"{TENANT}/notes: Running → Stopped") <= 1, "nobody tells it twice"
+    finally:
+        cloud.running.process.wait()
+        cloud.running = other

@@ -1,0 +1,331 @@
+"""What is seen becomes commits: at once, then at most one an interval, none lost, none forced, nobody else believed.
+
+Cases 40 and 41.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import yaml
+from tests import live
+from tests.observed.test_instances import CRASHED, RUNS, STOPPED
+from tests.published import git
+
+from allotment.adapters.cluster.store import STOCKS, Store
+from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.metrics import ReportMetrics, registry, text_of
+from allotment.observed.status import TenantStatus, tenant_status
+from allotment.pipeline import reporting
+from allotment.pipeline.reporting import Place, Reporter, Seeing
+from allotment.problems import Refused
+
+CLUSTER = "eu-1"
+OURS, BRANCH = f"refs/allotment/status/{CLUSTER}", f"refs/heads/status/{CLUSTER}"
+PATH = f"tenants/{live.TENANT}.yaml"
+
+
+class Watching:
+    """A watch that a test holds."""
+
+    synced = True
+    trouble = ""
+
+    def __init__(self) -> None:
+        self.contact = time.monotonic()
+
+
+class Bed:
+    """A reporter, what it sees, and the repository that it writes to."""
+
+    def __init__(self, folder: Path, remote: Path, interval: float = 0, key: str | None = None) -> None:
+        self.store = Store(CLUSTER)
+        self.clock = 0
+        self.watch = Watching()
+        self.remote = remote
+        self.repository = Repository.at(folder)
+        self.place = Place(
+            self.repository, Remote(self.repository, str(remote), keep=True), key, Remote(self.repository, str(remote))
+        )
+        self.log = structlog.testing.CapturingLogger()
+        self.counts = registry()
+        self.leads = True
+        self.reporter = Reporter(
+            Seeing(CLUSTER, [self.watch], self.store, STOCKS, self.now),
+            self.place,
+            ReportMetrics(CLUSTER, self.counts),
+            self.log,
+            interval,
+            leading=lambda: self.leads,
+        )
+
+    def now(self) -> str:
+        return f"2026-11-21T{10 + self.clock // 3600:02d}:{self.clock // 60 % 60:02d}:{self.clock % 60:02d}Z"
+
+    def see(self, *objects: dict[str, Any], seconds: int = 1) -> None:
+        """See these objects, and nothing else, some seconds later."""
+        self.clock += seconds
+        self.watch.contact = time.monotonic()
+        for name, kind in live.KINDS.items():
+            self.store.replace(kind, live.seen(*(one for one in objects if one["kind"] == name)))
+
+    def report(self, *objects: dict[str, Any], seconds: int = 1) -> None:
+        self.see(*objects, seconds=seconds)
+        self.reporter.once()
+
+    def commits(self) -> int:
+        return int(git(self.remote, "rev-list", "--count", BRANCH))
+
+    def status(self, commit: str = BRANCH) -> TenantStatus:
+        return tenant_status((git(self.remote, "show", f"{commit}:{PATH}") + "\n").encode())
+
+    def subject(self) -> str:
+        return git(self.remote, "log", "-1", "--format=%s", BRANCH)
+
+    def way(self) -> list[str]:
+        """Return all states that were told, oldest first, by following the files back."""
+        found: list[str] = []
+        status = self.status()
+        while True:
+            found[:0] = [one.target for one in status.transitions]
+            if not status.previous:
+                return found
+            status = self.status(status.previous)
+
+    def warnings(self) -> list[str]:
+        return [call.kwargs["message"] for call in self.log.calls if call.method_name == "warning"]
+
+
+@pytest.fixture(autouse=True)
+def _identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in (("NAME", "reporter"), ("EMAIL", "reporter@northlight.example")):
+        monkeypatch.setenv(f"GIT_COMMITTER_{key}", value)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setattr(reporting, "FIRST_WAIT", 0.0)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    Repository.at(tmp_path / "remote.git")
+    return tmp_path / "remote.git"
+
+
+@pytest.fixture
+def bed(tmp_path: Path, remote: Path) -> Bed:
+    return Bed(tmp_path / "data", remote)
+
+
+def test_the_first_commit_has_all_that_is_seen_and_no_parent(bed: Bed) -> None:
+    bed.report(*RUNS, live.claim())
+    files = git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
+    assert files == ["stocks.yaml", "summary.md", PATH]
+    assert bed.commits() == 1
+    assert bed.way() == ["Init", "Ready", "Running", "Ready"]
+    stocks = yaml.safe_load(git(bed.remote, "show", f"{BRANCH}:stocks.yaml"))
+    assert stocks["status"]["observedAt"] == "2026-11-21T10:00:01Z"
+    assert git(bed.remote, "rev-parse", BRANCH) == git(bed.remote, "rev-parse", OURS)
+    assert "| Running | 1 |" in git(bed.remote, "show", f"{BRANCH}:summary.md")
+
+
+def test_a_commit_comes_only_with_a_change_and_says_which(bed: Bed) -> None:
+    bed.report(*RUNS)
+    bed.report(*RUNS)
+    assert bed.commits() == 1
+    bed.report(*CRASHED)
+    assert (bed.commits(), bed.subject()) == (2, "solo-ada/webui: Running → Failed")
+    bed.report(*CRASHED, live.claim(), live.claim("others", "c2"))
+    assert bed.subject() == "eu-1: 2 changes"
+    bed.report()
+    bed.report(seconds=3700)
+    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md"]
+    assert git(bed.remote, "log", "--format=%s", BRANCH).splitlines()[:2] == ["eu-1: seen", "eu-1: 3 changes"]
+
+
+def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Path, remote: Path) -> None:
+    bed = Bed(tmp_path / "data", remote, interval=60)
+    bed.report(*RUNS)
+    for objects in (CRASHED, RUNS, STOPPED, RUNS, CRASHED, RUNS):
+        bed.report(*objects, seconds=5)
+    assert bed.commits() == 1
+    bed.report(*RUNS, seconds=40)
+    assert bed.commits() == 2
+    assert bed.way()[3:] == [
+        "Failed", "Init", "Ready", "Running", "Stopped", "Init", "Ready", "Running", "Failed", "Init", "Ready", "Running",
+    ]  # fmt: skip
+
+
+def test_it_says_hourly_that_it_looked_and_when_the_cluster_is_silent(bed: Bed) -> None:
+    bed.report(*RUNS)
+    bed.report(*RUNS, seconds=3500)
+    assert bed.commits() == 1
+    bed.report(*RUNS, seconds=200)
+    assert (bed.commits(), bed.subject()) == (2, "eu-1: seen")
+    bed.watch.contact -= 200
+    bed.reporter.once()
+    silent = yaml.safe_load(git(bed.remote, "show", f"{BRANCH}:stocks.yaml"))["status"]
+    assert silent["silentSince"] == silent["observedAt"] < bed.now()
+    assert "eu\\-1 has not answered since" in git(bed.remote, "show", f"{BRANCH}:summary.md")
+    bed.reporter.once()
+    assert bed.commits() == 3, "once is enough"
+    bed.report(*RUNS)
+    assert "silentSince" not in git(bed.remote, "show", f"{BRANCH}:stocks.yaml")
+
+
+def test_nothing_is_written_before_all_was_listed_once(bed: Bed) -> None:
+    bed.watch.synced = False
+    bed.watch.trouble = "it answers 403"
+    bed.report(*RUNS)
+    assert git(bed.remote, "for-each-ref") == ""
+    assert [call.kwargs["message"] for call in bed.log.calls] == ["it answers 403"]
+    assert not bed.reporter.ready()
+
+
+def test_one_that_begins_again_goes_on_where_the_last_one_ended(bed: Bed, tmp_path: Path) -> None:
+    bed.report(*RUNS)
+    since = bed.status().instances[0].since
+    again = Bed(tmp_path / "other", bed.remote)
+    again.clock = 100
+    again.report(*RUNS)
+    assert again.commits() == 1
+    again.report(*STOPPED)
+    assert again.way() == ["Init", "Ready", "Running", "Stopped"]
+    assert bed.status().instances[0].since > since
+    third = Bed(tmp_path / "third", bed.remote)
+    third.clock = 200
+    third.report(*CRASHED)
+    assert third.subject() == "solo-ada/webui: Stopped → Failed", "what happened while nobody looked"
+
+
+def test_two_reporters_tell_every_change_once(bed: Bed, tmp_path: Path) -> None:
+    other = Bed(tmp_path / "other", bed.remote)
+    for number, objects in enumerate((RUNS, CRASHED, STOPPED, RUNS)):
+        for one in (bed, other) if number % 2 else (other, bed):
+            one.report(*objects)
+            one.reporter.once()
+            one.reporter.once()
+    assert bed.way() == ["Init", "Ready", "Running", "Failed", "Stopped", "Init", "Ready", "Running"]
+    assert bed.commits() == 4
+
+
+def test_who_does_not_lead_writes_nothing(bed: Bed) -> None:
+    bed.leads = False
+    bed.report(*RUNS)
+    assert git(bed.remote, "for-each-ref") == ""
+    bed.leads = True
+    bed.reporter.once()
+    assert bed.commits() == 1
+
+
+def test_the_remote_may_be_away_for_an_hour(bed: Bed, tmp_path: Path) -> None:
+    bed.report(*RUNS)
+    bed.remote.rename(tmp_path / "away.git")
+    for number in range(60):
+        bed.report(*(CRASHED if number % 2 else STOPPED), seconds=60)
+    assert not bed.reporter.ready()
+    (tmp_path / "away.git").rename(bed.remote)
+    bed.report(*RUNS)
+    assert bed.commits() == 2
+    assert len(bed.way()) == 3 + 60 + 3
+    assert bed.reporter.ready()
+
+
+def test_a_commit_of_somebody_else_is_neither_overwritten_nor_believed(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    bed.report(*RUNS)
+    honest = git(bed.remote, "rev-parse", BRANCH)
+    foreign = foreign_commit(bed, honest)
+    git(bed.remote, "update-ref", BRANCH, foreign)
+    bed.reporter.once()
+    assert bed.warnings() == [f"commit {foreign} is not the reporter's"]
+    assert 'allotment_foreign_status_commits_total{cluster="eu-1"} 1.0' in text_of(bed.counts).decode()
+    assert git(bed.remote, "log", "-1", "--format=%P", BRANCH).split() == [foreign, honest]
+    assert bed.status().instances[0].state == "Running"
+    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md", PATH]
+    bed.report(*STOPPED)
+    assert bed.way() == ["Init", "Ready", "Running", "Stopped"]
+
+
+def foreign_commit(bed: Bed, parent: str) -> str:
+    """Write a lie on top of a commit, as somebody who may push."""
+    changes: dict[str, bytes | None] = {PATH: b"lies\n", "more.txt": b"x\n"}
+    made = write_commit(bed.repository, [parent], changes, Message("Mine", b"Eve <eve@evil.example> 1 +0000"))
+    assert Remote(bed.repository, str(bed.remote)).push({"refs/heads/draft": made})
+    git(bed.remote, "update-ref", "-d", "refs/heads/draft")
+    return made
+
+
+@pytest.mark.parametrize("refs", [(BRANCH,), (OURS,), (BRANCH, OURS)])
+def test_a_rewritten_or_lost_branch_is_written_anew(
+    bed: Bed, refs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    bed.report(*STOPPED)
+    bed.report(*RUNS)
+    for ref in refs:
+        git(bed.remote, "update-ref", "-d", ref)
+    for _ in range(3):
+        bed.report(*RUNS)
+    assert bed.status().instances[0].state == "Running"
+    assert git(bed.remote, "rev-parse", BRANCH) == git(bed.remote, "rev-parse", OURS)
+
+
+def test_only_what_its_key_has_signed_is_believed(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
+    unsigned = Bed(tmp_path / "unsigned", remote)
+    unsigned.report(*STOPPED)
+    key = Repository.at(tmp_path / "data").sign_with(tmp_path / "key")
+    bed = Bed(tmp_path / "data", remote, key=key)
+    lie = git(remote, "rev-parse", BRANCH)
+    bed.clock = 50
+    bed.report(*RUNS)
+    assert bed.warnings() == [f"commit {lie} is not signed with the cluster's key"]
+    assert bed.way() == ["Init", "Ready", "Running"], "nothing of what wasn't signed is believed"
+    tip = git(remote, "rev-parse", BRANCH)
+    assert bed.repository.is_signed_by(tip, key)
+    assert git(remote, "log", "-1", "--format=%P", BRANCH) == lie
+    unsigned.clock = 90
+    unsigned.report(*CRASHED)
+    assert git(remote, "rev-parse", f"{BRANCH}~") == tip
+    bed.clock = 100
+    bed.report(*RUNS)
+    assert bed.repository.is_signed_by(git(remote, "rev-parse", BRANCH), key)
+    assert bed.status().instances[0].state == "Running"
+
+
+def test_a_report_at_once_says_when_it_can_not(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.see(*RUNS)
+    bed.reporter.report_once()
+    assert bed.commits() == 1
+    monkeypatch.setattr(reporting, "SYNC_SECONDS", 0.1)
+    bed.watch.synced = False
+    bed.watch.trouble = "it answers 401"
+    with pytest.raises(Refused, match="eu-1 can't be seen: it answers 401"):
+        bed.reporter.report_once()
+
+
+def test_it_commits_within_two_seconds_of_an_event(bed: Bed) -> None:
+    thread = threading.Thread(target=bed.reporter.run)
+    thread.start()
+    try:
+        bed.see(*RUNS)
+        begun = time.monotonic()
+        while not git(bed.remote, "for-each-ref"):
+            assert time.monotonic() - begun < 10
+            time.sleep(0.02)
+    finally:
+        bed.reporter.stop()
+        thread.join(10)
+    assert not thread.is_alive()
