@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import Branch
 from allotment.adapters.git.repository import Repository
 from allotment.pipeline.assembler import Assembler
 from allotment.pipeline.publication import Publisher

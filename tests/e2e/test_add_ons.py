@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
+from allotment.observed.decoding import APPLICATIONS, IN_CLUSTER
 from tests.conftest import PROJECT
 from tests.controlplane import programs
 from tests.controlplane.client import Client, Object
@@ -33,7 +35,8 @@ def test_it_is_accepted(folder: Path, cluster: Cluster, namespace: str) -> None:
         if one["kind"] == "Namespace":
             assert one["metadata"]["labels"].items() >= restricted["metadata"]["labels"].items()
             continue
-        one["metadata"]["namespace"] = namespace
+        if not one["kind"].startswith("Cluster"):
+            one["metadata"]["namespace"] = namespace
         client.apply(one, dry_run=True)
         if one["kind"] == "Deployment":  # Pod Security refuses pods, and only warns of a Deployment
             template = one["spec"]["template"]
@@ -43,12 +46,21 @@ def test_it_is_accepted(folder: Path, cluster: Cluster, namespace: str) -> None:
     assert "Deployment" in kinds
 
 
-def test_what_the_publisher_is_told_is_what_it_takes() -> None:
-    objects = {one["kind"]: one for one in built(ADD_ONS / "allot-run")}
+def test_a_reporter_may_see_what_it_watches_and_write_nothing() -> None:
+    rules = next(one["rules"] for one in built(ADD_ONS / "allot-run") if one["kind"] == "ClusterRole")
+    may = {f"{group}/{kind}" for rule in rules for group in rule["apiGroups"] for kind in rule["resources"]}
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"list", "watch"}
+    watched = [one.path.removeprefix("/apis/").removeprefix("/api/").split("/") for one in (*IN_CLUSTER, APPLICATIONS)]
+    assert may == {f"{'' if parts[0] == 'v1' else parts[0]}/{parts[-1]}" for parts in watched}
+
+
+@pytest.mark.parametrize("name", ["run", "report"])
+def test_what_a_program_is_told_is_what_it_takes(name: str) -> None:
+    objects = {one["kind"]: one for one in built(ADD_ONS / f"allot-{name}")}
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     options = [word for word in container["args"] if word.startswith("--")]
-    from allotment.cli.run import command
-
+    command = import_module(f"allotment.cli.{name}").command
+    assert container["args"][0] == name
     known = {option for parameter in command.params for option in parameter.opts}
     assert set(options) <= known
     variables = [name for name in objects["ConfigMap"]["data"] if name.startswith("ALLOT_")]

@@ -67,6 +67,11 @@ def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
             return found
 
 
+def summary(cloud: Cloud) -> str:
+    """Return the summary as a forge shows it."""
+    return file(cloud, "summary.md").decode().replace("\\", "")
+
+
 def allot(cloud: Cloud, *words: str) -> str:
     command = [sys.executable, "-m", "allotment", *words, "--repo", str(cloud.root), "--from", cloud.url]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -84,7 +89,7 @@ def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(report
     told = steps(cloud, "notes")
     assert [one.target for one in told][-3:] == ["Init", "Ready", "Running"]
     assert [one.time for one in told] == sorted(one.time for one in told)
-    assert found.url == f"https://notes--{TENANT}.eu-1.gpu.northlight.example/"
+    assert found.url == f"https://notes--{TENANT}.eu-1.gpu.northlight.example/lab"
     declared = git(cloud.root, "rev-parse", f"HEAD:tenants/{TENANT}/instances/notes.yaml")
     assert found.observed_blob == declared
     (pod,) = pods(cloud, "notes")
@@ -125,7 +130,8 @@ def test_what_fails_says_why(reported_cloud: Cloud, simulate: str, reason: str, 
         found = until(cloud, "fails", "Failed")
         assert found.reason == reason
         assert found.message.startswith(words)
-        assert words in file(cloud, "summary.md").decode().replace("\\", "")
+        page = eventually(lambda: words in summary(cloud) and summary(cloud), "the summary to say so", 60)
+        assert f"{TENANT}/fails" in page
     finally:
         (cloud.root / path).unlink()
         cloud.merged()

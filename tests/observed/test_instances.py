@@ -28,6 +28,8 @@ def started(pod: dict[str, Any], **deployment: Any) -> Objects:
 
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+ENDING = live.deployment()
+ENDING["metadata"]["deletionTimestamp"] = NOW
 STATES: dict[str, tuple[Objects, str, str, str]] = {
     "no pod yet": (
         (live.deployment(), live.replica_set()),
@@ -149,6 +151,10 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
             ),
         ),
         *("Stopped", "Terminating", "its pods are ending"),
+    ),
+    "being removed": (
+        (ENDING, live.replica_set(), live.pod(node="n1", container=live.started(3, ready=True), ready=4)),
+        *("Stopped", "Terminating", "it is being removed"),
     ),
     "suspended": (
         (live.deployment(replicas=0, units="", waits_for="tenant is Suspended", waits_reason="TenantSuspended"),),

@@ -6,6 +6,7 @@ The state of an instance is that of its least advanced copy. Copies count only w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from allotment import conditions as word
@@ -55,10 +56,9 @@ def instance(view: View, before: Instance | None) -> Instance:
     pods = _of_rollout(view)
     copies = [_copy(view, pod) for pod in pods]
     found = _state(view, copies)
-    ready = sum(copy.state == word.RUNNING for copy in copies)
+    ready = [copy.state for copy in copies].count(word.RUNNING)
     known = {each.type: each for each in before.conditions} if before else {}
-    routes = sorted(view.routes, key=lambda route: (route.name != one.name, route.name))
-    urls = [route.url for route in routes if route.url]
+    urls = _urls(view)
     same = before is not None and before.state == found.state
     return Instance(
         name=one.instance,
@@ -78,6 +78,12 @@ def instance(view: View, before: Instance | None) -> Instance:
         links=tuple(urls[1:]),
         conditions=tuple(condition(each, known.get(each.type), view.now) for each in _conditions(view, pods, copies)),
     )
+
+
+def _urls(view: View) -> list[str]:
+    """Return the URLs of an instance, its own first."""
+    name = view.deployment.name
+    return [route.url for route in sorted(view.routes, key=lambda one: (one.name != name, one.name)) if route.url]
 
 
 def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
@@ -180,6 +186,8 @@ def _unscheduled(view: View, pod: Pod) -> Copy:
 
 def _state(view: View, copies: list[Copy]) -> Copy:
     one = view.deployment
+    if one.ending:
+        return Copy(word.STOPPED, word.TERMINATING, "it is being removed")
     if one.replicas == 0:
         return _without_replicas(view)
     if one.refused:
@@ -188,7 +196,11 @@ def _state(view: View, copies: list[Copy]) -> Copy:
         )
     if len(copies) < one.replicas or not one.observed:
         copies = [*copies, Copy(word.INIT, word.ROLLOUT_PENDING, "its pods are being made")]
-    return min(copies, key=lambda copy: _ORDER.index(copy.state))
+    return _worst(copies)
+
+
+def _worst(copies: Sequence[Copy]) -> Copy:
+    return copies[0] if len(copies) == 1 else min(copies, key=lambda copy: _ORDER.index(copy.state))
 
 
 def _why_refused(said: str) -> str:
@@ -230,7 +242,7 @@ def _conditions(view: View, pods: Sequence[Pod], copies: Sequence[Copy]) -> list
     placed = [pod for pod in pods if pod.node]
     started = [pod for pod in pods if pod.started_at]
     ready = [pod for pod in pods if pod.ready]
-    worst = min(copies, key=lambda copy: _ORDER.index(copy.state), default=Copy("", word.ROLLOUT_PENDING, ""))
+    why = _worst(copies).reason if copies else word.ROLLOUT_PENDING
     for kind, there, reason, time in (
         (word.SCHEDULED, placed, word.ON_NODE, [pod.scheduled_at for pod in placed]),
         (word.STARTED, started, word.CONTAINERS_STARTED, [pod.started_at for pod in started]),
@@ -240,7 +252,7 @@ def _conditions(view: View, pods: Sequence[Pod], copies: Sequence[Copy]) -> list
             found.append(Found(kind, "True", reason, "", max(time)))
         else:
             count = f"{len(there)} of {wanted} copies" if wanted > 1 else ""
-            found.append(Found(kind, "False", worst.reason, count))
+            found.append(Found(kind, "False", why, count))
     if view.routes:
         found.append(_exposed(view.routes))
     return found
@@ -248,12 +260,16 @@ def _conditions(view: View, pods: Sequence[Pod], copies: Sequence[Copy]) -> list
 
 def _admitted(one: Deployment, cluster: str) -> Found:
     if one.units:
-        units = f"{one.units} unit{'' if one.units == 1 else 's'} of {printable(one.gpu_spec, 32)}"
-        return Found(word.ADMITTED, "True", word.UNITS_HELD, units)
+        return Found(word.ADMITTED, "True", word.UNITS_HELD, _units(one.units, one.gpu_spec))
     if one.waits_reason == word.NO_FREE_UNIT:
         words = f"no unit of {printable(one.gpu_spec, 32)} is free on {cluster}"
         return Found(word.ADMITTED, "False", word.NO_FREE_UNIT, words)
     return Found(word.ADMITTED, "False", one.waits_reason or word.STOPPED_AS_DECLARED, "")
+
+
+@lru_cache(maxsize=1024)
+def _units(units: int, spec: str) -> str:
+    return f"{units} unit{'' if units == 1 else 's'} of {printable(spec, 32)}"
 
 
 def _prepared(view: View) -> Found:

@@ -105,7 +105,7 @@ def _instances(
     kept: dict[str, Storage],
     now: str,
 ) -> Iterator[Instance]:
-    there = {one.instance: one for one in live.deployments if one.instance and not one.ending}
+    there = {one.instance: one for one in live.deployments if one.instance}
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in live.pods:
         pods[pod.instance].append(pod)
@@ -162,9 +162,9 @@ def _transitions(
     kept: Sequence[Storage],
     now: str,
 ) -> Iterator[Transition]:
-    for name, old in instances_before.items():
-        if name not in {one.name for one in run}:
-            yield Transition(INSTANCE, name, old.state, "", "", now)
+    there = {one.name for one in run} if instances_before else set()
+    for name in sorted(instances_before.keys() - there):
+        yield Transition(INSTANCE, name, instances_before[name].state, "", "", now)
     for one in run:
         before = instances_before.get(one.name)
         state = before.state if before else ""
@@ -173,9 +173,9 @@ def _transitions(
         for target, time in instances.steps(before, one):
             yield Transition(INSTANCE, one.name, state, target, one.reason if target == one.state else "", time)
             state = target
-    for name, gone in storages_before.items():
-        if name not in {each.name for each in kept}:
-            yield Transition(STORAGE, name, gone.state, "", "", now)
+    stored = {each.name for each in kept}
+    for name in sorted(storages_before.keys() - stored):
+        yield Transition(STORAGE, name, storages_before[name].state, "", "", now)
     for each in kept:
         was = storages_before.get(each.name)
         if was is not None and was.claim != each.claim:

@@ -1,0 +1,113 @@
+"""Lists all pods of an API server and says how long it took: `python -m tests.bench.lister ours|typed|report URL …`."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+
+from allotment.adapters.cluster.api import Api
+from allotment.adapters.cluster.store import STOCKS, Store
+from allotment.adapters.cluster.watching import Watch
+from allotment.observed.decoding import APPLICATIONS, DEPLOYMENTS, IN_CLUSTER, PODS, REPLICA_SETS
+from allotment.observed.tenants import Live, tenant_status
+
+NOW = "2026-11-21T10:00:59Z"
+
+
+def megabytes() -> float:
+    """Return the peak of this process's memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def held() -> float:
+    """Return what this process holds now, in MB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+def api(url: str) -> Api:
+    return Api(lambda: client.Configuration(host=url))
+
+
+def ours(url: str) -> tuple[float, float, int]:
+    """List pods, Deployments and ReplicaSets ahead, then time the listing of pods with the status of everybody."""
+    store, api_server = Store("eu-1"), api(url)
+    for kind in (DEPLOYMENTS, REPLICA_SETS):
+        Watch(api_server, kind, store)._list()
+    before, begun = megabytes(), time.perf_counter()
+    Watch(api_server, PODS, store)._list()
+    statuses = [tenant_status(one, "eu-1", Live.of(store.objects(one)), None, NOW) for one in sorted(store.owners())]
+    seconds = time.perf_counter() - begun
+    running = sum(one.state == "Running" for status in statuses for one in status.instances)
+    return seconds, megabytes() - before, running
+
+
+def typed(url: str) -> tuple[float, float, int]:
+    """Time the official typed client's listing of pods, kept as it returns them."""
+    core = client.CoreV1Api(client.ApiClient(client.Configuration(host=url)))
+    before, begun = megabytes(), time.perf_counter()
+    pods: list[Any] = []
+    more = None
+    while True:
+        page = core.list_pod_for_all_namespaces(limit=500, **({"_continue": more} if more else {}))
+        pods += page.items
+        more = page.metadata._continue
+        if not more:
+            break
+    running = sum(all(one.ready for one in pod.status.container_statuses) for pod in pods)
+    return time.perf_counter() - begun, megabytes() - before, running
+
+
+def report(url: str, folder: str, seconds: str) -> dict[str, Any]:
+    """Report a busy cluster for some seconds; return the share of a core, and the memory at half time and in the end."""
+    from allotment.adapters.git.remote import Remote
+    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.metrics import ReportMetrics, registry
+    from allotment.cli.serving import logger
+    from allotment.pipeline.reporting import Place, Reporter, Seeing
+
+    work = Path(folder)
+    Repository.at(work / "remote.git")
+    repository = Repository.at(work / "data")
+    api_server, store = api(url), Store("eu-1")
+    watches = [Watch(api_server, kind, store) for kind in (*IN_CLUSTER, APPLICATIONS)]
+    for watch in watches:
+        watch.start()
+    remote = Remote(repository, str(work / "remote.git"), keep=True)
+    reporter = Reporter(
+        Seeing("eu-1", watches, store, STOCKS, api_server.now),
+        Place(repository, remote, None, remote),
+        ReportMetrics("eu-1", registry()),
+        logger(),
+        60,
+    )
+    thread = threading.Thread(target=reporter.run)
+    thread.start()
+    while not (reporter.ready() and reporter._branch is not None and reporter._branch.published):
+        time.sleep(0.1)
+    marks = []
+    for _ in range(3):
+        marks.append((time.process_time(), time.monotonic(), store.events, held()))
+        time.sleep(float(seconds) / 2)
+    reporter.stop()
+    thread.join()
+    first, last = marks[0], marks[-1]
+    return {
+        "objects": len(store),
+        "cores": (last[0] - first[0]) / (last[1] - first[1]),
+        "events": (last[2] - first[2]) / (last[1] - first[1]),
+        "megabytes": [mark[3] for mark in marks],
+    }
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "report":
+        print(json.dumps(report(*sys.argv[2:])))
+    else:
+        print(json.dumps({"ours": ours, "typed": typed}[sys.argv[1]](sys.argv[2])))

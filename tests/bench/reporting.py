@@ -1,0 +1,55 @@
+"""Reporting: a list of pods and everybody's status against the official typed client, and a busy cluster for a while."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PODS = 10_000
+BUSY_PODS, EVENTS, SECONDS = 16_667, 500, 150  # three objects a pod
+Say = Callable[[str, str], None]
+
+
+@contextmanager
+def serving(pods: int, events: int) -> Iterator[str]:
+    """Serve so many pods for a while; yield the URL."""
+    command = [sys.executable, "-m", "tests.bench.apiserver", str(pods), str(events)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+def lister(*words: str) -> Any:
+    """Return what a lister says, as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.lister", *words], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def reporting(say: Say) -> None:
+    """Measure both, and say the figures."""
+    with serving(PODS, 0) as url:
+        both = [(lister("ours", url), lister("typed", url)) for _ in range(3)]
+    if {found[2] for pair in both for found in pair} != {PODS}:
+        raise RuntimeError("not all pods were found to run")
+    ours, theirs = ([statistics.median(pair[side][what] for pair in both) for what in (0, 1)] for side in (0, 1))
+    say(f"{PODS:,} pods listed, and the status of all computed", f"{ours[0]:6.2f} s  {ours[1]:4.0f} MB")
+    say(
+        "the official typed client lists them",
+        f"{theirs[0]:6.2f} s  {theirs[1]:4.0f} MB: ours is {theirs[0] / ours[0]:.0f} times as fast, in 1/{theirs[1] / max(ours[1], 0.1):.0f} of the memory",
+    )
+    with serving(BUSY_PODS, EVENTS) as url, tempfile.TemporaryDirectory(prefix="allot-bench-") as folder:
+        found = lister("report", url, folder, str(SECONDS))
+    memory = " → ".join(f"{one:.0f}" for one in found["megabytes"])
+    say(
+        f"{found['objects']:,} objects, {found['events']:.0f} events a second, reported for {SECONDS} s",
+        f"{found['cores']:6.2f} cores  {memory} MB",
+    )
