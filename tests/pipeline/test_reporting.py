@@ -25,7 +25,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import ReportMetrics, registry, text_of
 from allotment.observed.status import TenantStatus, tenant_status
 from allotment.pipeline import reporting
-from allotment.pipeline.reporting import Place, Reporter, Seeing
+from allotment.pipeline.observing import Seeing
+from allotment.pipeline.reporting import Place, Reporter
 from allotment.problems import Refused
 
 CLUSTER = "eu-1"

@@ -100,7 +100,8 @@ def reporter(
     from allotment.adapters.metrics import ReportMetrics
     from allotment.manifests import names
     from allotment.observed.decoding import APPLICATIONS, IN_CLUSTER
-    from allotment.pipeline.reporting import Place, Reporter, Seeing
+    from allotment.pipeline.observing import Seeing
+    from allotment.pipeline.reporting import Place, Reporter
 
     key = repository.sign_with(sight.signing_key) if sight.signing_key else None
     here = Api.at(sight.kubeconfig, sight.context)

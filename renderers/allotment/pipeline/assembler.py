@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 
 from allotment.adapters.memory import Memory
 from allotment.adapters.source import Source
-from allotment.pipeline.assembly import Assembling, Assembly, Blobs, Branches, compared
+from allotment.pipeline.assembling import Assembling
+from allotment.pipeline.assembly import Assembly, Blobs, Branches, compared
 from allotment.pipeline.gating import Known
 from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import tenants_with

@@ -7,16 +7,14 @@ import random
 import threading
 import time
 import traceback
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import live_source
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import (
     CLUSTER,
@@ -29,9 +27,8 @@ from allotment.adapters.git.status import (
 )
 from allotment.adapters.metrics import ReportMetrics
 from allotment.declared.inventory import blob_id
-from allotment.manifests.names import rendered_branch, status_branch
+from allotment.manifests.names import status_branch
 from allotment.manifests.text import Malformed
-from allotment.observed.objects import Application, Deployment, Pod, Seen
 from allotment.observed.status import (
     ClusterStatus,
     TenantStatus,
@@ -40,60 +37,19 @@ from allotment.observed.status import (
     tenant_status,
     text_of,
 )
-from allotment.observed.stocks import stocks
-from allotment.observed.tenants import Live, Sources, unsettled
-from allotment.observed.tenants import tenant_status as observe
 from allotment.pipeline.log import Log
+from allotment.pipeline.observing import LiveSources, Observed, Seeing, plain
 from allotment.problems import AllotmentError, Refused
 from allotment.reports.summary import summary
 
 BEAT_SECONDS = 3600  # so often, at least, the status says that it was looked
-SILENT_SECONDS = 180  # three bookmarks that didn't come
 LOOK_SECONDS = 60  # how often the branch is looked at for commits of others
 GATHER_SECONDS = 0.2  # what belongs together comes close together
-MOST_TRANSITIONS = 5_000  # of a tenant, while nothing can be pushed
 SHOWN_CHANGES = 50  # lines of a commit's message
 FIRST_WAIT, LONGEST_WAIT = 0.8, 30.0
 STALLED_SECONDS = 300
 SYNC_SECONDS = 90
 TRIES = 10
-
-
-class Watching(Protocol):
-    """One of the cluster's watches."""
-
-    synced: bool
-    contact: float
-    trouble: str
-
-
-class Objects(Protocol):
-    """What the watches have seen."""
-
-    changed: threading.Event
-    events: int
-
-    def owners(self) -> set[str]:
-        """Return everybody of whom there is something."""
-        ...
-
-    def objects(self, owner: str) -> list[Seen]:
-        """Return all that is known of somebody."""
-        ...
-
-    def take_changed(self) -> set[str]:
-        """Return who changed since the last call."""
-        ...
-
-
-class Seeing(NamedTuple):
-    """A cluster as it is seen: its watches, their objects, whose placeholders lie where, and its API server's clock."""
-
-    cluster: str
-    watches: Sequence[Watching]
-    store: Objects
-    stocks: str
-    now: Callable[[], str]
 
 
 class Place(NamedTuple):
@@ -133,11 +89,8 @@ class Reporter:
         self._believed: str | None = None
         self._foreign = ""
         self._looked = 0.0
-        self._fetched = 0.0
-        self._now: dict[str, TenantStatus] = {}
-        self._unsettled: set[str] = set()
+        self._observed = Observed(seeing, LiveSources(place.repository, place.rendered, seeing.cluster))
         self._written: dict[str, TenantStatus] = {}
-        self._pending: dict[str, list[Transition]] = defaultdict(list)
         self._cluster = ClusterStatus(seeing.cluster, "")
         self._failures = 0
         self._told = ""
@@ -167,7 +120,7 @@ class Reporter:
         self._interval = 0
         for _ in range(TRIES):
             self._report()
-            if self._branch is not None and not self._is_due(self._cluster_status()):
+            if self._branch is not None and not self._is_due(self._observed.cluster_status(self._cluster)):
                 return
         raise Refused(f"others were quicker {TRIES} times: try again")
 
@@ -224,80 +177,11 @@ class Reporter:
     def _report(self) -> None:
         if self._branch is None or time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
-        changed = self._seeing.store.take_changed() | self._unsettled
-        self._observe(changed)
-        self._metrics.seen(len(self._now), self._seeing.store.events, self._contact())
-        status = self._cluster_status()
+        self._observed.look()
+        self._metrics.seen(len(self._observed.statuses), self._seeing.store.events, self._observed.silence())
+        status = self._observed.cluster_status(self._cluster)
         if self._is_due(status):
             self._commit(status)
-
-    # What is seen.
-
-    def _observe(self, tenants: set[str]) -> None:
-        now = self._seeing.now()
-        for tenant in sorted(tenants - {self._seeing.stocks}):
-            live = Live.of(self._seeing.store.objects(tenant))
-            before = self._now.get(tenant) or self._written.get(tenant)
-            found = observe(tenant, self._seeing.cluster, live, before, now, self._sources(tenant, live, before))
-            pending = self._pending[tenant]
-            pending += found.transitions[: max(0, MOST_TRANSITIONS - len(pending))]
-            if not pending:
-                del self._pending[tenant]
-            self._now[tenant] = _plain(found)
-            (self._unsettled.add if unsettled(found) else self._unsettled.discard)(tenant)
-
-    def _sources(self, tenant: str, live: Live, before: TenantStatus | None) -> Sources:
-        """Return the source commits that are live, for parts whose folder isn't as it was when that was last found."""
-        known = {part.name: part.tree for part in before.applications} if before else {}
-        found = {}
-        for one in live.applications:
-            part = one.name.rpartition("--")[2]
-            if one.sync == "Synced" and one.revision and self._has(one):
-                source = live_source(
-                    self._place.repository, one.revision, f"tenants/{tenant}/{part}", known.get(part, "")
-                )
-                if source is not None:
-                    found[part] = source
-        return found
-
-    def _has(self, one: Application) -> bool:
-        """Return whether the rendered commit that an Application names is here; it is fetched now and then."""
-        repository = self._place.repository
-        if repository.has(one.revision):
-            return True
-        if time.monotonic() - self._fetched < 1:
-            return False
-        self._fetched = time.monotonic()
-        try:
-            self._place.rendered.fetch(rendered_branch(self._seeing.cluster))
-        except Refused:
-            return False
-        return repository.has(one.revision)
-
-    def _contact(self) -> float:
-        """Return the seconds since the API servers said something, the longest of all watches."""
-        return time.monotonic() - min(watch.contact for watch in self._seeing.watches)
-
-    def _cluster_status(self) -> ClusterStatus:
-        objects = self._seeing.store.objects(self._seeing.stocks)
-        held: dict[tuple[str, str], int] = defaultdict(int)
-        for tenant, status in self._now.items():
-            for one in status.instances:
-                held[one.gpu_spec, tenant] += one.units
-        found = stocks(
-            [one for one in objects if isinstance(one, Deployment)],
-            [one for one in objects if isinstance(one, Pod)],
-            held,
-        )
-        now, silence = self._seeing.now(), self._contact()
-        if silence <= SILENT_SECONDS:
-            return ClusterStatus(self._seeing.cluster, now, found)
-        since = _earlier(now, silence)
-        since = self._cluster.silent_since or since
-        words = f"{self._seeing.cluster} has not answered since {since}: what is said here may be old"
-        return ClusterStatus(self._seeing.cluster, min(since, now), found, since, words)
-
-    # What is written.
 
     def _look(self) -> None:
         """Look at the branch; what others wrote there is the state to go on from only where it may be believed."""
@@ -316,25 +200,15 @@ class Reporter:
     def _take(self, found: Reported) -> None:
         """Go on from what is written: every change since then is to be told."""
         self._written, self._cluster = {}, ClusterStatus(self._seeing.cluster, "")
-        self._pending.clear()
         for path in found.branch.files if found.believed else ():
             try:
                 if (tenant := tenant_of(path)) is not None:
-                    self._written[tenant] = _plain(tenant_status(found.branch.read(path)))
+                    self._written[tenant] = plain(tenant_status(found.branch.read(path)))
                 elif path == CLUSTER:
                     self._cluster = cluster_status(found.branch.read(path))
             except Malformed:
                 continue  # of another version of ours: written anew
-        self._now = dict(self._written)
-        self._unsettled.clear()
-        self._observe(set(self._written) | self._seeing.store.owners())
-
-    def _changed(self) -> list[str]:
-        return sorted(
-            tenant
-            for tenant, status in self._now.items()
-            if self._pending.get(tenant) or self._written.get(tenant) != status
-        )
+        self._observed.begin(self._written)
 
     def _is_due(self, status: ClusterStatus) -> bool:
         assert self._branch is not None
@@ -345,20 +219,20 @@ class Reporter:
             return False
         silent = bool(status.silent_since) != bool(self._cluster.silent_since)
         beats = age >= BEAT_SECONDS and not status.silent_since
-        return bool(silent or beats or status.stocks != self._cluster.stocks or self._changed())
+        return bool(silent or beats or status.stocks != self._cluster.stocks or self._observed.differing(self._written))
 
     def _commit(self, status: ClusterStatus) -> None:
         """Write what changed, as one commit on top of whatever is there."""
         branch = self._branch
         assert branch is not None
-        changed = self._changed()
+        changed = self._observed.differing(self._written)
         data, gone = self._data(status, changed)
         files = {} if self._foreign and not self._written else dict(branch.files)
         files |= {path: blob_id(content) for path, content in data.items()}
         for path in gone:
             files.pop(path, None)
         text = _message(
-            self._seeing.cluster, {tenant: self._pending.get(tenant, []) for tenant in changed}, self._foreign
+            self._seeing.cluster, {tenant: self._observed.pending.get(tenant, []) for tenant in changed}, self._foreign
         )
         commit = branch.commit(files, branch.changed(files), data, Message(text, self._place.repository.committer()))
         refs = {status_branch(self._seeing.cluster): commit, reported_ref(self._seeing.cluster): commit}
@@ -372,11 +246,10 @@ class Reporter:
         self._branch = Branch(self._place.repository, self._seeing.cluster, commit, commit, None)
         self._believed = commit
         self._foreign, self._cluster = "", status
-        for tenant in changed:
-            self._written[tenant] = self._now[tenant]
-            self._pending.pop(tenant, None)
+        self._observed.told(changed)
+        self._written |= {tenant: self._observed.statuses[tenant] for tenant in changed}
         for path in gone:
-            for known in (self._written, self._now):
+            for known in (self._written, self._observed.statuses):
                 known.pop(str(tenant_of(path)), None)
         self._metrics.committed(status.observed_at)
         self._log.info("reported", cluster=self._seeing.cluster, commit=commit, tenants=len(changed))
@@ -387,26 +260,21 @@ class Reporter:
         branch = self._branch
         assert branch is not None
         whole = bool(self._foreign) and not self._written
-        gone = [one for one, found in self._now.items() if _is_empty(found) and one not in changed]
+        gone = [one for one, found in self._observed.statuses.items() if _is_empty(found) and one not in changed]
         texts = {
             tenant_path(tenant): text_of(
                 msgspec.structs.replace(
-                    self._now[tenant],
-                    transitions=tuple(self._pending.get(tenant, ())),
+                    self._observed.statuses[tenant],
+                    transitions=tuple(self._observed.pending.get(tenant, ())),
                     previous=self._believed or "",
                 )
             )
-            for tenant in (self._now if whole else changed)
+            for tenant in (self._observed.statuses if whole else changed)
         }
         texts[CLUSTER] = text_of(status)
-        there = [self._now[tenant] for tenant in sorted(self._now) if tenant not in gone]
+        there = [self._observed.statuses[tenant] for tenant in sorted(self._observed.statuses) if tenant not in gone]
         texts[SUMMARY] = summary(status, there)
         return texts, [tenant_path(one) for one in gone]
-
-
-def _plain(status: TenantStatus) -> TenantStatus:
-    """Return a status without what belongs to one commit of it."""
-    return msgspec.structs.replace(status, transitions=(), previous="")
 
 
 def _is_empty(status: TenantStatus) -> bool:
@@ -419,11 +287,6 @@ def _seconds(time: str, now: str) -> float:
         return float("inf")
     moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
     return (moments[1] - moments[0]).total_seconds()
-
-
-def _earlier(now: str, seconds: float) -> str:
-    moment = datetime.datetime.fromisoformat(now) - datetime.timedelta(seconds=int(seconds))
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:

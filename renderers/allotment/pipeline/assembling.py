@@ -1,0 +1,308 @@
+"""Brings a source and what was published together into the trees that are published next.
+
+Who is invalid keeps what was published, who came too late for a unit waits, what is declared no more leaves in steps, what
+runs keeps running: one tenant never stops the others, and none loses data by what another merged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from allotment.accounts.capacity import Claim
+from allotment.accounts.grants import grants
+from allotment.adapters.source import Source
+from allotment.changes.departure import Leaver, Remains, remains
+from allotment.changes.volumes import Successor, succeeded
+from allotment.declared.inventory import blob_id
+from allotment.declared.layout import Scope, path_of
+from allotment.manifests import paths
+from allotment.manifests.published import claim_of, job_names, mounts_of, with_predecessor
+from allotment.pipeline.gating import Known
+from allotment.pipeline.preparations import Preparations
+from allotment.pipeline.rendering import cluster_files, gate_of, tenants_with
+from allotment.pipeline.survey import Survey, tenants_part
+from allotment.pipeline.workers import Work, placed, results
+from allotment.problems import Problem
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Offers
+    from allotment.manifests.isolation import Gate
+
+from allotment.pipeline.assembly import Assembly, Blobs, Branches, Compared, compared
+
+
+class Assembling:
+    """One assembly, of what was found in a source.
+
+    `wrong` has the problems of tenants that are invalid, `rendered` what each tenant was rendered to, now or before,
+    `known` what the clusters say of preparations.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        found: Survey,
+        branches: Branches,
+        wrong: Mapping[str, list[Problem]],
+        rendered: Mapping[str, Blobs],
+        known: Mapping[str, Known],
+        processes: int,
+    ) -> None:
+        self.source = source
+        self.processes = processes
+        self.found = found
+        self.branches = branches
+        self.preparations = Preparations(known, branches)
+        self.claims = {name: part.claims for name, part in found.parts.items()}
+        self.held: dict[str, list[str]] = defaultdict(list)
+        self.kept = dict(wrong)
+        self.data: dict[str, bytes] = {}
+        self.remains: dict[str, list[tuple[str, Remains]]] = {}
+        self.published: dict[str, Blobs] = defaultdict(dict)
+        for cluster in found.offers.clusters:
+            for path, blob in branches[cluster].files.items():
+                if spot := paths.spot_of(path):
+                    self.published[spot.tenant][f"{cluster}/{path}"] = blob
+        self.rendered = {name: blobs for name, blobs in rendered.items() if name not in self.kept}
+        for tenant in self.rendered:
+            self._take(found.made.get(tenant))
+
+    def assembly(self) -> Assembly:
+        """Return what is published next."""
+        self._complete()
+        for tenant in sorted(self.published.keys() | self.rendered.keys()):
+            if tenant not in self.kept and (findings := self._settle(tenant)):
+                self.kept[tenant] = findings
+        self._reopen()
+        claims, waiting = self._grant()
+        files = self._tenants_files()
+        kept = dict(sorted(self.kept.items()))
+        for path, data in cluster_files(self.found.offers, claims, self._letters):
+            self._put(files, path, data)
+        by_cluster: dict[str, Blobs] = {name: {} for name in self.found.offers.clusters}
+        bytes_of: dict[str, dict[str, bytes]] = {name: {} for name in by_cluster}
+        for path, blob in files.items():
+            cluster, _, inner = path.partition("/")
+            by_cluster[cluster][inner] = blob
+            if path in self.data:
+                bytes_of[cluster][inner] = self.data[path]
+        pending = [
+            f"{cluster}: {words}"
+            for tenant, several in sorted(self.remains.items())
+            if tenant not in kept
+            for cluster, one in several
+            for words in one.pending
+        ] + [words for tenant, several in sorted(self.held.items()) if tenant not in kept for words in several]
+        loud = [one for one in self.found.shared if one.rule != "stock" and not one.warning]
+        return Assembly(
+            self.found.offers,
+            by_cluster,
+            bytes_of,
+            kept,
+            waiting,
+            pending,
+            loud,
+            frozenset(self.found.parts),
+            len(self.found.made),
+        )
+
+    def _take(self, made: Compared | None) -> None:
+        for path, (_, data) in (made or {}).items():
+            self._have(path, data)
+
+    def _have(self, path: str, data: bytes | None) -> None:
+        """Note the bytes of a file; None where they are those that were published."""
+        self.data.pop(path, None)
+        if data is not None:
+            self.data[path] = data
+
+    def _complete(self) -> None:
+        """Render those tenants again that were rendered before, and some file of which must be written now."""
+        again = [
+            tenant
+            for tenant, blobs in self.rendered.items()
+            if any(path not in self.data and self._was(path) != blob for path, blob in blobs.items())
+        ]
+        self._render(self.found.offers, again)
+
+    def _render(self, offers: Offers, tenants: list[str]) -> dict[str, tuple[Claim, ...]]:
+        each = tenants_with(lambda files: compared(files, self.branches))
+        work = Work(self.source, offers, each, False)
+        claims = {}
+        for result in results(work, tenants, self.processes):
+            self._take(result.made)
+            self.rendered[result.name] = {path: blob for path, (blob, _) in (result.made or {}).items()}
+            claims[result.name] = tenants_part(result.part).claims
+        return claims
+
+    def _was(self, path: str) -> str | None:
+        cluster, _, inner = path.partition("/")
+        return self.branches[cluster].files.get(inner)
+
+    def _read(self, path: str) -> bytes:
+        cluster, _, inner = path.partition("/")
+        return self.branches[cluster].read(inner)
+
+    def _settle(self, tenant: str) -> list[Problem]:
+        """Find what stays of what is gone; return what is wrong with that, or with what became of its volumes."""
+        findings = []
+        rendered, published = self.rendered.get(tenant, {}), self.published.get(tenant, {})
+        self.remains[tenant] = []
+        for cluster in sorted({path.partition("/")[0] for path in published.keys() - rendered.keys()}):
+            prefix = f"{cluster}/"
+            branch = self.branches[cluster]
+            leaver = Leaver(
+                tenant,
+                tenant in self.found.parts,
+                {path.removeprefix(prefix) for path in rendered if path.startswith(prefix)},
+                {path.removeprefix(prefix) for path in published.keys() - rendered.keys() if path.startswith(prefix)},
+                branch.read,
+                branch.age,
+            )
+            one = remains(leaver)
+            findings += one.findings
+            self.remains[tenant].append((cluster, one))
+        for path in self._changed_storages(tenant):
+            name = paths.spot_of(path.partition("/")[2])
+            assert name is not None
+            declared = path_of("GPUStorage", Scope("tenant", tenant), name.name)
+            follows = self._successor(tenant, path, declared)
+            findings += follows.findings
+            if follows.pending:
+                self.held[tenant].append(f"{path.partition('/')[0]}: storage {tenant}/{name.name}: {follows.pending}")
+        return sorted(placed(findings, self.source))
+
+    def _successor(self, tenant: str, path: str, declared: str) -> Successor:
+        cluster, _, inner = path.partition("/")
+        spot = paths.spot_of(inner)
+        assert spot is not None
+        claims = {claim.instance: claim for claim in self.claims[tenant]}
+        users = self.preparations.users(cluster, tenant, spot.name, claims)
+        return succeeded(declared, self._read(path), self.data[path], users)
+
+    def _reopen(self) -> None:
+        """Let run on what was published to run, though nobody says any more that its storages are prepared: a status that
+        was lost, or is older, changes nothing."""
+        opened: dict[str, frozenset[tuple[str, str]]] = {}
+        for tenant in self.rendered.keys() - self.kept.keys():
+            for claim in self.claims[tenant]:
+                before = self._published_claim(claim) if claim.units and not claim.rendered else None
+                if before is not None and before.rendered:
+                    opened[tenant] = opened.get(tenant, frozenset()) | self._standing(claim)
+        if not opened:
+            return
+        known = self.found.offers.prepared
+        together = {**known, **{tenant: known.get(tenant, frozenset()) | jobs for tenant, jobs in opened.items()}}
+        self.found = self.found._replace(offers=self.found.offers._replace(prepared=together))
+        self.claims |= self._render(self.found.offers, sorted(opened))
+
+    def _standing(self, claim: Claim) -> frozenset[tuple[str, str]]:
+        """Return the (cluster, Job) that an instance's published storages had, and still have."""
+        compute = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'compute', claim.instance)}"
+        found: set[tuple[str, str]] = set()
+        for storage in mounts_of(self._read(compute)):
+            path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'storage', storage)}"
+            if self._was(path) and path in self.rendered[claim.tenant]:
+                before = self._read(path)
+                now = before if self._was(path) == self.rendered[claim.tenant][path] else self.data[path]
+                found |= {(claim.cluster, job) for job in job_names(before) & job_names(now)}
+        return frozenset(found)
+
+    def _changed_storages(self, tenant: str) -> list[str]:
+        part = f"/tenants/{tenant}/storage/"
+        return [
+            path
+            for path, blob in self.rendered.get(tenant, {}).items()
+            if part in path and self._was(path) not in (None, blob)
+        ]
+
+    def _grant(self) -> tuple[list[Claim], list[str]]:
+        """Return what all hold now, and in words who waits; render those again who get fewer units than they declare."""
+        claims = {
+            name: claims for name, claims in self.claims.items() if name not in self.kept and name in self.rendered
+        }
+        for tenant in self.kept:
+            claims[tenant] = tuple(self._published_claims(tenant))
+        everything = [claim for name in sorted(claims) for claim in claims[name]]
+        fewer = grants(self.found.offers, everything, self._published_claim)
+        if not fewer:
+            return everything, []
+        late = sorted({tenant for tenant, _ in fewer})
+        claims |= self._render(self.found.offers._replace(granted=fewer), late)
+        waiting = [
+            f"{claim.tenant}/{claim.instance}: gets {fewer[claim.tenant, claim.instance]} of {claim.units} units of"
+            f" {claim.gpu_spec} on {claim.cluster}, others held them first"
+            for claim in everything
+            if (claim.tenant, claim.instance) in fewer
+        ]
+        return [claim for name in sorted(claims) for claim in claims[name]], waiting
+
+    def _published_claim(self, claim: Claim) -> Claim | None:
+        path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'compute', claim.instance)}"
+        return claim_of(claim.cluster, claim.tenant, self._read(path)) if self._was(path) else None
+
+    def _published_claims(self, tenant: str) -> Iterable[Claim]:
+        for path in sorted(self.published.get(tenant, ())):
+            cluster, _, inner = path.partition("/")
+            spot = paths.spot_of(inner)
+            if spot is not None and spot.part == "compute" and spot.is_thing:
+                claim = claim_of(cluster, tenant, self._read(path))
+                if claim is not None:
+                    yield claim
+
+    def _tenants_files(self) -> Blobs:
+        files: Blobs = {}
+        gate = gate_of(self.found.offers)
+        for tenant, blobs in self.rendered.items():
+            if tenant not in self.kept:
+                files |= blobs
+                for path in self._changed_storages(tenant):
+                    data = self._successor(tenant, path, "").data
+                    gate.check(path, data)
+                    self._put(files, path, data)
+                self._note_predecessors(tenant, files, gate)
+        for tenant, several in self.remains.items():
+            if tenant not in self.kept:
+                for cluster, one in several:
+                    for inner, data in one.files.items():
+                        left, _ = gate.sift(f"{cluster}/{inner}", data)
+                        if left:
+                            self._put(files, f"{cluster}/{inner}", left)
+        self._keep(files, gate)
+        return files
+
+    def _note_predecessors(self, tenant: str, files: Blobs, gate: Gate) -> None:
+        """A storage that is declared anew isn't prepared because another of its name was."""
+        for path in self.rendered[tenant]:
+            cluster, _, inner = path.partition("/")
+            spot = paths.spot_of(inner)
+            if spot is None or spot.part != "storage" or not spot.is_thing or self._was(path) is not None:
+                continue
+            if self.branches[cluster].published is None:
+                continue  # nothing was ever published there: the branch is new, not the storage
+            if uid := self.preparations.last(cluster, tenant, spot.name):
+                data = with_predecessor(self.data[path], uid)
+                gate.check(path, data)
+                self._put(files, path, data)
+
+    def _keep(self, files: Blobs, gate: Gate) -> None:
+        """Leave each kept tenant's files as they were published, less what no longer passes the gate."""
+        for tenant in self.kept:
+            for path in self.published.get(tenant, ()):
+                data, dropped = gate.sift(path, self._read(path))
+                if dropped:
+                    what = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
+                    self.kept[tenant] = [*self.kept[tenant], Problem(path, 1, 1, "(file)", what, "isolation")]
+                if data:
+                    self._put(files, path, data)
+
+    def _put(self, files: Blobs, path: str, data: bytes) -> None:
+        files[path] = blob_id(data)
+        self._have(path, data if self._was(path) != files[path] else None)
+
+    def _letters(self, cluster: str) -> set[str]:
+        """A letter's shard stays, whoever goes: Argo CD would prune what it holds on the way."""
+        there = {letter for path in self.branches[cluster].files if (letter := paths.letter_of(path))}
+        return there | self.found.letters(cluster)
