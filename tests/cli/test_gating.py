@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import edit
-from tests.published import Place, git
+from tests.controlplane.processes import eventually
+from tests.published import Place, Running, git
 
+from allotment.adapters.git.repository import Repository
 from allotment.manifests.published import job_names, predecessor_of
 from allotment.manifests.text import load
 from allotment.observed.status import Instance, Prepare, Storage, TenantStatus
@@ -123,6 +127,38 @@ def test_a_foreign_status_is_not_believed(waiting: Place) -> None:
     said = waiting.publish()
     assert said.err == f"status of eu-1: commit {faked} is not the reporter's\n"
     assert replicas(waiting) == 0
+
+
+def test_where_a_key_is_declared_only_what_it_signed_is_believed(waiting: Place, tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
+    key = (tmp_path / "key.pub").read_text().strip()
+    file = waiting.root / "clusters/eu-1/cluster.yaml"
+    file.write_text(f"{file.read_text()}  reporter:\n    publicKey: {key}\n")
+    unsigned = seen(waiting)
+    said = waiting.merged()
+    assert said.err == f"status of eu-1: commit {unsigned} is not signed with the cluster's key\n"
+    assert replicas(waiting) == 0
+    Repository(waiting.root).sign_with(tmp_path / "key")
+    seen(waiting, uid="signed")
+    assert waiting.publish().err == ""
+    assert replicas(waiting) == 1
+
+
+def test_a_running_publisher_takes_a_new_status_at_once(waiting: Place, tmp_path: Path) -> None:
+    running = Running(waiting.remote.as_uri(), tmp_path / "data", 3600)
+    try:
+        eventually(lambda: running.get("/readyz")[0] == 200, "it to be ready")
+        seen(waiting)
+        running.get("/webhook", b"")
+        eventually(lambda: replicas(waiting) == 1, "the instance to start", 30)
+        publishes = running.metric("allotment_publish_seconds_count")
+        seen(waiting, "Succeeded", reason="PreparationSucceeded")
+        running.get("/webhook", b"")
+        assert running.end() == 0
+        assert publishes == 2
+    finally:
+        running.process.kill()
+        running.process.wait()
 
 
 def test_recovery_is_a_new_attempt_once_the_last_has_ended(waiting: Place) -> None:

@@ -13,14 +13,14 @@ from rich.console import Console
 from tests import live
 from tests.conftest import Allot, Result
 from tests.observed.test_instances import CRASHED, RUNS
-from tests.pipeline.test_reporting import Bed
 from tests.published import Place, git
+from tests.reported import Bed
 
 from allotment.observed.status import Stock, Transition
 from allotment.reports import tables
 from allotment.reports.tables import age
 
-NOW = datetime.datetime.now(datetime.UTC)
+NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
 
 
 class Recent(Bed):
@@ -29,7 +29,7 @@ class Recent(Bed):
     ago = 0
 
     def now(self) -> str:
-        moment = NOW - datetime.timedelta(seconds=self.ago - self.clock)
+        moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=self.ago)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,0 +1,98 @@
+"""A reporter whose cluster, clock and watches a test holds, and the repository that it writes to."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from allotment.adapters.cluster.store import STOCKS, Store
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.metrics import ReportMetrics, registry
+from allotment.observed.status import TenantStatus, tenant_status
+from allotment.pipeline.observing import Seeing
+from allotment.pipeline.reporting import Place, Reporter
+from tests import live
+from tests.published import git
+
+CLUSTER = "eu-1"
+OURS, BRANCH = f"refs/allotment/status/{CLUSTER}", f"refs/heads/status/{CLUSTER}"
+PATH = f"tenants/{live.TENANT}.yaml"
+
+
+class Watching:
+    """A watch that a test holds."""
+
+    synced = True
+    trouble = ""
+
+    def __init__(self) -> None:
+        self.contact = time.monotonic()
+
+
+class Bed:
+    """A reporter, what it sees, and the repository that it writes to."""
+
+    def __init__(self, folder: Path, remote: Path, interval: float = 0, key: str | None = None) -> None:
+        self.store = Store(CLUSTER)
+        self.clock = 0
+        self.watch = Watching()
+        self.remote = remote
+        self.repository = Repository.at(folder)
+        git(folder, "config", "user.name", "reporter")
+        git(folder, "config", "user.email", "reporter@northlight.example")
+        self.place = Place(
+            self.repository, Remote(self.repository, str(remote), keep=True), key, Remote(self.repository, str(remote))
+        )
+        self.log = structlog.testing.CapturingLogger()
+        self.counts = registry()
+        self.leads = True
+        self.reporter = Reporter(
+            Seeing(CLUSTER, [self.watch], self.store, STOCKS, self.now),
+            self.place,
+            ReportMetrics(CLUSTER, self.counts),
+            self.log,
+            interval,
+            leading=lambda: self.leads,
+        )
+
+    def now(self) -> str:
+        moment = datetime.datetime(2026, 11, 21, 10, tzinfo=datetime.UTC) + datetime.timedelta(seconds=self.clock)
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def see(self, *objects: dict[str, Any], seconds: int = 1) -> None:
+        """See these objects, and nothing else, some seconds later."""
+        self.clock += seconds
+        self.watch.contact = time.monotonic()
+        for name, kind in live.KINDS.items():
+            self.store.replace(kind, live.seen(*(one for one in objects if one["kind"] == name)))
+
+    def report(self, *objects: dict[str, Any], seconds: int = 1) -> None:
+        self.see(*objects, seconds=seconds)
+        self.reporter.once()
+
+    def commits(self) -> int:
+        return int(git(self.remote, "rev-list", "--count", BRANCH))
+
+    def status(self, commit: str = BRANCH) -> TenantStatus:
+        return tenant_status((git(self.remote, "show", f"{commit}:{PATH}") + "\n").encode())
+
+    def subject(self) -> str:
+        return git(self.remote, "log", "-1", "--format=%s", BRANCH)
+
+    def way(self) -> list[str]:
+        """Return all states that were told, oldest first, by following the files back."""
+        found: list[str] = []
+        status = self.status()
+        while True:
+            found[:0] = [one.target for one in status.transitions]
+            if not status.previous:
+                return found
+            status = self.status(status.previous)
+
+    def warnings(self) -> list[str]:
+        return [call.kwargs["message"] for call in self.log.calls if call.method_name == "warning"]
