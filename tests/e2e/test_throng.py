@@ -1,4 +1,4 @@
-"""Hundreds of tenants that come at once. It runs last: what it leaves the cluster to clear away is a lot."""
+"""Hundreds of tenants that come at once. It runs late: what it leaves the cluster to clear away is a lot."""
 
 from __future__ import annotations
 

@@ -133,6 +133,20 @@ def test_two_reporters_tell_every_change_once(bed: Bed, tmp_path: Path) -> None:
     assert bed.commits() == 4
 
 
+def test_what_happens_between_two_tries_is_told_too(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "FIRST_WAIT", 0.3)
+    bed.report(*RUNS)
+    bed.remote.rename(tmp_path / "away.git")
+    for objects in (CRASHED, STOPPED, CRASHED):
+        bed.report(*objects)
+    (tmp_path / "away.git").rename(bed.remote)
+    bed.report(*RUNS)
+    assert bed.commits() == 1, "the next try is later"
+    time.sleep(0.5)
+    bed.report(*RUNS)
+    assert bed.way()[3:] == ["Failed", "Stopped", "Failed", "Init", "Ready", "Running"]
+
+
 def test_who_does_not_lead_writes_nothing(bed: Bed) -> None:
     bed.leads = False
     bed.report(*RUNS)
@@ -142,7 +156,11 @@ def test_who_does_not_lead_writes_nothing(bed: Bed) -> None:
     assert bed.commits() == 1
 
 
-def test_the_remote_may_be_away_for_an_hour(bed: Bed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("looks", [0, 60])
+def test_the_remote_may_be_away_for_an_hour(
+    bed: Bed, tmp_path: Path, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", looks)
     bed.report(*RUNS)
     bed.remote.rename(tmp_path / "away.git")
     for number in range(60):

@@ -93,6 +93,7 @@ class Reporter:
         self._written: dict[str, TenantStatus] = {}
         self._cluster = ClusterStatus(seeing.cluster, "")
         self._failures = 0
+        self._again = 0.0
         self._told = ""
 
     def run(self) -> None:
@@ -148,14 +149,15 @@ class Reporter:
     def once(self) -> None:
         """Look once, and write what is due; whatever goes wrong is told and counted, and tried again later."""
         if not self._leading():
-            self._branch, self._good = None, True  # who comes to lead again looks at what others wrote
+            self._branch, self._believed, self._good = None, None, True  # who leads again looks at what others wrote
             return
         if not self.synced():
             self._tell("; ".join(sorted({one.trouble for one in self._seeing.watches if one.trouble})))
             return
         try:
             self._report()
-            self._good, self._failures, self._told = True, 0, ""
+            if time.monotonic() >= self._again:
+                self._good, self._failures, self._told = True, 0, ""
         except AllotmentError as error:
             self._fail("refused", str(error))
         except Exception:  # a bug of ours in one turn is no reason to end
@@ -167,7 +169,7 @@ class Reporter:
         self._tell(words)
         wait = min(LONGEST_WAIT, FIRST_WAIT * 2**self._failures)
         self._failures = min(self._failures + 1, 16)
-        self._stopped.wait(wait * random.uniform(0.75, 1.25))  # noqa: S311  # no secret
+        self._again = time.monotonic() + wait * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
 
     def _tell(self, words: str) -> None:
         if words and words != self._told:
@@ -175,6 +177,11 @@ class Reporter:
             self._log.error("nothing reported", cluster=self._seeing.cluster, message=words)
 
     def _report(self) -> None:
+        """See what there is, also while nothing can be written: then it is told later, step by step."""
+        if self._believed is not None:
+            self._observed.look()
+        if time.monotonic() < self._again:
+            return
         if self._branch is None or time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
         self._observed.look()
@@ -191,11 +198,10 @@ class Reporter:
             self._metrics.foreign()
             self._log.warning("foreign commit on the status branch", cluster=self._seeing.cluster, message=found.why)
         self._foreign = found.why
-        if self._branch is not None and self._branch.published == found.branch.published and found.believed:
-            self._branch = found.branch
-            return
-        self._branch, self._believed = found.branch, found.believed
-        self._take(found)
+        self._branch = found.branch
+        if self._believed is None or self._believed != found.believed:
+            self._believed = found.believed
+            self._take(found)
 
     def _take(self, found: Reported) -> None:
         """Go on from what is written: every change since then is to be told."""
