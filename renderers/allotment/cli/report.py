@@ -48,7 +48,7 @@ def command(
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import registry
     from allotment.cli.reporter import leadership, reporter
-    from allotment.cli.serving import address, ends_with, logger, serving
+    from allotment.cli.serving import address, ends_with, loaded, logger, serving
     from allotment.declared.layout import wrong_name
 
     if wrong := wrong_name(cluster, 24):
@@ -60,6 +60,7 @@ def command(
     one = reporter(
         cluster, sight, Repository.at(data), to, rendered or to, interval, counts, log, leading, lambda: None
     )
+    loaded()
     if once:
         one.report_once()
         return

@@ -73,7 +73,7 @@ def command(
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import registry
     from allotment.cli.reporter import leadership, reporter
-    from allotment.cli.serving import address, ends_with, logger, serving
+    from allotment.cli.serving import address, ends_with, loaded, logger, serving
 
     if not publish and cluster is None:
         raise click.UsageError("Say what to run: --publish, --report CLUSTER, or both.")
@@ -95,6 +95,8 @@ def command(
         parts.append(
             reporter(cluster, sight, folder, seen_at, to or source, report_interval, counts, log, leading, wake)
         )
+
+    loaded()
 
     def alive() -> bool:
         return all(one.alive() for one in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from allotment import conditions as word
@@ -10,34 +11,43 @@ from allotment.observed.status import Condition
 
 
 class Found(NamedTuple):
-    """A condition as it is now; `time` is when it came about, where an object says so."""
+    """How a condition stands now: its status, and why."""
 
-    type: str
     status: str
     reason: str
     message: str = ""
-    time: str = ""
 
 
-def condition(found: Found, before: Condition | None, now: str) -> Condition:
-    """Return a condition, whose time stands while its status does. No time lies in the future or goes back."""
-    if before is not None and before.status == found.status:
-        time = before.last_transition_time
-    else:
-        time = min(found.time or now, now)
+class Conditions:
+    """The conditions of one thing as they are found; `before` has the times of those whose status stands."""
+
+    def __init__(self, before: Sequence[Condition], now: str) -> None:
+        self._known = {one.type: one for one in before}
+        self._now = now
+        self._found: list[Condition] = []
+
+    def add(self, kind: str, status: str, reason: str, message: str = "", time: str = "") -> None:
+        """Note a condition; `time` is when it came about, where an object says so. No time lies ahead or goes back."""
+        since = time if time and time < self._now else self._now
+        before = self._known.get(kind)
         if before is not None:
-            time = max(time, before.last_transition_time)
-    return Condition(found.type, found.status, found.reason, found.message, time)
+            known = before.last_transition_time
+            since = known if before.status == status or known > since else since
+        self._found.append(Condition(kind, status, reason, message, since))
+
+    def all(self) -> tuple[Condition, ...]:
+        """Return them in the order in which they were noted."""
+        return tuple(self._found)
 
 
 def synced(application: Application | None, kind: str, name: str, *, live: bool) -> Found:
     """Return whether Argo CD has applied an object as it is published. `live` says whether the object is there."""
     if application is None:
-        return Found(word.SYNCED, "Unknown", word.NOT_OBSERVED, "Argo CD says nothing of it")
+        return Found("Unknown", word.NOT_OBSERVED, "Argo CD says nothing of it")
     if (kind, name) in application.failed or (application.phase in ("Failed", "Error") and not live):
-        return Found(word.SYNCED, "False", word.SYNC_FAILED, "Argo CD couldn't apply it: its dashboard says why")
+        return Found("False", word.SYNC_FAILED, "Argo CD couldn't apply it: its dashboard says why")
     if (kind, name) in application.differing:
-        return Found(word.SYNCED, "False", word.OUT_OF_SYNC, "the cluster doesn't have it as it is published yet")
+        return Found("False", word.OUT_OF_SYNC, "the cluster doesn't have it as it is published yet")
     if (kind, name) in application.resources:
-        return Found(word.SYNCED, "True", word.APPLIED)
-    return Found(word.SYNCED, "Unknown", word.NOT_OBSERVED, "Argo CD hasn't looked at it yet")
+        return Found("True", word.APPLIED)
+    return Found("Unknown", word.NOT_OBSERVED, "Argo CD hasn't looked at it yet")

@@ -5,14 +5,15 @@ The state of an instance is that of its least advanced copy. Copies count only w
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from allotment import conditions as word
-from allotment.observed.conditions import Found, condition
+from allotment.observed.conditions import Conditions, Found
 from allotment.observed.objects import Deployment, Pod, ReplicaSet, Route
-from allotment.observed.status import Instance, Storage
+from allotment.observed.status import Condition, Instance, Storage
 from allotment.problems import printable
 
 IMAGE_REASONS = frozenset(
@@ -22,13 +23,14 @@ CONFIG_REASONS = frozenset(
     "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
 )
 SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
+_WAY = (word.INIT, word.READY, word.RUNNING)
 _ORDER = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
 
 
 class View(NamedTuple):
     """What is known of an instance: its objects, the storages it may mount, its cluster, and the time.
 
-    `rollout` are the ReplicaSets of its Deployment; `seconds` returns how long ago a time was.
+    `rollout` are the ReplicaSets of its Deployment.
     """
 
     cluster: str
@@ -39,7 +41,6 @@ class View(NamedTuple):
     storages: dict[str, Storage]
     synced: Found
     now: str
-    seconds_since: float  # since the newest pod of the rollout was made
 
 
 class Copy(NamedTuple):
@@ -54,29 +55,27 @@ def instance(view: View, before: Instance | None) -> Instance:
     """Return an instance's status; `before` has the times of what hasn't changed since."""
     one = view.deployment
     pods = _of_rollout(view)
-    copies = [_copy(view, pod) for pod in pods]
+    copies = [copy_of(view, pod) for pod in pods]
     found = _state(view, copies)
-    ready = [copy.state for copy in copies].count(word.RUNNING)
-    known = {each.type: each for each in before.conditions} if before else {}
-    urls = _urls(view)
+    urls = _urls(view) if view.routes else []
     same = before is not None and before.state == found.state
     return Instance(
-        name=one.instance,
-        observed_blob=one.blob,
-        state=found.state,
-        reason=found.reason,
-        message=found.message,
+        one.instance,
+        one.blob,
+        found.state,
+        found.reason,
+        found.message,
         since=before.since if before is not None and same else _reached(found.state, pods, before, view.now),
         gpu_spec=one.gpu_spec,
         units=one.units,
         replicas=one.replicas,
-        ready_replicas=ready,
-        nodes=tuple(sorted({pod.node for pod in pods if pod.node})),
-        restarts=sum(pod.restarts for pod in pods),
-        start_time=max((pod.started_at for pod in pods), default=""),
+        ready_replicas=sum([pod.ready for pod in pods]),
+        nodes=tuple(sorted({pod.node for pod in pods} - {""})),
+        restarts=sum([pod.restarts for pod in pods]),
+        start_time=max([pod.started_at for pod in pods], default=""),
         url=urls[0] if urls else "",
         links=tuple(urls[1:]),
-        conditions=tuple(condition(each, known.get(each.type), view.now) for each in _conditions(view, pods, copies)),
+        conditions=_conditions(view, pods, copies, Conditions(before.conditions if before else (), view.now)),
     )
 
 
@@ -91,45 +90,43 @@ def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
 
     Between two looks it may have gone through several; it gets to Running by Init and Ready only.
     """
-    way = (word.INIT, word.READY, word.RUNNING)
-    if now.state not in way:
+    if now.state not in _WAY:
         return [(now.state, now.since)]
-    was, end = before.state if before else "", way.index(now.state)
-    if was in way and way.index(was) > end:
+    was, end = before.state if before else "", _WAY.index(now.state)
+    if was in _WAY and _WAY.index(was) > end:
         return [(now.state, now.since)]
-    begun = way.index(was) + 1 if was in way else 0
+    begun = _WAY.index(was) + 1 if was in _WAY else 0
     earliest = before.since if before else ""
-    times = {one.type: one.last_transition_time for one in now.conditions if one.status == "True"}
-    since = {
-        word.INIT: times.get(word.SCHEDULED, now.since),
-        word.READY: times.get(word.STARTED, now.since),
-        word.RUNNING: now.since,
-    }
-    return [(state, max(min(since[state], now.since), earliest)) for state in way[begun : end + 1]]
+    passed = []
+    for state in _WAY[begun:end]:
+        mark = word.SCHEDULED if state == word.INIT else word.STARTED
+        since = next((one.last_transition_time for one in now.conditions if one.type == mark), now.since)
+        passed.append((state, max(min(since, now.since), earliest)))
+    return [*passed, (now.state, now.since)]
 
 
 def _of_rollout(view: View) -> list[Pod]:
     """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out."""
-    current = {one.uid for one in view.rollout if one.owner == view.deployment.uid and _is_newest(one, view)}
-    return sorted((pod for pod in view.pods if pod.owner in current and not pod.ending), key=lambda pod: pod.name)
-
-
-def _is_newest(one: ReplicaSet, view: View) -> bool:
-    return view.deployment.observed and one.revision == view.deployment.revision
+    one = view.deployment
+    current = [each.uid for each in view.rollout if each.revision == one.revision] if one.observed else []
+    pods = [pod for pod in view.pods if pod.owner in current and not pod.ending]
+    return pods if len(pods) < 2 else sorted(pods, key=lambda pod: pod.name)
 
 
 def _reached(state: str, pods: Sequence[Pod], before: Instance | None, now: str) -> str:
     """Return when a state was reached, by the objects' own times where they say; no time goes back."""
-    if before is not None and before.state == word.RUNNING:
-        return now
-    times = {
-        word.RUNNING: [pod.ready_at for pod in pods],
-        word.READY: [pod.started_at for pod in pods],
-    }.get(state, [])
-    return max(min(max(times, default=now) or now, now), before.since if before else "")
+    time = ""
+    if before is None or before.state != word.RUNNING:
+        if state == word.RUNNING:
+            time = max([pod.ready_at for pod in pods], default="")
+        elif state == word.READY:
+            time = max([pod.started_at for pod in pods], default="")
+    since = time if time and time < now else now
+    return since if before is None or before.since < since else before.since
 
 
-def _copy(view: View, pod: Pod) -> Copy:
+def copy_of(view: View, pod: Pod) -> Copy:
+    """Return how far a pod has come."""
     if pod.phase == "Failed":
         reason, words = (word.EVICTED, "was evicted from its node") if pod.reason == "Evicted" else _refused(pod)
         return Copy(word.FAILED, reason, words)
@@ -177,9 +174,15 @@ def _ended(pod: Pod) -> Copy:
     return Copy(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
 
 
+def _seconds(time: str, now: str) -> float:
+    """Return the seconds between two times."""
+    moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
+    return (moments[1] - moments[0]).total_seconds()
+
+
 def _unscheduled(view: View, pod: Pod) -> Copy:
     spec = printable(view.deployment.gpu_spec, 32)
-    if pod.unschedulable and not pod.nominated and view.seconds_since > SCHEDULING_SECONDS:
+    if pod.unschedulable and not pod.nominated and _seconds(pod.created, view.now) > SCHEDULING_SECONDS:
         return Copy(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
     return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
 
@@ -234,37 +237,34 @@ def _unprepared(view: View) -> list[str]:
     ]
 
 
-def _conditions(view: View, pods: Sequence[Pod], copies: Sequence[Copy]) -> list[Found]:
-    one, wanted = view.deployment, view.deployment.replicas
-    found = [_admitted(one, view.cluster), _prepared(view), view.synced]
+def _conditions(view: View, pods: Sequence[Pod], copies: Sequence[Copy], found: Conditions) -> tuple[Condition, ...]:
+    wanted = view.deployment.replicas
+    found.add(word.ADMITTED, *_admitted(view.deployment, view.cluster))
+    found.add(word.STORAGES_PREPARED, *_prepared(view))
+    found.add(word.SYNCED, *view.synced)
     if wanted == 0:
-        return found
-    placed = [pod for pod in pods if pod.node]
-    started = [pod for pod in pods if pod.started_at]
-    ready = [pod for pod in pods if pod.ready]
-    why = _worst(copies).reason if copies else word.ROLLOUT_PENDING
-    for kind, there, reason, time in (
-        (word.SCHEDULED, placed, word.ON_NODE, [pod.scheduled_at for pod in placed]),
-        (word.STARTED, started, word.CONTAINERS_STARTED, [pod.started_at for pod in started]),
-        (word.AVAILABLE, ready, word.PROBES_ANSWERED, [pod.ready_at for pod in ready]),
+        return found.all()
+    for kind, reason, times in (
+        (word.SCHEDULED, word.ON_NODE, [pod.scheduled_at for pod in pods if pod.node]),
+        (word.STARTED, word.CONTAINERS_STARTED, [pod.started_at for pod in pods if pod.started_at]),
+        (word.AVAILABLE, word.PROBES_ANSWERED, [pod.ready_at for pod in pods if pod.ready]),
     ):
-        if len(there) >= wanted:
-            found.append(Found(kind, "True", reason, "", max(time)))
+        if len(times) >= wanted:
+            found.add(kind, "True", reason, "", max(times))
         else:
-            count = f"{len(there)} of {wanted} copies" if wanted > 1 else ""
-            found.append(Found(kind, "False", why, count))
+            why = _worst(copies).reason if copies else word.ROLLOUT_PENDING
+            found.add(kind, "False", why, f"{len(times)} of {wanted} copies" if wanted > 1 else "")
     if view.routes:
-        found.append(_exposed(view.routes))
-    return found
+        found.add(word.EXPOSED, *_exposed(view.routes))
+    return found.all()
 
 
 def _admitted(one: Deployment, cluster: str) -> Found:
     if one.units:
-        return Found(word.ADMITTED, "True", word.UNITS_HELD, _units(one.units, one.gpu_spec))
+        return Found("True", word.UNITS_HELD, _units(one.units, one.gpu_spec))
     if one.waits_reason == word.NO_FREE_UNIT:
-        words = f"no unit of {printable(one.gpu_spec, 32)} is free on {cluster}"
-        return Found(word.ADMITTED, "False", word.NO_FREE_UNIT, words)
-    return Found(word.ADMITTED, "False", one.waits_reason or word.STOPPED_AS_DECLARED, "")
+        return Found("False", word.NO_FREE_UNIT, f"no unit of {printable(one.gpu_spec, 32)} is free on {cluster}")
+    return Found("False", one.waits_reason or word.STOPPED_AS_DECLARED)
 
 
 @lru_cache(maxsize=1024)
@@ -274,15 +274,15 @@ def _units(units: int, spec: str) -> str:
 
 def _prepared(view: View) -> Found:
     if view.deployment.waits_reason == word.STORAGE_UNPREPARED:
-        return Found(word.STORAGES_PREPARED, "False", word.STORAGE_UNPREPARED, "; ".join(_unprepared(view)))
+        return Found("False", word.STORAGE_UNPREPARED, "; ".join(_unprepared(view)))
     mounted = [view.storages[name] for name in view.deployment.mounts if name in view.storages]
     some = any(storage.prepare is not None for storage in mounted)
-    return Found(word.STORAGES_PREPARED, "True", word.ALL_PREPARED if some else word.NOTHING_TO_PREPARE, "")
+    return Found("True", word.ALL_PREPARED if some else word.NOTHING_TO_PREPARE, "")
 
 
 def _exposed(routes: Sequence[Route]) -> Found:
     if all(route.accepted for route in routes):
-        return Found(word.EXPOSED, "True", word.ROUTES_ACCEPTED, "")
+        return Found("True", word.ROUTES_ACCEPTED, "")
     if any(route.refused for route in routes):
-        return Found(word.EXPOSED, "False", word.ROUTE_REFUSED, "the gateway refused its route")
-    return Found(word.EXPOSED, "False", word.ROUTE_PENDING, "no gateway has accepted its route yet")
+        return Found("False", word.ROUTE_REFUSED, "the gateway refused its route")
+    return Found("False", word.ROUTE_PENDING, "no gateway has accepted its route yet")

@@ -87,7 +87,7 @@ class Metadata(Shape, frozen=True):
     def tenant(self) -> str:
         """The tenant whose it is; empty where its label claims another's namespace."""
         tenant = self.labels.tenant
-        return tenant if self.namespace == names.namespace(tenant) else ""
+        return tenant if tenant and self.namespace == names.namespace(tenant) else ""
 
     @property
     def stock(self) -> str:
@@ -151,11 +151,21 @@ class _PodSpec(Shape, frozen=True):
     node_name: str = ""
 
 
+class _PodCondition(Shape, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str | None = None
+
+
+_NO_POD_CONDITION = _PodCondition()
+
+
 class _PodStatus(Shape, frozen=True):
     phase: str = ""
     reason: str = ""
     nominated_node_name: str = ""
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[_PodCondition, ...] = ()
     container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
@@ -176,7 +186,12 @@ def pod(raw: RawPod) -> Pod:
     container = status.container_statuses[0] if status.container_statuses else _NO_STATUS
     state, running = container.state, container.state.running
     ended = state.terminated or container.last_state.terminated
-    scheduled, ready = _named(status.conditions, "PodScheduled"), _named(status.conditions, "Ready")
+    scheduled = ready = _NO_POD_CONDITION
+    for one in status.conditions:
+        if one.type == "Ready":
+            ready = one
+        elif one.type == "PodScheduled":
+            scheduled = one
     return Pod(
         metadata.uid,
         metadata.name,

@@ -7,11 +7,19 @@ from typing import NamedTuple
 
 from allotment import conditions as word
 from allotment.declared.values import size_of
-from allotment.observed.conditions import Found, condition
+from allotment.observed.conditions import Conditions, Found
 from allotment.observed.instances import CONFIG_REASONS, IMAGE_REASONS
 from allotment.observed.objects import Deployment, Job, Pod, Route, VolumeClaim
-from allotment.observed.status import Prepare, Storage
+from allotment.observed.status import Condition, Prepare, Storage
 from allotment.problems import printable
+
+
+class State(NamedTuple):
+    """How a storage is, and why."""
+
+    state: str
+    reason: str
+    message: str = ""
 
 
 class View(NamedTuple):
@@ -32,21 +40,20 @@ def storage(view: View, before: Storage | None) -> Storage:
     known = before if before is not None and before.claim == claim.uid else None  # made anew it is another volume
     prepare = _prepare(view)
     found = _state(view, prepare)
-    conditions = {one.type: one for one in known.conditions} if known else {}
     urls = sorted(route.url for route in view.routes if route.url)
     return Storage(
         name=claim.storage,
         observed_blob=claim.blob,
-        state=found.status,
+        state=found.state,
         reason=found.reason,
         message=found.message,
-        since=known.since if known and known.state == found.status else _reached(found.status, prepare, view.now),
+        since=known.since if known and known.state == found.state else _reached(found.state, prepare, view.now),
         claim=claim.uid,
         size=claim.requested,
         capacity=claim.capacity,
         url=urls[0] if urls else "",
         prepare=prepare,
-        conditions=tuple(condition(one, conditions.get(one.type), view.now) for one in _conditions(view, prepare)),
+        conditions=_conditions(view, prepare, Conditions(known.conditions if known else (), view.now)),
     )
 
 
@@ -100,16 +107,16 @@ def _attempt_state(view: View, job: Job) -> tuple[str, str]:
     return word.PENDING, word.JOB_PENDING
 
 
-def _state(view: View, prepare: Prepare | None) -> Found:
+def _state(view: View, prepare: Prepare | None) -> State:
     if view.claim.phase == "Lost":
-        return Found("", word.LOST, word.VOLUME_LOST, "its volume is gone: ask the platform team")
+        return State(word.LOST, word.VOLUME_LOST, "its volume is gone: ask the platform team")
     if prepare is not None and prepare.state == word.FAILED:
-        return Found("", word.FAILED, prepare.reason, _failure(prepare))
+        return State(word.FAILED, prepare.reason, _failure(prepare))
     if prepare is not None and prepare.state != word.SUCCEEDED:
-        return Found("", word.PREPARING, prepare.reason, _going_on(prepare))
+        return State(word.PREPARING, prepare.reason, _going_on(prepare))
     if view.claim.phase == "Bound":
-        return Found("", word.AVAILABLE_STORAGE, word.VOLUME_BOUND)
-    return Found("", word.PENDING, word.BINDING, "it has no volume yet")
+        return State(word.AVAILABLE_STORAGE, word.VOLUME_BOUND)
+    return State(word.PENDING, word.BINDING, "it has no volume yet")
 
 
 def _failure(prepare: Prepare) -> str:
@@ -132,28 +139,27 @@ def _going_on(prepare: Prepare) -> str:
     return f"preparation waits for its pod, attempt {prepare.attempt}"
 
 
-def _conditions(view: View, prepare: Prepare | None) -> list[Found]:
+def _conditions(view: View, prepare: Prepare | None, found: Conditions) -> tuple[Condition, ...]:
     claim = view.claim
-    found = [view.synced]
+    found.add(word.SYNCED, *view.synced)
     if claim.phase == "Bound":
-        found.append(Found(word.BOUND, "True", word.VOLUME_BOUND))
+        found.add(word.BOUND, "True", word.VOLUME_BOUND)
     else:
-        found.append(Found(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING))
+        found.add(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING)
     if prepare is None:
-        found.append(Found(word.PREPARED, "True", word.NOTHING_TO_PREPARE))
+        found.add(word.PREPARED, "True", word.NOTHING_TO_PREPARE)
     elif prepare.state == word.SUCCEEDED:
-        found.append(Found(word.PREPARED, "True", word.PREPARATION_SUCCEEDED, "", prepare.completion_time))
+        found.add(word.PREPARED, "True", word.PREPARATION_SUCCEEDED, "", prepare.completion_time)
     else:
-        found.append(Found(word.PREPARED, "False", prepare.reason, _state(view, prepare).message))
-    if claim.capacity:
-        grown = _bytes(claim.capacity) >= _bytes(claim.requested)
-        sizes = "" if grown else f"{printable(claim.capacity, 20)} of {printable(claim.requested, 20)}"
-        found.append(
-            Found(word.RESIZED, "True" if grown else "False", word.AS_DECLARED if grown else word.RESIZING, sizes)
-        )
+        found.add(word.PREPARED, "False", prepare.reason, _state(view, prepare).message)
+    if claim.capacity and _bytes(claim.capacity) >= _bytes(claim.requested):
+        found.add(word.RESIZED, "True", word.AS_DECLARED)
+    elif claim.capacity:
+        sizes = f"{printable(claim.capacity, 20)} of {printable(claim.requested, 20)}"
+        found.add(word.RESIZED, "False", word.RESIZING, sizes)
     if view.accessor is not None:
-        found.append(_accessor(view.accessor))
-    return found
+        found.add(word.ACCESSOR_AVAILABLE, *_accessor(view.accessor))
+    return found.all()
 
 
 def _bytes(quantity: str) -> int:
@@ -166,7 +172,7 @@ def _bytes(quantity: str) -> int:
 
 def _accessor(files: Deployment) -> Found:
     if files.replicas == 0:
-        return Found(word.ACCESSOR_AVAILABLE, "False", word.TENANT_SUSPENDED)
+        return Found("False", word.TENANT_SUSPENDED)
     if files.ready >= files.replicas:
-        return Found(word.ACCESSOR_AVAILABLE, "True", word.PROBES_ANSWERED)
-    return Found(word.ACCESSOR_AVAILABLE, "False", word.STARTING)
+        return Found("True", word.PROBES_ANSWERED)
+    return Found("False", word.STARTING)

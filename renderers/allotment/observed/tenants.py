@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -109,23 +108,23 @@ def _instances(
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in live.pods:
         pods[pod.instance].append(pod)
+    rollouts: dict[str, list[ReplicaSet]] = defaultdict(list)
+    for each in live.replica_sets:
+        rollouts[each.owner].append(each)
     unborn = {name for kind, name in application.resources if kind == "Deployment"} if application else set()
     for name in sorted(there.keys() | unborn):
         if name not in there:
             yield _unborn(name, application, before.get(name), now)
             continue
-        own = pods[name]
-        newest = max((pod.created for pod in own), default="")
         view = instances.View(
             cluster,
             there[name],
-            live.replica_sets,
-            own,
+            rollouts[there[name].uid],
+            pods[name],
             [route for route in live.routes if route.instance == name],
             kept,
             synced(application, "Deployment", name, live=True),
             now,
-            _seconds(newest, now),
         )
         yield instances.instance(view, before.get(name))
 
@@ -145,14 +144,6 @@ def _unborn(name: str, application: Application | None, before: Instance | None,
         before.since if before is not None and same else now,
         gpu_spec=before.gpu_spec if before else "",
     )
-
-
-def _seconds(time: str, now: str) -> float:
-    """Return the seconds between two times; 0 where the first isn't known."""
-    if not time:
-        return 0
-    moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
-    return (moments[1] - moments[0]).total_seconds()
 
 
 def _transitions(

@@ -19,7 +19,7 @@ from allotment.problems import Refused, quoted
 
 CONNECT_SECONDS = 10
 MOST_BYTES = 256 << 20  # of one answer
-_CHUNK = 1 << 16
+_CHUNK = 1 << 20
 
 
 class Unanswered(Exception):

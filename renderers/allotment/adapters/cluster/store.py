@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 
 from allotment.observed.decoding import Kind
-from allotment.observed.objects import Deployment, Pod, Seen
+from allotment.observed.objects import Application, Deployment, Pod, Seen
 
 STOCKS = "*"  # where placeholders lie; no tenant is called so
 
@@ -26,23 +26,23 @@ class Store:
     def replace(self, kind: Kind, objects: list[Seen]) -> None:
         """Take all objects of a kind in place of what was known of it."""
         with self._lock:
-            there = {one.uid for one in objects}
-            for uid in self._owners[kind.name].keys() - there:
-                self._remove(kind, uid)
+            owners = self._owners[kind.name]
+            for uid in owners.keys() - {one.uid for one in objects}:
+                self._remove(owners, uid)
             for one in objects:
-                self._put(kind, one)
+                self._put(owners, one)
 
     def put(self, kind: Kind, one: Seen) -> None:
         """Take an object as it is now."""
         with self._lock:
             self.events += 1
-            self._put(kind, one)
+            self._put(self._owners[kind.name], one)
 
     def remove(self, kind: Kind, one: Seen) -> None:
         """Forget an object; one of the same name that was made anew is another one."""
         with self._lock:
             self.events += 1
-            self._remove(kind, one.uid)
+            self._remove(self._owners[kind.name], one.uid)
 
     def owners(self) -> set[str]:
         """Return everybody of whom there is something."""
@@ -67,27 +67,27 @@ class Store:
 
     def _owner(self, one: Seen) -> str:
         """Return whose an object is; empty where it is nobody's that is reported on, or another cluster's."""
-        if getattr(one, "cluster", self._cluster) != self._cluster:
+        if isinstance(one, (Pod, Deployment)):
+            return STOCKS if one.stock else one.tenant
+        if isinstance(one, Application) and one.cluster != self._cluster:
             return ""
-        if isinstance(one, Pod | Deployment) and one.stock:
-            return STOCKS
         return one.tenant
 
-    def _put(self, kind: Kind, one: Seen) -> None:
-        owner = self._owner(one)
-        was = self._owners[kind.name].get(one.uid)
+    def _put(self, owners: dict[str, str], one: Seen) -> None:
+        owner, uid = self._owner(one), one.uid
+        was = owners.get(uid)
         if was is not None and was != owner:
-            self._remove(kind, one.uid)
-        if not owner or not one.uid:
+            self._remove(owners, uid)
+        if not owner or not uid:
             return
         known = self._objects[owner]
-        if known.get(one.uid) != one:
-            known[one.uid] = one
-            self._owners[kind.name][one.uid] = owner
+        if known.get(uid) != one:
+            known[uid] = one
+            owners[uid] = owner
             self._note(owner)
 
-    def _remove(self, kind: Kind, uid: str) -> None:
-        owner = self._owners[kind.name].pop(uid, None)
+    def _remove(self, owners: dict[str, str], uid: str) -> None:
+        owner = owners.pop(uid, None)
         if owner is None:
             return
         del self._objects[owner][uid]
@@ -97,4 +97,5 @@ class Store:
 
     def _note(self, owner: str) -> None:
         self._changed.add(owner)
-        self.changed.set()
+        if not self.changed.is_set():
+            self.changed.set()

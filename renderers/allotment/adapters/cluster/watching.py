@@ -8,9 +8,11 @@ complete list or a DELETED event ever takes an object away.
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
@@ -30,6 +32,8 @@ ABSENT_SECONDS = 10.0  # a kind that is missing for so long isn't installed
 AT_ONCE = 1.0  # no watch ends so soon by itself
 MOST_LINE = 32 << 20  # bytes of one event
 _CHUNK = 1 << 16
+_HEAD = 4096  # bytes of a page among which its metadata are
+_TOKEN = re.compile(rb'"continue": ?"([A-Za-z0-9_=-]+)"')
 
 
 class Pace(NamedTuple):
@@ -143,28 +147,38 @@ class Watch:
     def _list(self) -> str:
         """Take all pages of a list, and return its version. Raises Gone, Unreadable, Answered or Unanswered."""
         self.lists += 1
-        found, skipped, more = list[Seen](), 0, ""
-        while True:
-            query = {
-                "labelSelector": self._selector,
-                "limit": str(PAGE_OBJECTS),
-                **({"continue": more} if more else {}),
-            }
-            page: Page = self.kind.page(self._ask(query))
+        found, skipped, version = list[Seen](), 0, ""
+        for page in self._pages():
             found += page.objects
             skipped += page.skipped
+            version = page.version
             self.contact = time.monotonic()
-            if not page.version:
+            if not version:
                 raise Unreadable("no resourceVersion")
-            more = page.more
-            if not more:
-                break
         self.skipped = skipped
         self._sink.replace(self.kind, found)
         self.synced, self.absent, self._missing_since, self.trouble = True, False, None, ""
-        return page.version
+        return version
 
-    def _ask(self, query: dict[str, str]) -> bytes:
+    def _pages(self) -> Iterator[Page]:
+        """Yield the pages of a list. The next one is on its way while one is read: its token stands at the beginning."""
+        with ThreadPoolExecutor(1) as ahead:
+            coming: Future[bytes] = ahead.submit(self._ask, "")
+            while True:
+                data = coming.result()
+                token = _TOKEN.search(data, 0, _HEAD)
+                guessed = token[1].decode("ascii") if token else ""
+                if guessed:
+                    coming = ahead.submit(self._ask, guessed)
+                page = self.kind.page(data)
+                yield page
+                if not page.more:
+                    return
+                if page.more != guessed:
+                    coming = ahead.submit(self._ask, page.more)
+
+    def _ask(self, more: str) -> bytes:
+        query = {"labelSelector": self._selector, "limit": str(PAGE_OBJECTS), **({"continue": more} if more else {})}
         try:
             return self._api.read(self.kind.path, query, self._accept("List"), PAGE_SECONDS)
         except Answered as error:
