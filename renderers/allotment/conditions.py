@@ -57,7 +57,6 @@ PROBE_PENDING = "ProbePending"
 PROBE_FAILED = "ProbeFailed"
 
 # Why a volume or its preparation isn't.
-WAITS_FOR_CONSUMER = "WaitsForConsumer"
 BINDING = "Binding"
 VOLUME_LOST = "VolumeLost"
 RESIZING = "Resizing"

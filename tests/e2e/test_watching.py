@@ -17,7 +17,7 @@ from allotment.adapters.cluster.store import Store
 from allotment.adapters.cluster.watching import Pace, Watch
 from allotment.observed.decoding import DEPLOYMENTS, PODS, Kind
 from allotment.observed.objects import Pod, Seen
-from allotment.observed.shapes import RawRoute, route
+from allotment.observed.shapes.route import RawRoute, route
 from tests.controlplane import processes
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.options import repository
+from allotment.cli.options import repository, repository_option
 
 
 @click.command()
-@click.option(
-    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
-)
+@repository_option
 def command(repo: Path | None) -> None:
     """Write what Argo CD needs to begin with: root Applications, health checks, links, permissions.
 

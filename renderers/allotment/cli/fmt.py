@@ -7,15 +7,13 @@ from pathlib import Path
 import click
 
 from allotment.adapters.folder import FolderSource, write_file
-from allotment.cli.options import inside, repository
+from allotment.cli.options import inside, repository, repository_option
 from allotment.problems import Finding, Problem
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
-)
+@repository_option
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file isn't in its canonical form.")
 def command(paths: tuple[Path, ...], repo: Path | None, check: bool) -> None:
     """Write declarations in their canonical form, comments kept.

@@ -31,6 +31,11 @@ class Day(click.ParamType[datetime.date]):
             self.fail(f"{value!r} is no day: write one such as 2026-01-31", param, ctx)
 
 
+repository_option = click.option(
+    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
+)
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --repo, --commit and --as-of."""
     for option in (
@@ -38,11 +43,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--as-of", type=Day(), help="The day whose prices count; today in the billing time zone if absent."
         ),
         click.option("--commit", metavar="REF", help="Read this commit's files, not the folder's."),
-        click.option(
-            "--repo",
-            type=click.Path(file_okay=False, path_type=Path),
-            help="The repository; found from here if absent.",
-        ),
+        repository_option,
     ):
         command = option(command)
     return command

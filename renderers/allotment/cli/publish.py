@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.formats import as_text, counted
-from allotment.cli.options import Day, day_of, repository
+from allotment.cli.options import Day, day_of, repository, repository_option
 from allotment.cli.progress import on_terminal
 from allotment.problems import printable
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
-)
+@repository_option
 @click.option("--commit", "ref", default="HEAD", metavar="REF", show_default=True, help="The commit to publish.")
 @click.option(
     "--to",

@@ -9,14 +9,12 @@ from typing import Any
 import click
 
 from allotment.adapters.folder import write_file
-from allotment.cli.options import repository
+from allotment.cli.options import repository, repository_option
 from allotment.declared.kinds import KINDS, Kind
 
 
 @click.command()
-@click.option(
-    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
-)
+@repository_option
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a schema isn't up to date.")
 def command(repo: Path | None, check: bool) -> None:
     """Write schemas/KIND.schema.json for every kind; files name theirs in their first line."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.options import repository
+from allotment.cli.options import repository, repository_option
 from allotment.problems import Refused, printable, quoted
 
 if TYPE_CHECKING:
@@ -28,11 +28,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="URL",
             help="The repository of the status branches; spec.git.status of the platform, or origin, if absent.",
         ),
-        click.option(
-            "--repo",
-            type=click.Path(file_okay=False, path_type=Path),
-            help="The repository; found from here if absent.",
-        ),
+        repository_option,
     ):
         command = option(command)
     return command

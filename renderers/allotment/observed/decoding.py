@@ -8,32 +8,33 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from allotment.manifests import names
-from allotment.observed import shapes
 from allotment.observed.objects import Seen
+from allotment.observed.shapes import application, deployment, job, pod, replica_set, route, volume_claim
+from allotment.observed.shapes.base import Shape
 
 T = TypeVar("T")
 
 
-class _ListMeta(shapes.Shape, frozen=True):
+class _ListMeta(Shape, frozen=True):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class _List(shapes.Shape, Generic[T], frozen=True):
+class _List(Shape, Generic[T], frozen=True):
     metadata: _ListMeta
     items: tuple[T, ...]
 
 
-class _Envelope(shapes.Shape, frozen=True):
+class _Envelope(Shape, frozen=True):
     type: str
     object: msgspec.Raw
 
 
-class _Bookmark(shapes.Shape, frozen=True):
+class _Bookmark(Shape, frozen=True):
     metadata: _ListMeta = _ListMeta()
 
 
-class _Failure(shapes.Shape, frozen=True):
+class _Failure(Shape, frozen=True):
     code: int = 0
     reason: str = ""
     message: str = ""
@@ -124,18 +125,20 @@ class Kind:
         return Event(envelope.type)
 
 
-PODS = Kind("pods", "/api/v1/pods", shapes.RawPod, shapes.pod)
-DEPLOYMENTS = Kind("deployments", "/apis/apps/v1/deployments", shapes.RawDeployment, shapes.deployment)
+PODS = Kind("pods", "/api/v1/pods", pod.RawPod, pod.pod)
+DEPLOYMENTS = Kind("deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.deployment)
 REPLICA_SETS = Kind(
-    "replicasets", "/apis/apps/v1/replicasets", shapes.RawReplicaSet, shapes.replica_set, metadata_only=True
+    "replicasets", "/apis/apps/v1/replicasets", replica_set.RawReplicaSet, replica_set.replica_set, metadata_only=True
 )
-JOBS = Kind("jobs", "/apis/batch/v1/jobs", shapes.RawJob, shapes.job)
-CLAIMS = Kind("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", shapes.RawVolumeClaim, shapes.volume_claim)
-ROUTES = Kind("httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", shapes.RawRoute, shapes.route)
+JOBS = Kind("jobs", "/apis/batch/v1/jobs", job.RawJob, job.job)
+CLAIMS = Kind(
+    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", volume_claim.RawVolumeClaim, volume_claim.volume_claim
+)
+ROUTES = Kind("httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", route.RawRoute, route.route)
 APPLICATIONS = Kind(
     "applications",
     f"/apis/argoproj.io/v1alpha1/namespaces/{names.ARGO_NAMESPACE}/applications",
-    shapes.RawApplication,
-    shapes.application,
+    application.RawApplication,
+    application.application,
 )
 IN_CLUSTER = (PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, ROUTES)

@@ -1,0 +1,61 @@
+"""Argo CD's Applications: what is applied, and what isn't."""
+
+from __future__ import annotations
+
+from allotment.observed.objects import Application
+from allotment.observed.shapes.base import Metadata, Shape
+
+
+class _Said(Shape, frozen=True):
+    status: str = ""
+    revision: str = ""
+
+
+class _Resource(Shape, frozen=True):
+    kind: str = ""
+    name: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _SyncResult(Shape, frozen=True):
+    resources: tuple[_Resource, ...] | None = ()
+
+
+class _Operation(Shape, frozen=True):
+    phase: str = ""
+    sync_result: _SyncResult | None = None
+
+
+class _ApplicationStatus(Shape, frozen=True):
+    sync: _Said = _Said()
+    health: _Said = _Said()
+    operation_state: _Operation | None = None
+    resources: tuple[_Resource, ...] | None = ()
+
+
+class RawApplication(Shape, frozen=True):
+    """An Application."""
+
+    metadata: Metadata
+    status: _ApplicationStatus = _ApplicationStatus()
+
+
+def application(raw: RawApplication) -> Application:
+    """Return what is kept of an Application."""
+    metadata, status, operation = raw.metadata, raw.status, raw.status.operation_state
+    resources = status.resources or ()
+    results = (operation.sync_result.resources or ()) if operation and operation.sync_result else ()
+    return Application(
+        metadata.uid,
+        metadata.name,
+        metadata.labels.tenant,
+        metadata.labels.cluster,
+        status.sync.status,
+        status.health.status,
+        status.sync.revision,
+        operation.phase if operation else "",
+        frozenset((one.kind, one.name) for one in resources),
+        frozenset((one.kind, one.name) for one in resources if one.status == "OutOfSync"),
+        frozenset((one.kind, one.name) for one in results if one.status == "SyncFailed"),
+    )

@@ -1,0 +1,128 @@
+"""What every live object has, as the API writes it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allotment.manifests import names
+
+CUT = 300  # characters kept of what a kubelet or controller says; only fixed words of it are ever shown
+
+
+class Shape(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A part of an object as the API has it."""
+
+
+class Labels(
+    Shape,
+    frozen=True,
+    rename={
+        "tenant": names.TENANT,
+        "instance": names.INSTANCE,
+        "storage": names.STORAGE,
+        "stock": names.STOCK,
+        "gpu_spec": names.GPU_SPEC,
+        "role": names.ROLE,
+        "cluster": names.CLUSTER,
+    },
+):
+    """Our labels."""
+
+    tenant: str = ""
+    instance: str = ""
+    storage: str = ""
+    stock: str = ""
+    gpu_spec: str = ""
+    role: str = ""
+    cluster: str = ""
+
+
+class Annotations(
+    Shape,
+    frozen=True,
+    rename={
+        "blob": names.BLOB,
+        "waits_for": names.WAITS_FOR,
+        "waits_reason": names.WAITS_REASON,
+        "units": names.UNITS,
+        "reserved_for": names.RESERVED_FOR,
+        "input_hash": names.INPUT_HASH,
+        "attempt": names.ATTEMPT,
+        "link": names.EXTERNAL_LINK,
+        "revision": "deployment.kubernetes.io/revision",
+    },
+):
+    """Our annotations, and the one by which a Deployment numbers its rollouts."""
+
+    blob: str = ""
+    waits_for: str = ""
+    waits_reason: str = ""
+    units: str = ""
+    reserved_for: str = ""
+    input_hash: str = ""
+    attempt: str = ""
+    link: str = ""
+    revision: str = ""
+
+
+class Owner(Shape, frozen=True):
+    """What an object belongs to."""
+
+    uid: str = ""
+
+
+class Metadata(Shape, frozen=True):
+    """Who an object is."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    generation: int = 0
+    labels: Labels = Labels()
+    annotations: Annotations = Annotations()
+    owner_references: tuple[Owner, ...] = ()
+
+    @property
+    def tenant(self) -> str:
+        """The tenant whose it is; empty where its label claims another's namespace."""
+        tenant = self.labels.tenant
+        return tenant if tenant and self.namespace == names.namespace(tenant) else ""
+
+    @property
+    def stock(self) -> str:
+        """The stock that it is a placeholder of."""
+        return self.labels.stock if self.namespace == names.STOCK_NAMESPACE else ""
+
+    @property
+    def owner(self) -> str:
+        """The uid of what it belongs to; empty where it belongs to nothing."""
+        return self.owner_references[0].uid if self.owner_references else ""
+
+
+class Condition(Shape, frozen=True):
+    """A condition of a live object."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+NO_CONDITION = Condition()
+
+
+def named(conditions: tuple[Condition, ...], kind: str) -> Condition:
+    """Return the condition of a kind; an empty one where there is none."""
+    for one in conditions:
+        if one.type == kind:
+            return one
+    return NO_CONDITION
+
+
+def number(text: str) -> int:
+    """Return a count that an annotation says; 0 where it says none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0

@@ -1,0 +1,109 @@
+"""Pods, as a kubelet reports them."""
+
+from __future__ import annotations
+
+from allotment.observed.objects import Pod
+from allotment.observed.shapes.base import CUT, Metadata, Shape
+
+
+class _PodCondition(Shape, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str | None = None
+
+
+_NO_POD_CONDITION = _PodCondition()
+
+
+class _Waiting(Shape, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _RunningState(Shape, frozen=True):
+    started_at: str | None = None
+
+
+class _Terminated(Shape, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    finished_at: str | None = None
+
+
+class _State(Shape, frozen=True):
+    waiting: _Waiting | None = None
+    running: _RunningState | None = None
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(Shape, frozen=True):
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    state: _State = _State()
+    last_state: _State = _State()
+
+
+_NO_STATUS = _ContainerStatus()
+
+
+class _PodSpec(Shape, frozen=True):
+    node_name: str = ""
+
+
+class _PodStatus(Shape, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    nominated_node_name: str = ""
+    conditions: tuple[_PodCondition, ...] = ()
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+
+
+class RawPod(Shape, frozen=True):
+    """A pod."""
+
+    metadata: Metadata
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+
+def pod(raw: RawPod) -> Pod:
+    """Return what is kept of a pod."""
+    metadata, status, labels = raw.metadata, raw.status, raw.metadata.labels
+    container = status.container_statuses[0] if status.container_statuses else _NO_STATUS
+    state, running = container.state, container.state.running
+    ended = state.terminated or container.last_state.terminated
+    scheduled = ready = _NO_POD_CONDITION
+    for one in status.conditions:
+        if one.type == "Ready":
+            ready = one
+        elif one.type == "PodScheduled":
+            scheduled = one
+    return Pod(
+        metadata.uid,
+        metadata.name,
+        metadata.owner,
+        metadata.tenant,
+        labels.instance,
+        labels.storage,
+        metadata.stock,
+        labels.role,
+        metadata.creation_timestamp,
+        metadata.deletion_timestamp is not None,
+        raw.spec.node_name,
+        status.phase,
+        status.reason,
+        (scheduled.last_transition_time or "") if scheduled.status == "True" else "",
+        scheduled.status == "False" and scheduled.reason == "Unschedulable",
+        bool(status.nominated_node_name),
+        (running.started_at or "") if running else "",
+        bool(container.started),
+        container.ready and ready.status == "True",
+        (ready.last_transition_time or "") if ready.status == "True" else "",
+        container.restart_count,
+        state.waiting.reason if state.waiting else "",
+        state.waiting.message[:CUT] if state.waiting else "",
+        ended.exit_code if ended else None,
+        ended.reason if ended else "",
+    )

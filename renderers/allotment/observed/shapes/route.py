@@ -1,0 +1,37 @@
+"""HTTPRoutes: where instances and files are reached."""
+
+from __future__ import annotations
+
+from allotment.observed.objects import Route
+from allotment.observed.shapes.base import Condition, Metadata, Shape, named
+
+
+class _Parent(Shape, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class _RouteStatus(Shape, frozen=True):
+    parents: tuple[_Parent, ...] = ()
+
+
+class RawRoute(Shape, frozen=True):
+    """An HTTPRoute."""
+
+    metadata: Metadata
+    status: _RouteStatus = _RouteStatus()
+
+
+def route(raw: RawRoute) -> Route:
+    """Return what is kept of an HTTPRoute."""
+    metadata = raw.metadata
+    said = [named(parent.conditions, "Accepted").status for parent in raw.status.parents]
+    return Route(
+        metadata.uid,
+        metadata.name,
+        metadata.tenant,
+        metadata.labels.instance,
+        metadata.labels.storage,
+        metadata.annotations.link,
+        bool(said) and all(one == "True" for one in said),
+        "False" in said,
+    )

@@ -1,0 +1,50 @@
+"""PersistentVolumeClaims: the volumes of storages."""
+
+from __future__ import annotations
+
+from allotment.observed.objects import VolumeClaim
+from allotment.observed.shapes.base import Condition, Metadata, Shape
+
+
+class _Sizes(Shape, frozen=True):
+    storage: str = ""
+
+
+class _Resources(Shape, frozen=True):
+    requests: _Sizes = _Sizes()
+
+
+class _ClaimSpec(Shape, frozen=True):
+    resources: _Resources = _Resources()
+    volume_name: str = ""
+
+
+class _ClaimStatus(Shape, frozen=True):
+    phase: str = ""
+    capacity: _Sizes = _Sizes()
+    conditions: tuple[Condition, ...] = ()
+
+
+class RawVolumeClaim(Shape, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Metadata
+    spec: _ClaimSpec = _ClaimSpec()
+    status: _ClaimStatus = _ClaimStatus()
+
+
+def volume_claim(raw: RawVolumeClaim) -> VolumeClaim:
+    """Return what is kept of a PersistentVolumeClaim."""
+    metadata = raw.metadata
+    return VolumeClaim(
+        metadata.uid,
+        metadata.name,
+        metadata.tenant,
+        metadata.labels.storage,
+        metadata.annotations.blob,
+        metadata.creation_timestamp,
+        metadata.deletion_timestamp is not None,
+        raw.status.phase,
+        raw.spec.resources.requests.storage,
+        raw.status.capacity.storage,
+    )
