@@ -147,6 +147,24 @@ def test_history_of_thousands_of_changes_takes_less_than_its_commits(bed: Recent
     assert int(git(place.remote, "rev-list", "--count", "status/eu-1")) == 30
 
 
+def test_watching_shows_it_again_and_again(
+    bed: Recent, place: Place, monkeypatch: pytest.MonkeyPatch, shown: Allot
+) -> None:
+    bed.report(*RUNS)
+    waits = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+        bed.report(*CRASHED)
+
+    monkeypatch.setattr("allotment.cli.status.time.sleep", wait)
+    said = shown("status", "--watch")
+    assert said.code == 130
+    assert [word for word in said.out.split() if word in ("Running", "Failed")] == ["Running", "Failed"]
+
+
 def test_a_remote_that_is_away_is_told(shown: Allot, tmp_path: Path) -> None:
     said = shown("status", "--from", tmp_path / "nothing.git")
     assert said.code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,6 +194,23 @@ def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reporte
     assert (prepare.attempt, prepare.state) == (2, "Succeeded")
     assert prepare.uid not in before
     assert "attempt 2" in allot(cloud, "status", f"{TENANT}/data")
+
+
+def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud: Cloud, tmp_path: Path) -> None:
+    cloud = reported_cloud
+    cloud.all_synced(240)
+    words = ["report", "--once", "--cluster", "us-1", "--to", cloud.url, "--data", str(tmp_path / "data")]
+    words += ["--kubeconfig", str(cloud.clusters["us-1"].kubeconfig)]
+    words += ["--argocd-kubeconfig", str(cloud.clusters["eu-1"].kubeconfig)]
+    subprocess.run([sys.executable, "-m", "allotment", *words], check=True)
+    git(cloud.root, "fetch", "-q", cloud.url, "refs/heads/status/us-1")
+    found = tenant_status(file(cloud, "tenants/acme-robotics.yaml", "FETCH_HEAD"))
+    assert {(part.name, part.sync) for part in found.applications} == {("compute", "Synced"), ("storage", "Synced")}
+    synced = [one.status for kept in found.storages for one in kept.conditions if one.type == "Synced"]
+    assert synced
+    assert set(synced) == {"True"}
+    git(cloud.root, "fetch", "-q", cloud.url, BRANCH)
+    assert "acme-robotics" not in git(cloud.root, "ls-tree", "--name-only", "FETCH_HEAD", "tenants/")
 
 
 def test_stocks_are_counted(reported_cloud: Cloud) -> None:

@@ -1,0 +1,87 @@
+"""An API server's clock counts, not ours; its redirects and endless answers are not followed."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+from tests.faults import Answer, Request, api_of, fails, serving
+
+from allotment.adapters.cluster import api as module
+from allotment.adapters.cluster.api import Answered, Api, Unanswered
+from allotment.problems import Refused
+
+HOUR = datetime.timedelta(hours=1)
+
+
+def dated(offset: datetime.timedelta) -> Answer:
+    """Answer as a server whose clock is off."""
+
+    def answer(request: Request) -> None:
+        moment = datetime.datetime.now(datetime.UTC) + offset
+        request.date_time_string = lambda timestamp=None: format_datetime(moment, usegmt=True)  # type: ignore[method-assign]
+        request.whole(b"{}")
+
+    return answer
+
+
+def seconds_off(api: Api) -> float:
+    moment = datetime.datetime.fromisoformat(api.now())
+    return (moment - datetime.datetime.now(datetime.UTC)).total_seconds()
+
+
+def test_the_servers_clock_counts_and_never_goes_back() -> None:
+    with serving(dated(HOUR), dated(-HOUR), otherwise=dated(HOUR)) as server:
+        api = api_of(server)
+        assert api.now() == ""
+        api.read("/x", {}, "application/json", 5)
+        assert abs(seconds_off(api) - 3600) < 3
+        first = api.now()
+        api.read("/x", {}, "application/json", 5)
+        assert api.now() >= first
+
+
+def test_an_error_is_told_with_how_long_to_wait() -> None:
+    soon = format_datetime(datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=30), usegmt=True)
+    with serving(
+        fails(429, Retry_After="7"), fails(503, Retry_After=soon), fails(500, Retry_After="x"), otherwise=fails(302)
+    ) as server:
+        api, waits = api_of(server), []
+        for _ in range(4):
+            with pytest.raises(Answered) as said:
+                api.read("/x", {}, "application/json", 5)
+            waits.append((said.value.status, round(said.value.retry_after / 10)))
+        assert waits == [(429, 1), (503, 3), (500, 0), (302, 0)]
+        assert len(server.requests) == 4, "a redirect isn't followed"
+
+
+def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(request: Request) -> None:
+        request.begin()
+        for _ in range(40):
+            request.say(b"x")
+            time.sleep(0.05)
+
+    with serving(slowly, otherwise=lambda request: request.whole(b"x" * 5000)) as server:
+        api = api_of(server)
+        with pytest.raises(Unanswered, match="too slow"):
+            api.read("/x", {}, "application/json", 0.5)
+        monkeypatch.setattr(module, "MOST_BYTES", 1000)
+        with pytest.raises(Unanswered, match="too much"):
+            api.read("/x", {}, "application/json", 5)
+
+
+def test_a_server_that_is_away_says_nothing() -> None:
+    with serving(otherwise=fails(500)) as server:
+        api = api_of(server)
+    with pytest.raises(Unanswered):
+        api.read("/x", {}, "application/json", 1)
+
+
+def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
+    with pytest.raises(Refused, match="leads to no API server"):
+        Api.at(tmp_path / "kubeconfig", None)
