@@ -32,19 +32,19 @@ def swapped(old: str, new: str) -> bytes:
     ],
 )
 def test_what_a_volume_promised_holds(old: str, new: str, says: str) -> None:
-    (finding,) = succeeded(PATH, GOLDEN.read_bytes(), swapped(old, new), Users()).findings
+    (finding,) = succeeded(PATH, GOLDEN.read_bytes(), swapped(old, new), Users).findings
     assert finding.path == PATH
     assert says in finding.message
 
 
 def test_it_may_grow() -> None:
     after = swapped("storage: 4Ti", "storage: 5Ti")
-    assert succeeded(PATH, GOLDEN.read_bytes(), after, Users()) == (after, [], "")
+    assert succeeded(PATH, GOLDEN.read_bytes(), after, Users) == (after, [], "")
 
 
 def test_a_job_of_the_same_name_keeps_its_bytes() -> None:
     after = swapped("memory: 8Gi", "memory: 9Gi")
-    assert succeeded(PATH, GOLDEN.read_bytes(), after, Users()).data == GOLDEN.read_bytes()
+    assert succeeded(PATH, GOLDEN.read_bytes(), after, Users).data == GOLDEN.read_bytes()
 
 
 NEXT = swapped("memory: 8Gi", "memory: 9Gi").replace(b"-2\n", b"-3\n")
@@ -52,7 +52,7 @@ NEXT = swapped("memory: 8Gi", "memory: 9Gi").replace(b"-2\n", b"-3\n")
 
 
 def test_a_job_of_another_name_is_new_once_the_last_has_ended() -> None:
-    assert succeeded(PATH, GOLDEN.read_bytes(), NEXT, Users(over=[OLD_JOB])) == (NEXT, [], "")
+    assert succeeded(PATH, GOLDEN.read_bytes(), NEXT, lambda: Users(over=[OLD_JOB])) == (NEXT, [], "")
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_a_job_of_another_name_is_new_once_the_last_has_ended() -> None:
     ],
 )
 def test_a_job_waits_for_the_last_one_and_for_who_still_mounts_the_volume(users: Users, waits: str) -> None:
-    follows = succeeded(PATH, GOLDEN.read_bytes(), NEXT, users)
+    follows = succeeded(PATH, GOLDEN.read_bytes(), NEXT, lambda: users)
     assert (follows.data, follows.findings, follows.pending) == (GOLDEN.read_bytes(), [], waits)
 
 
 def test_what_runs_on_a_volume_keeps_it_from_being_prepared_anew() -> None:
-    (finding,) = succeeded(PATH, GOLDEN.read_bytes(), NEXT, Users(running=["lab"], over=[OLD_JOB])).findings
+    (finding,) = succeeded(PATH, GOLDEN.read_bytes(), NEXT, lambda: Users(running=["lab"], over=[OLD_JOB])).findings
     words = "the preparation changed while lab runs on the storage: stop it first, or declare another storage"
     assert (finding.path, finding.message, finding.rule) == (PATH, words, "preparation")
 
@@ -80,4 +80,4 @@ def test_what_runs_on_a_volume_keeps_it_from_being_prepared_anew() -> None:
 def test_whose_preparation_is_not_its_own_is_remembered() -> None:
     noted = with_predecessor(GOLDEN.read_bytes(), "u1")
     after = swapped("storage: 4Ti", "storage: 5Ti")
-    assert predecessor_of(succeeded(PATH, noted, after, Users()).data) == "u1"
+    assert predecessor_of(succeeded(PATH, noted, after, Users).data) == "u1"

@@ -3,7 +3,7 @@ and none begins before the last one has ended."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from allotment.manifests.published import (
@@ -38,13 +38,14 @@ class Successor(NamedTuple):
     pending: str
 
 
-def succeeded(path: str, before: bytes, after: bytes, users: Users) -> Successor:
-    """Return what follows a storage's file; `path` is its declaration's."""
+def succeeded(path: str, before: bytes, after: bytes, ask: Callable[[], Users]) -> Successor:
+    """Return what follows a storage's file; `path` is its declaration's. Who uses it is asked only where that counts."""
     old, new = volume_of(before), volume_of(after)
     findings = list(_broken(path, old, new)) if old is not None and new is not None else []
     was, wanted = job_names(before), job_names(after)
     pending = ""
     if was and wanted - was:
+        users = ask()
         if users.running:
             findings.append(preparation.changed_under(path, users.running))
         elif users.stopping:

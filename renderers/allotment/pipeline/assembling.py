@@ -14,7 +14,7 @@ from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import grants
 from allotment.adapters.source import Source
 from allotment.changes.departure import Leaver, Remains, remains
-from allotment.changes.volumes import Successor, succeeded
+from allotment.changes.volumes import Successor, Users, succeeded
 from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, path_of
 from allotment.manifests import paths
@@ -178,8 +178,12 @@ class Assembling:
         cluster, _, inner = path.partition("/")
         spot = paths.spot_of(inner)
         assert spot is not None
-        claims = {claim.instance: claim for claim in self.claims[tenant]}
-        users = self.preparations.users(cluster, tenant, spot.name, claims)
+        storage = spot.name
+
+        def users() -> Users:
+            claims = {claim.instance: claim for claim in self.claims[tenant]}
+            return self.preparations.users(cluster, tenant, storage, claims, self.published[tenant])
+
         return succeeded(declared, self._read(path), self.data[path], users)
 
     def _reopen(self) -> None:

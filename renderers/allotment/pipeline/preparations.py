@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from allotment.accounts.capacity import Claim
 from allotment.adapters.git.branch import Branch
@@ -39,11 +39,16 @@ class Preparations:
         attempt = self._known.get(tenant, NOTHING).attempts.get((cluster, storage))
         return attempt.uid if attempt else ""
 
-    def users(self, cluster: str, tenant: str, storage: str, claims: Mapping[str, Claim]) -> Users:
-        """Return who keeps a storage from being prepared anew; `claims` are what the tenant's instances hold now, by name."""
+    def users(
+        self, cluster: str, tenant: str, storage: str, claims: Mapping[str, Claim], published: Iterable[str]
+    ) -> Users:
+        """Return who keeps a storage from being prepared anew.
+
+        `claims` are what the tenant's instances hold now, by name, `published` the paths of its files.
+        """
         known = self._known.get(tenant, NOTHING)
         running, stopping = [], []
-        for name in self._mounting(cluster, tenant, storage):
+        for name in self._mounting(cluster, storage, published):
             claim = claims.get(name)
             if claim is not None and claim.cluster == cluster and self._runs(cluster, tenant, name):
                 running.append(name)
@@ -52,12 +57,17 @@ class Preparations:
         attempt = known.attempts.get((cluster, storage))
         return Users(running, stopping, [attempt.job] if attempt and attempt.over else [])
 
-    def _mounting(self, cluster: str, tenant: str, storage: str) -> list[str]:
+    def _mounting(self, cluster: str, storage: str, published: Iterable[str]) -> list[str]:
         branch, found = self._branches[cluster], []
-        prefix = f"tenants/{tenant}/compute/"
-        for path in branch.files:
-            spot = paths.spot_of(path) if path.startswith(prefix) else None
-            if spot is not None and spot.is_thing and storage in mounts_of(branch.read(path)):
+        for path in sorted(published):
+            place, _, inner = path.partition("/")
+            spot = paths.spot_of(inner) if place == cluster else None
+            if (
+                spot is not None
+                and spot.part == "compute"
+                and spot.is_thing
+                and storage in mounts_of(branch.read(inner))
+            ):
                 found.append(spot.name)
         return found
 
