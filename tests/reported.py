@@ -27,6 +27,7 @@ PATH = f"tenants/{live.TENANT}.yaml"
 class Watching:
     """A watch that a test holds."""
 
+    name = "pods"
     synced = True
     trouble = ""
 

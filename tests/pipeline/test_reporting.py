@@ -102,7 +102,7 @@ def test_nothing_is_written_before_all_was_listed_once(bed: Bed) -> None:
     bed.watch.trouble = "it answers 403"
     bed.report(*RUNS)
     assert git(bed.remote, "for-each-ref") == ""
-    assert [call.kwargs["message"] for call in bed.log.calls] == ["it answers 403"]
+    assert [call.kwargs["message"] for call in bed.log.calls] == ["pods: it answers 403"]
     assert not bed.reporter.ready()
 
 
@@ -248,7 +248,7 @@ def test_a_report_at_once_says_when_it_can_not(bed: Bed, monkeypatch: pytest.Mon
     monkeypatch.setattr(reporting, "SYNC_SECONDS", 0.1)
     bed.watch.synced = False
     bed.watch.trouble = "it answers 401"
-    with pytest.raises(Refused, match="eu-1 can't be seen: it answers 401"):
+    with pytest.raises(Refused, match="eu-1 can't be seen: pods: it answers 401"):
         bed.reporter.report_once()
 
 

@@ -27,8 +27,9 @@ MOST_TRANSITIONS = 5_000  # of a tenant, while nothing can be pushed
 
 
 class Watching(Protocol):
-    """One of the cluster's watches."""
+    """One of the cluster's watches, by the name of what it watches."""
 
+    name: str
     synced: bool
     contact: float
     trouble: str

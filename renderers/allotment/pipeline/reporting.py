@@ -115,8 +115,7 @@ class Reporter:
         end = time.monotonic() + SYNC_SECONDS
         while not self.synced():
             if time.monotonic() > end:
-                troubles = sorted({one.trouble for one in self._seeing.watches if not one.synced})
-                raise Refused(f"{self._seeing.cluster} can't be seen: {'; '.join(troubles)}")
+                raise Refused(f"{self._seeing.cluster} can't be seen: {self._troubles()}")
             time.sleep(0.05)
         self._interval = 0
         for _ in range(TRIES):
@@ -152,7 +151,7 @@ class Reporter:
             self._branch, self._believed, self._good = None, None, True  # who leads again looks at what others wrote
             return
         if not self.synced():
-            self._tell("; ".join(sorted({one.trouble for one in self._seeing.watches if one.trouble})))
+            self._tell(self._troubles())
             return
         try:
             self._report()
@@ -162,6 +161,10 @@ class Reporter:
             self._fail("refused", str(error))
         except Exception:  # a bug of ours in one turn is no reason to end
             self._fail("bug", traceback.format_exc())
+
+    def _troubles(self) -> str:
+        """Return what hasn't been listed yet, and why."""
+        return "; ".join(f"{one.name}: {one.trouble}" for one in self._seeing.watches if one.trouble and not one.synced)
 
     def _fail(self, reason: str, words: str) -> None:
         self._good = False

@@ -79,6 +79,7 @@ class Watch:
     def __init__(self, api: Api, kind: Kind, sink: Sink, pace: Pace = Pace(), selector: str = OURS) -> None:  # noqa: B008  # immutable
         self._api = api
         self.kind = kind
+        self.name = kind.name
         self._sink = sink
         self._pace = pace
         self._selector = selector
