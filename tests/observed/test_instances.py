@@ -206,6 +206,11 @@ def test_state_reason_and_words(case: str) -> None:
     assert (found.state, found.reason, found.message) == (state, reason, words)
 
 
+def test_one_that_the_cluster_has_not_got_says_whether_argo_cd_tried() -> None:
+    found = the(live.application(resources=(("Deployment", "webui", "OutOfSync"),)))
+    assert [(one.type, one.status, one.reason) for one in found.conditions] == [("Synced", "False", "OutOfSync")]
+
+
 def test_all_that_is_known_of_one_that_runs() -> None:
     objects = (
         *started(live.pod(node="n1", container=live.started(3, ready=True, restarts=2), ready=4), replicas=1),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from allotment import conditions as word
 from allotment.observed import instances, storages
-from allotment.observed.conditions import synced
+from allotment.observed.conditions import Conditions, synced
 from allotment.observed.objects import (
     Application,
     Deployment,
@@ -135,6 +135,8 @@ def _unborn(name: str, application: Application | None, before: Instance | None,
     failed = found.reason == word.SYNC_FAILED
     state = word.FAILED if failed else word.INIT
     same = before is not None and before.state == state
+    conditions = Conditions(before.conditions if before else (), now)
+    conditions.add(word.SYNCED, *found)
     return Instance(
         name,
         before.observed_blob if before else "",
@@ -143,6 +145,7 @@ def _unborn(name: str, application: Application | None, before: Instance | None,
         found.message,
         before.since if before is not None and same else now,
         gpu_spec=before.gpu_spec if before else "",
+        conditions=conditions.all(),
     )
 
 

@@ -15,9 +15,10 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
-from allotment.problems import Refused, quoted
+from allotment.problems import Refused
 
 CONNECT_SECONDS = 10
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
 MOST_BYTES = 256 << 20  # of one answer
 _CHUNK = 1 << 20
 
@@ -149,9 +150,6 @@ class Api:
             self._configuration, self._pool = configuration, _pool(configuration)
 
 
-TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
-
-
 def _pool(configuration: client.Configuration) -> Any:
     return client.ApiClient(configuration).rest_client.pool_manager
 
@@ -182,8 +180,3 @@ def _seconds(said: str, now: float) -> float:
         return float(said)
     moment = _moment(said)
     return max(0.0, moment - now) if moment is not None else 0.0
-
-
-def shown(api: Api) -> str:
-    """Return an API server as a message names it."""
-    return quoted(api.host)
