@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 from allotment.pipeline.assembly import Assembly, Blobs, Branches, Compared, compared
 
+MOST_CLAIMS = 100_000  # of some 200 bytes each
+_claims: dict[tuple[str, str], Claim | None] = {}  # what was published, by path and blob: read once a process
+
 
 class Assembling:
     """One assembly, of what was found in a source.
@@ -245,7 +248,14 @@ class Assembling:
 
     def _published_claim(self, claim: Claim) -> Claim | None:
         path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'compute', claim.instance)}"
-        return claim_of(claim.cluster, claim.tenant, self._read(path)) if self._was(path) else None
+        blob = self._was(path)
+        if blob is None:
+            return None
+        if (path, blob) not in _claims:
+            if len(_claims) >= MOST_CLAIMS:
+                _claims.clear()
+            _claims[path, blob] = claim_of(claim.cluster, claim.tenant, self._read(path))
+        return _claims[path, blob]
 
     def _published_claims(self, tenant: str) -> Iterable[Claim]:
         for path in sorted(self.published.get(tenant, ())):
