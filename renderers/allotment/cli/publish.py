@@ -50,14 +50,15 @@ def command(
     from allotment.pipeline.publication import Publisher
 
     root = repository(repo)
-    to = url or destination(CommitSource(root, ref))
+    source = CommitSource(root, ref)
+    to = url or destination(source)
     with on_terminal("Rendering tenants") as progress:
         publisher = Publisher(
             root,
             Remote(Repository(root), to),
             Assembler(progress=progress),
             lambda source: day_of(source, as_of),
-            status=Remote(Repository(root), status or status_place(CommitSource(root, ref), to)),
+            status=Remote(Repository(root), status or status_place(source, to)),
             dry_run=dry_run,
         )
         try:

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 from allotment.pipeline.assembly import Assembly, Blobs, Branches, Compared, compared
 
-MOST_CLAIMS = 100_000  # of some 200 bytes each
-_claims: dict[tuple[str, str], Claim | None] = {}  # what was published, by path and blob: read once a process
-
 
 class Assembling:
     """One assembly, of what was found in a source.
@@ -247,15 +244,7 @@ class Assembling:
         return [claim for name in sorted(claims) for claim in claims[name]], waiting
 
     def _published_claim(self, claim: Claim) -> Claim | None:
-        path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'compute', claim.instance)}"
-        blob = self._was(path)
-        if blob is None:
-            return None
-        if (path, blob) not in _claims:
-            if len(_claims) >= MOST_CLAIMS:
-                _claims.clear()
-            _claims[path, blob] = claim_of(claim.cluster, claim.tenant, self._read(path))
-        return _claims[path, blob]
+        return self.preparations.published_claim(claim.cluster, claim.tenant, claim.instance)
 
     def _published_claims(self, tenant: str) -> Iterable[Claim]:
         for path in sorted(self.published.get(tenant, ())):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from allotment.accounts.capacity import Claim
-from allotment.adapters.git.branch import Branch
 from allotment.changes.volumes import Users
 from allotment.manifests import paths
 from allotment.manifests.published import claim_of, mounts_of, predecessor_of
+from allotment.pipeline.assembly import Branches
 from allotment.pipeline.gating import NOTHING, Known
 
-Branches = Mapping[str, Branch]
+MOST_REMEMBERED = 100_000  # of each kind, some 200 bytes each
+_claims: dict[tuple[str, str], Claim | None] = {}  # what was published, by path and blob: read once a process
+_predecessors: dict[str, str] = {}  # by blob
 
 
 class Preparations:
@@ -71,9 +73,21 @@ class Preparations:
                 found.append(spot.name)
         return found
 
-    def _runs(self, cluster: str, tenant: str, instance: str) -> bool:
+    def published_claim(self, cluster: str, tenant: str, instance: str) -> Claim | None:
+        """Return the units that an instance was published with; None where it wasn't, or with none."""
         branch, path = self._branches[cluster], paths.tenant_file(tenant, "compute", instance)
-        claim = claim_of(cluster, tenant, branch.read(path)) if path in branch.files else None
+        blob = branch.files.get(path)
+        if blob is None:
+            return None
+        key = f"{cluster}/{path}", blob
+        if key not in _claims:
+            if len(_claims) >= MOST_REMEMBERED:
+                _claims.clear()
+            _claims[key] = claim_of(cluster, tenant, branch.read(path))
+        return _claims[key]
+
+    def _runs(self, cluster: str, tenant: str, instance: str) -> bool:
+        claim = self.published_claim(cluster, tenant, instance)
         return claim is not None and claim.rendered > 0
 
     def _is_its_own(self, cluster: str, tenant: str, storage: str, uid: str) -> bool:
@@ -86,11 +100,7 @@ class Preparations:
         if blob is None:
             return branch.published is None
         if blob not in _predecessors:
-            if len(_predecessors) > MOST_REMEMBERED:
+            if len(_predecessors) >= MOST_REMEMBERED:
                 _predecessors.clear()
             _predecessors[blob] = predecessor_of(branch.read(path))
         return _predecessors[blob] != uid
-
-
-MOST_REMEMBERED = 200_000  # blobs, of some 100 bytes each
-_predecessors: dict[str, str] = {}

@@ -181,13 +181,12 @@ class Reporter:
 
     def _report(self) -> None:
         """See what there is, also while nothing can be written: then it is told later, step by step."""
-        if self._believed is not None:
+        if self._branch is not None or self._believed is not None:  # else the first look at the branch begins with all
             self._observed.look()
         if time.monotonic() < self._again:
             return
         if self._branch is None or time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
-        self._observed.look()
         self._metrics.seen(len(self._observed.statuses), self._seeing.store.events, self._observed.silence())
         status = self._observed.cluster_status(self._cluster)
         if self._is_due(status):
