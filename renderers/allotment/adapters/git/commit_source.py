@@ -1,8 +1,9 @@
-"""A commit as a source of declarations: its blobs are read, nothing of it is checked out."""
+"""A commit, or a tree, as a source of declarations: its blobs are read, nothing of it is checked out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
 from allotment.problems import Problem, quoted
 
-_REGULAR = ("100644", "100755")
+NEARBY = 200  # files of a scope that are read at once
+REGULAR = ("100644", "100755")
 
 
 class _Entry(NamedTuple):
@@ -22,32 +24,44 @@ class _Entry(NamedTuple):
     path: str
 
 
-class CommitSource:
-    """The declarations in a commit. `root` lies in the repository's work tree; the commit's same folder is read."""
+class TreeSource:
+    """The declarations in a tree of Git's objects: a commit's, or one that merging would make."""
 
-    def __init__(self, root: Path, ref: str) -> None:
-        self.root = root
-        self.ref = ref
-        self._repository = Repository(root)
-        self.commit = self._repository.resolve(
-            f"{ref}^{{commit}}", f"{quoted(ref)} names no commit here: fetch it, or write another"
-        )
-        top = self._repository.open().working_tree_dir  # a bare repository has none
-        prefix = root.resolve().relative_to(Path(top).resolve()).as_posix() if top else "."
-        self.tree = self._repository.resolve(
-            f"{self.commit}:{'' if prefix == '.' else prefix}", f"commit {self.commit[:12]} has no folder {prefix}"
-        )
+    def __init__(self, repository: Repository, tree: str) -> None:
+        self.repository = repository
+        self.tree = tree
         self._blobs: dict[str, tuple[str, int]] = {}
         self._files: dict[Scope, list[tuple[str, str]]] = {}
         self._problems: list[Problem] = []
+        self._near: dict[str, bytes] = {}
+
+    def changed(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
+        """Return the source of another tree, which differs from this one in regular files of scopes: the blob of each by its
+        path, empty where it is gone. Listing it is saved."""
+        self._list()
+        found = TreeSource(self.repository, tree)
+        found._blobs, found._problems = dict(self._blobs), list(self._problems)
+        found._files = dict(self._files)
+        sizes = self.repository.sizes([blob for blob in blobs.values() if blob])
+        for path, blob in blobs.items():
+            scope = scope_of(path)
+            files = [one for one in found._files.pop(scope, []) if one[0] != path]
+            found._blobs.pop(path, None)
+            if blob:
+                found._blobs[path] = (blob, sizes[blob])
+                files.append((path, blob))
+            if files:
+                found._files[scope] = sorted(files)
+        return found
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
         """Return the scopes that have files, and what lies beside them. A commit never changes: it is listed once."""
-        if not self._files and not self._problems:
-            self._list()
+        self._list()
         return sorted(self._files), self._problems
 
     def _list(self) -> None:
+        if self._files or self._problems:
+            return
         grouped: dict[Scope, list[tuple[str, str]]] = {}
         for entry in self._entries():
             path = entry.path
@@ -61,7 +75,7 @@ class CommitSource:
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""
-        self.scopes()
+        self._list()
         files = self._files.get(scope, [])
         key = content_key(files)
         return ScopeFiles(tuple(path for path, _ in files), (), key, key)
@@ -72,21 +86,31 @@ class CommitSource:
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes. Raises KeyError when there is none."""
-        self.scopes()
+        self._list()
         blob, size = self._blobs[path]
         if size > MAX_BYTES:
             return b" " * (MAX_BYTES + 1)
-        return self._repository.read(blob)
+        if blob not in self._near:
+            self._near = self._nearby(path)
+        return self._near[blob]
+
+    def _nearby(self, path: str) -> dict[str, bytes]:
+        """Return the bytes of a file and of those of its scope, by blob: who reads one reads the others next."""
+        several = {blob for one, _ in self._files[scope_of(path)] for blob, size in [self._blobs[one]] if size <= MAX_BYTES}
+        few = sorted(several) if len(several) <= NEARBY else [self._blobs[path][0]]
+        return dict(zip(few, self.repository.read_all(few), strict=True))
+
+    def blob(self, path: str) -> str | None:
+        """Return the id of a file's blob, None where there is no such file."""
+        self._list()
+        found = self._blobs.get(path)
+        return found[0] if found else None
 
     def _entries(self) -> Iterator[_Entry]:
         """Yield regular files below the roots; note anything else, and stop at too many."""
-        arguments = ("-r", "-l", "-z", "--full-tree", self.tree, "--", *ROOTS)
-        process = self._repository.open().git.ls_tree(*arguments, as_process=True)
-        rest, seen = b"", 0
-        try:
-            while chunk := process.stdout.read(1 << 16):
-                *lines, rest = (rest + chunk).split(b"\0")
-                seen += len(lines)
+        lines = self.repository.fields("ls_tree", "-r", "-l", "-z", "--full-tree", self.tree, "--", *ROOTS)
+        with contextlib.closing(lines):
+            for seen, line in enumerate(lines, 1):
                 if seen > MAX_FILES:
                     self._problems.append(
                         place_problem(
@@ -94,13 +118,24 @@ class CommitSource:
                         )
                     )
                     return
-                for line in lines:
-                    if (entry := _parsed(line, self._problems)) is not None:
-                        yield entry
-        finally:
-            process.stdout.close()
-            process.proc.terminate()
-            process.proc.wait()
+                if line and (entry := _parsed(line, self._problems)) is not None:
+                    yield entry
+
+
+class CommitSource(TreeSource):
+    """The declarations in a commit. `root` lies in the repository's work tree; the commit's same folder is read."""
+
+    def __init__(self, root: Path, ref: str) -> None:
+        repository = Repository(root)
+        self.root = root
+        self.commit = repository.resolve(
+            f"{ref}^{{commit}}", f"{quoted(ref)} names no commit here: fetch it, or write another"
+        )
+        prefix = repository.top(root)
+        super().__init__(
+            repository,
+            repository.resolve(f"{self.commit}:{prefix}", f"commit {self.commit[:12]} has no folder {prefix}"),
+        )
 
 
 def _parsed(line: bytes, problems: list[Problem]) -> _Entry | None:
@@ -113,7 +148,7 @@ def _parsed(line: bytes, problems: list[Problem]) -> _Entry | None:
             place_problem(raw.decode("utf-8", "surrogateescape"), "has a name that is not UTF-8: rename it", "layout")
         )
         return None
-    if mode not in _REGULAR:
+    if mode not in REGULAR:
         what = {"120000": "a symbolic link", "160000": "a submodule"}.get(mode, "no regular file")
         problems.append(place_problem(path, f"is {what}: replace it by the file itself", "layout"))
         return None

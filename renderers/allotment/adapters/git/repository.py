@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 import time
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ ENVIRONMENT = {
 }
 
 
+_ASKED = 500  # blobs asked for at once: their ids fit a pipe
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
@@ -34,6 +36,7 @@ class Repository:
         self._opened: tuple[int, git.Repo] | None = None
         self._committer: bytes | None = None
         self._signs: bool | None = None
+        self._reader: tuple[int, Any] | None = None
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
@@ -77,6 +80,32 @@ class Repository:
             raise Refused(otherwise)
         return str(answer[0])
 
+    def fields(self, command: str, *arguments: str) -> Generator[bytes, None, None]:
+        """Yield what a command of Git's says, split at its zero bytes, as it comes; who has enough just stops reading.
+
+        Raises Refused with Git's words where it fails.
+        """
+        process = getattr(self.open().git, command)(*arguments, as_process=True)
+        rest, whole = b"", False
+        try:
+            while chunk := process.stdout.read(1 << 16):
+                *several, rest = (rest + chunk).split(b"\0")
+                yield from several
+            whole = True
+        finally:
+            process.stdout.close()
+            if not whole:
+                process.proc.terminate()
+            status = process.proc.wait()
+        if status:
+            raise Refused(f"git {command.replace('_', '-')} ended with {status}: the repository may be damaged")
+
+    def top(self, folder: Path) -> str:
+        """Return where a folder lies in the repository's commits, empty for their top."""
+        tree = self.open().working_tree_dir  # a bare repository has none
+        found = folder.resolve().relative_to(Path(tree).resolve()).as_posix() if tree else "."
+        return "" if found == "." else found
+
     def listing(self, commit: str, folder: str = "") -> dict[str, str]:
         """Return the blob id of every file of a commit, or of one of its folders, by its path."""
         entries = self.open().git.ls_tree("-r", "-z", "--full-tree", f"{commit}:{folder}")
@@ -88,6 +117,34 @@ class Repository:
         """Return a blob's bytes."""
         data: bytes = self.open().git.get_object_data(blob)[3]
         return data
+
+    def read_all(self, blobs: Sequence[str]) -> list[bytes]:
+        """Return the bytes of some blobs, asked for at once: one turn to Git's object reader, not one a blob.
+
+        They are so few that Git isn't kept from reading on by what it has answered.
+        """
+        if self._reader is None or self._reader[0] != os.getpid():
+            self._reader = os.getpid(), self.open().git.cat_file("--batch", as_process=True, istream=-1)
+        process = self._reader[1]
+        found = []
+        for at in range(0, len(blobs), _ASKED):
+            some = blobs[at : at + _ASKED]
+            process.stdin.write("".join(f"{blob}\n" for blob in some).encode("ascii"))
+            process.stdin.flush()
+            for blob in some:
+                header = process.stdout.readline().split()
+                if len(header) != 3:
+                    raise Refused(f"object {blob} isn't here: fetch the whole repository")
+                found.append(process.stdout.read(int(header[2])))
+                process.stdout.read(1)
+        return found
+
+    def sizes(self, blobs: Sequence[str]) -> dict[str, int]:
+        """Return the size of each blob in bytes."""
+        process = self.open().git.cat_file("--batch-check", as_process=True, istream=-1)
+        out, _ = process.communicate("".join(f"{blob}\n" for blob in blobs).encode("ascii"))
+        lines = [line.split() for line in out.decode("ascii").splitlines()]
+        return {blob: int(line[2]) for blob, line in zip(blobs, lines, strict=True)}
 
     def read_at(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a file in a commit; None where there is no such file, or the commit isn't here."""
