@@ -12,7 +12,8 @@ from allotment.problems import Finding
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_a_kinds_path_means_that_kind(kind: object) -> None:
     scope = Scope(kind.scope, "" if kind.scope == "platform" else "north")
-    name = scope.name or "platform" if kind.singleton else "thing"
+    stem = kind.path.split("/")[-1].removesuffix(".yaml")
+    name = scope.name or stem if kind.singleton else "thing"
     assert spot_of(path_of(kind.name, scope, name)) == Spot(kind, scope, name)
 
 

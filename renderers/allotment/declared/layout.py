@@ -68,7 +68,7 @@ def spot_of(path: str) -> Spot | Finding | None:
         return _misplaced(path)
     if len(parts) == 2 + depth:
         kind = _SINGLE_FILES.get((root, file))
-        name = scope.name or "platform"
+        name = scope.name or file.removesuffix(".yaml")
     elif len(parts) == 3 + depth:
         kind = _FOLDERS.get((root, parts[-2]))
         name = file.removesuffix(".yaml")

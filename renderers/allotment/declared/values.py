@@ -265,6 +265,7 @@ KubernetesName = Annotated[
     _schema("string", _KUBERNETES_NAME),
 ]
 Text = Annotated[str, Field(max_length=2000)]
+Login = Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?$")]
 Reference = Annotated[str, Field(min_length=1, max_length=64)]
 
 

@@ -18,6 +18,7 @@ from allotment.rules import (
     lifecycle,
     limits,
     mounts,
+    ownership,
     packing,
     pools,
     preparation,
@@ -35,6 +36,7 @@ PLATFORM_RULES: dict[str, Callable[[Offers], Iterator[Finding]]] = {
     "stock-pool": pools.check,
     "packing": packing.check,
     "domain": domains.check,
+    "ownership": ownership.check,
 }
 TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
     "reference": references.check_tenant,

@@ -45,6 +45,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("Platform", "platform", "platform/platform.yaml"),
+        Kind("Ownership", "ownership", "platform/ownership.yaml"),
         Kind("GPUSpec", "gpu_spec", "platform/specs/{name}.yaml"),
         Kind("StorageSpec", "storage_spec", "platform/storage-specs/{name}.yaml"),
         Kind("App", "app", "platform/apps/{name}.yaml"),

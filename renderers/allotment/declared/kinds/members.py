@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
-from allotment.declared.values import SshKey, name_of
+from allotment.declared.values import Login, SshKey, name_of
 
 Role = Literal["Admin", "Member", "Viewer"]
 
@@ -24,9 +24,7 @@ class User(Strict):
 
     name: Annotated[str, name_of(32)]
     role: Role
-    login: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?$")] | None = Field(
-        default=None, description="The login at the forge."
-    )
+    login: Login | None = Field(default=None, description="The login at the forge.")
     subject: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$")] | None = Field(
         default=None, description="The `sub` of the OIDC token."
     )

@@ -13,7 +13,7 @@ from allotment.declared.values import Count, HttpsUrl
 class Git(Strict):
     """The repository that holds the declarations, and the branches the program writes."""
 
-    forge: Literal["GitHub", "GitLab", "Gitea"] = Field(description="What kind of forge it lies on.")
+    forge: Literal["GitHub", "GitLab", "Gitea", "Forgejo"] = Field(description="What kind of forge it lies on.")
     url: HttpsUrl = Field(description="The address to clone; Argo CD reads the rendered branches from it too.")
     rendered: HttpsUrl | None = Field(
         default=None, description="Another repository for the rendered branches; absent: this one."

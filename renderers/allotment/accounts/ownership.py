@@ -1,0 +1,186 @@
+"""Who may change what: the most specific pattern that matches a path, the approvers it names, and their logins.
+
+Everything is read from the base: a pull request that makes its author an approver changes nothing about itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from allotment.declared.kinds.members import Members, Role
+from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
+
+PLATFORM_TEAM = "platform"
+REST = "**"
+_RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
+
+Segments = list[str]
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Return whether a pattern matches a path: segment by segment, `*` within one, a last `**` one or more."""
+    wanted, given = pattern.split("/"), path.split("/")
+    if wanted[-1] == REST:
+        wanted = wanted[:-1]
+        if len(given) <= len(wanted):
+            return False
+        given = given[: len(wanted)]
+    return len(wanted) == len(given) and all(fnmatchcase(*pair) for pair in zip(given, wanted, strict=True))
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Return whether `wide` matches whatever `narrow` does."""
+    return _covers(wide.split("/"), narrow.split("/"))
+
+
+def _covers(wide: Segments, narrow: Segments) -> bool:
+    if not wide or not narrow:
+        return not wide and not narrow
+    if wide == [REST]:
+        return True
+    if narrow == [REST]:
+        return False
+    return _text_covers(wide[0], narrow[0]) and _covers(wide[1:], narrow[1:])
+
+
+def _text_covers(wide: str, narrow: str) -> bool:
+    """Return whether a segment's pattern matches whatever another does; each has one `*` at most."""
+    if "*" not in narrow:
+        return fnmatchcase(narrow, wide)
+    if "*" not in wide:
+        return False
+    (start, _, end), (other_start, _, other_end) = wide.partition("*"), narrow.partition("*")
+    return other_start.startswith(start) and other_end.endswith(end)
+
+
+def meet(one: str, other: str) -> bool:
+    """Return whether some path is matched by both patterns."""
+    return _meet(one.split("/"), other.split("/"))
+
+
+def _meet(one: Segments, other: Segments) -> bool:
+    if not one or not other:
+        return not one and not other
+    if [REST] in (one, other):
+        return True
+    return _texts_meet(one[0], other[0]) and _meet(one[1:], other[1:])
+
+
+def _texts_meet(one: str, other: str) -> bool:
+    if "*" not in one or "*" not in other:
+        return _text_covers(one, other) or _text_covers(other, one)
+    (start, _, end), (other_start, _, other_end) = one.partition("*"), other.partition("*")
+    starts = start.startswith(other_start) or other_start.startswith(start)
+    return starts and (end.endswith(other_end) or other_end.endswith(end))
+
+
+def ties(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
+    """Yield the pairs of which both match some path and neither is the more specific, the later one first."""
+    seen: list[PathRule] = []
+    for rule in rules:
+        for other in seen:
+            if meet(rule.path, other.path) and covers(rule.path, other.path) == covers(other.path, rule.path):
+                yield rule, other
+        seen.append(rule)
+
+
+def rule_of(spec: OwnershipSpec, path: str) -> PathRule | None:
+    """Return the most specific rule that matches a path; None where none does."""
+    found: PathRule | None = None
+    for rule in spec.paths:
+        if matches(rule.path, path) and (found is None or covers(found.path, rule.path)):
+            found = rule
+    return found
+
+
+def tenant_of(path: str) -> str:
+    """Return whose folder a path lies in; empty where it is no tenant's."""
+    parts = path.split("/")
+    return parts[1] if parts[0] == "tenants" and len(parts) > 2 else ""
+
+
+def logins_of(members: Members | None, role: Role) -> frozenset[str]:
+    """Return the logins of a tenant's people in a role, or in one that includes it."""
+    users = members.spec.users if members else []
+    return frozenset(one.login for one in users if one.login and _RANKS[one.role] >= _RANKS[role])
+
+
+class Holders(NamedTuple):
+    """Who may change a thing or approve it: as declared, in words, and their logins.
+
+    `unknown` are teams of the forge whose members could not be had.
+    """
+
+    words: tuple[str, ...]
+    logins: frozenset[str]
+    unknown: tuple[str, ...] = ()
+
+    def includes(self, login: str) -> bool:
+        """Return whether a login is one of them; forges don't tell upper from lower case."""
+        return login.lower() in {one.lower() for one in self.logins}
+
+
+class Authority:
+    """Who may change what, by the Ownership of the base.
+
+    `members` returns a tenant's Members at the base; `teams` the logins of each forge team, None where they aren't known.
+    """
+
+    def __init__(
+        self,
+        spec: OwnershipSpec,
+        members: Callable[[str], Members | None],
+        teams: Mapping[str, frozenset[str] | None],
+    ) -> None:
+        self._spec = spec
+        self._members = members
+        self._teams = teams
+        self._declared = {team.name: team for team in spec.teams}
+
+    def of_path(self, path: str) -> Holders:
+        """Return who may change a file. Where a tenant has nobody in the role that is asked for, the platform team may."""
+        rule = rule_of(self._spec, path)
+        if rule is None:
+            return self._holders([Approver(team=PLATFORM_TEAM)], "")
+        found = self._holders(rule.approvers, tenant_of(path))
+        if found.logins or found.unknown:
+            return found
+        return self._holders([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
+
+    def of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, Holders]]:
+        """Yield the restricted fields of a kind that differ between two documents (None where there is none), and who may
+        change them."""
+        for rule in self._spec.fields:
+            if rule.kind == kind and _at(before, rule.field) != _at(after, rule.field):
+                yield rule.field, self._holders(rule.approvers, tenant_of(path))
+
+    def _holders(self, approvers: Iterable[Approver], tenant: str) -> Holders:
+        words: list[str] = []
+        logins: set[str] = set()
+        unknown: list[str] = []
+        for one in approvers:
+            if one.login:
+                words.append(one.login)
+                logins.add(one.login)
+            elif one.tenant_role:
+                there = logins_of(self._members(tenant), one.tenant_role) if tenant else frozenset()
+                people = f": {', '.join(sorted(there))}" if there else " (there is none)"
+                words.append(f"{one.tenant_role} of {tenant or 'a tenant'}{people}")
+                logins |= there
+            elif one.team:
+                team = self._declared.get(one.team)
+                from_forge = self._teams.get(team.forge_team) if team and team.forge_team else frozenset[str]()
+                if team and team.forge_team and from_forge is None:
+                    unknown.append(team.forge_team)
+                logins |= from_forge or frozenset()
+                logins |= set(team.logins) if team else set()
+                words.append(f"team {one.team}" + (f" ({team.forge_team})" if team and team.forge_team else ""))
+        return Holders(tuple(words), frozenset(logins), tuple(unknown))
+
+
+def _at(document: Any, field: str) -> Any:
+    for part in field.split("."):
+        document = document.get(part) if isinstance(document, dict) else None
+    return document

@@ -1,0 +1,81 @@
+"""Ownership: who approves a change of which path and field."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
+from allotment.declared.kinds.members import Role
+from allotment.declared.values import Login, Reference, name_of
+
+_SEGMENT = r"(?:[A-Za-z0-9._-]+\*?|\*)[A-Za-z0-9._-]*"
+
+
+class Approver(Strict):
+    """Who may change a thing, or approve that somebody else does."""
+
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("team", "tenant_role", "login")
+
+    team: Reference | None = Field(default=None, description="A team of spec.teams.")
+    tenant_role: Role | None = Field(
+        default=None, description="Members of the path's tenant in this role, or one that includes it, by their login."
+    )
+    login: Login | None = Field(default=None, description="A person, by the login at the forge.")
+
+    _one_of = model_validator(mode="after")(one_of)
+
+    def __str__(self) -> str:
+        return self.team or self.login or str(self.tenant_role)
+
+
+Approvers = Annotated[list[Approver], Field(min_length=1, max_length=20)]
+
+
+class Team(Strict):
+    """People who approve together: those named here, and those of a team at the forge."""
+
+    name: Annotated[str, name_of(32)]
+    forge_team: (
+        Annotated[str, Field(pattern=r"^@[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+$")] | None
+    ) = Field(default=None, description="A team or group at the forge, @organisation/team.")
+    logins: list[Login] = Field(default=[], max_length=200, description="Logins at the forge.")
+
+
+class PathRule(Strict):
+    """Who approves changes of the files that a pattern matches."""
+
+    path: Annotated[str, Field(pattern=rf"^{_SEGMENT}(?:/{_SEGMENT})*(?:/\*\*)?$", max_length=200)] = Field(
+        description="From the repository's top; `*`, once a segment, is any text without `/`, a last `**` all below."
+    )
+    approvers: Approvers
+
+
+class FieldRule(Strict):
+    """Who approves, besides the path's approvers, a change of a field."""
+
+    kind: Reference = Field(description="A declared kind, such as GPUSpec.")
+    field: Annotated[str, Field(pattern=r"^(?:spec|metadata)(?:\.[a-z][A-Za-z0-9]*)+$", max_length=200)] = Field(
+        description="Such as spec.prices; all below it counts."
+    )
+    approvers: Approvers
+
+
+class OwnershipSpec(Spec):
+    """Teams, and what they approve."""
+
+    teams: Annotated[list[Team], unique("name"), Field(min_length=1, max_length=50)]
+    paths: Annotated[list[PathRule], unique("path")] = Field(default=[], max_length=200)
+    fields: list[FieldRule] = Field(default=[], max_length=100)
+
+
+class Ownership(Declaration):
+    """Who may change what, and approve it. The base of a pull request says it, never the pull request itself.
+
+    The most specific pattern that matches a path decides; what none matches is the team `platform`'s. Logins come from the
+    forge: the author's, and of approvals those that were given on the newest commit. The platform team owns it.
+    """
+
+    kind: Literal["Ownership"]
+    spec: OwnershipSpec

@@ -1,0 +1,132 @@
+"""Ownership: what it declares makes sense, and a change is made or approved by those whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from allotment.accounts.ownership import PLATFORM_TEAM, Authority, Holders, ties
+from allotment.declared.inventory import Declared, Offers
+from allotment.declared.kinds import KINDS
+from allotment.declared.kinds.ownership import Approver, Ownership
+from allotment.declared.reading import nearest
+from allotment.problems import Finding, quoted
+
+RULE = "ownership"
+
+
+class Review(NamedTuple):
+    """Who changes something, and who approved exactly that: logins, as the forge says them."""
+
+    author: str
+    approvers: frozenset[str] = frozenset()
+
+    @property
+    def people(self) -> frozenset[str]:
+        """All whose word counts."""
+        return self.approvers | {self.author}
+
+
+class FileChange(NamedTuple):
+    """A file that a change touches: the kind it declares, if any, and its values before and after.
+
+    `unread` says that a side could not be read: then any field may have changed.
+    """
+
+    path: str
+    kind: str = ""
+    before: Any = None
+    after: Any = None
+    unread: bool = False
+
+
+def check(offers: Offers) -> Iterator[Finding]:
+    """Check what is declared: teams and kinds exist, no two patterns are equally specific, someone owns the rest."""
+    declared = offers.platform.one(Ownership)
+    if declared is None:
+        return
+    spec = declared.model.spec
+    teams = {team.name for team in spec.teams}
+    for index, team in enumerate(spec.teams):
+        if not team.forge_team and not team.logins:
+            message = f"team {team.name} has nobody: name logins, or a forgeTeam"
+            yield declared.finding(f"spec.teams.{index}", message, RULE)
+    if PLATFORM_TEAM not in teams:
+        message = f"no team is named {PLATFORM_TEAM}: what no pattern matches is its, so it must exist"
+        yield declared.finding("spec.teams", message, RULE)
+    for index, rule in enumerate(spec.paths):
+        in_tenant = rule.path.startswith("tenants/")
+        yield from _check_approvers(declared, f"spec.paths.{index}", rule.approvers, teams, in_tenant)
+    for index, field in enumerate(spec.fields):
+        kind = KINDS.get(field.kind)
+        if kind is None:
+            message = f"no kind is named {quoted(field.kind)}{nearest(field.kind, KINDS)}"
+            yield declared.finding(f"spec.fields.{index}.kind", message, RULE)
+        elif wrong := _unknown_field(kind.model, field.field):
+            yield declared.finding(f"spec.fields.{index}.field", f"{field.kind} {wrong}", RULE)
+        of_tenant = kind is not None and kind.scope == "tenant"
+        yield from _check_approvers(declared, f"spec.fields.{index}", field.approvers, teams, of_tenant)
+    for rule, other in ties(spec.paths):
+        index = spec.paths.index(rule)
+        message = f"{quoted(rule.path)} and {quoted(other.path)} match the same paths and neither is more specific: make one so"
+        yield declared.finding(f"spec.paths.{index}.path", message, RULE)
+
+
+def _check_approvers(
+    declared: Declared[Ownership], where: str, approvers: list[Approver], teams: set[str], in_tenant: bool
+) -> Iterator[Finding]:
+    for index, one in enumerate(approvers):
+        field = f"{where}.approvers.{index}"
+        if one.team and one.team not in teams:
+            yield declared.finding(
+                f"{field}.team", f"no team is named {quoted(one.team)}{nearest(one.team, teams)}", RULE
+            )
+        if one.tenant_role and not in_tenant:
+            message = "a tenantRole is of the tenant whose folder the file lies in, and this is in none: name a team"
+            yield declared.finding(f"{field}.tenantRole", message, RULE)
+
+
+def _unknown_field(model: Any, field: str) -> str:
+    """Return what is wrong with a dotted field of a kind, empty where it exists."""
+    at = model
+    for depth, part in enumerate(field.split(".")):
+        fields = {one.alias: one for one in getattr(at, "model_fields", {}).values()}
+        if part not in fields:
+            shown = ".".join(field.split(".")[: depth + 1])
+            return f"has no field {quoted(shown)}{nearest(part, fields)}"
+        at = _model_of(fields[part].annotation)
+    return ""
+
+
+def _model_of(annotation: Any) -> Any:
+    """Return the model within an annotation such as `Model | None`; a list ends the way."""
+    import typing
+
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    if typing.get_origin(annotation) is list:
+        return None
+    return next((found for one in typing.get_args(annotation) if (found := _model_of(one)) is not None), None)
+
+
+def authorised(authority: Authority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
+    """Check that each changed file, and each restricted field in it, was changed or approved by one whose it is."""
+    for one in files:
+        holders = authority.of_path(one.path)
+        if not any(holders.includes(login) for login in review.people):
+            yield Finding(one.path, (), _words(review, "this file", holders), RULE)
+        if not one.kind:
+            continue
+        before, after = (object(), object()) if one.unread else (one.before, one.after)
+        for field, owners in authority.of_fields(one.path, one.kind, before, after):
+            if not any(owners.includes(login) for login in review.people):
+                yield Finding(one.path, tuple(field.split(".")), _words(review, field, owners), RULE)
+
+
+def _words(review: Review, what: str, holders: Holders) -> str:
+    approved = f", approved by {', '.join(sorted(review.approvers))}" if review.approvers else ""
+    unknown = f"; who is in {', '.join(holders.unknown)} could not be read" if holders.unknown else ""
+    return (
+        f"{quoted(review.author)} may not change {what}{approved}: it takes the author or an approval of the newest commit"
+        f" from {', or '.join(holders.words)}{unknown}"
+    )
