@@ -13,6 +13,7 @@ from allotment.problems import AllotmentError
 COMMANDS = {
     "init": "Write a repository of declarations to begin with.",
     "validate": "Check declarations, and say everything that is wrong at once.",
+    "plan": "Show what merging a commit would change.",
     "render": "Write the Kubernetes manifests that the declarations mean.",
     "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
     "run": "Publish and report in the background, as a process in a cluster.",

@@ -6,6 +6,7 @@ import datetime
 import os
 import zoneinfo
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import click
 from allotment.adapters.folder import FolderSource, find_root
 
 if TYPE_CHECKING:
+    from allotment.adapters.memory import Memory
     from allotment.adapters.source import Source
 
 
@@ -61,6 +63,13 @@ def source_of(root: Path, commit: str | None) -> Source:
     from allotment.adapters.git.commit_source import CommitSource
 
     return CommitSource(root, commit)
+
+
+def recalled(root: Path, what: str) -> Callable[[str], Memory]:
+    """Return what remembers, for `what` of a repository, what was found fine before."""
+    from allotment.adapters.memory import Memory, memory_name
+
+    return partial(Memory.load, memory_name(root) + what)
 
 
 def day_of(source: Source, as_of: datetime.date | None) -> datetime.date:

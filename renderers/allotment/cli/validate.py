@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.memory import Memory, memory_name
 from allotment.cli.formats import FORMATS
-from allotment.cli.options import day_of, inside, repository, source_of, source_options
+from allotment.cli.options import day_of, inside, recalled, repository, source_of, source_options
 from allotment.problems import Problem
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ def command(
         return survey(
             source,
             day_of(source, as_of),
-            recall=None if no_memory else partial(Memory.load, memory_name(root) + ("-commit" if commit else "")),
+            recall=None if no_memory else recalled(root, "-commit" if commit else ""),
             base=source_of(root, base) if base else None,
         )
 

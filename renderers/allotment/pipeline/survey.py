@@ -110,13 +110,21 @@ def survey(
     return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared)
 
 
-def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | None = None) -> Survey:
+def resurvey(
+    last: Survey, source: Source, tenants: Iterable[str], each: Each | None = None, base: Source | None = None
+) -> Survey:
     """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses files.
 
-    For who watches the files (`--watch`); changes of offers, and rules about change, need a whole `survey`.
+    With `base`, which `last` is of, rules about change are checked too. Changes of offers need a whole `survey`.
     """
     parts, by_tenant, made = dict(last.parts), dict(last.by_tenant), dict[str, Any]()
-    there = {scope.name for scope in source.scopes()[0] if scope.kind == "tenant"}
+    scopes, astray = source.scopes()
+    there = {scope.name for scope in scopes if scope.kind == "tenant"}
+    changed: list[Problem] = []
+    if base is not None:
+        ends = [(Scope("tenant", name), name in last.parts, name in there) for name in tenants]
+        findings = [one for end in ends for one in _change(source, last.offers, base, *end)[1]]
+        changed = placed(findings, source)
     for name in tenants:
         parts.pop(name, None)
         by_tenant.pop(name, None)
@@ -125,10 +133,11 @@ def resurvey(last: Survey, source: Source, tenants: Iterable[str], each: Each | 
             parts[name], made[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
-    shared = _shared(last.offers, parts, None, source)
-    everything = _sorted(last.of_offers, shared, *by_tenant.values())
+    shared = _shared(last.offers, parts, last.parts if base else None, source)
+    of_offers = [*last.of_offers, *(one for one in astray if one not in last.of_offers)]
+    everything = _sorted(of_offers, shared, changed, *by_tenant.values())
     return Survey(
-        last.offers, parts, everything, last.files, len(parts) - len(made), made, last.of_offers, by_tenant, shared
+        last.offers, parts, everything, last.files, len(parts) - len(made), made, of_offers, by_tenant, shared
     )
 
 
@@ -235,22 +244,29 @@ def _changes(
     source: Source, offers: Offers, base: Source, contents: Mapping[Scope, str], parts: Mapping[str, Part]
 ) -> tuple[list[Problem], dict[str, Part]]:
     """Return the problems of what changed since `base`, and every tenant's part as it was there."""
+    old_scopes = set(base.scopes()[0])
+    before = {name: part for name, part in parts.items() if Scope("tenant", name) in old_scopes}
+    findings: list[Finding] = []
+    for scope in sorted(old_scopes | contents.keys()):
+        if scope not in old_scopes or base.files(scope).content != contents.get(scope):
+            was, found = _change(source, offers, base, scope, scope in old_scopes, scope in contents)
+            findings += found
+            if scope.kind == "tenant" and scope in old_scopes:
+                before[scope.name] = was
+    return placed(findings, source), before
+
+
+def _change(
+    source: Source, offers: Offers, base: Source, scope: Scope, was_there: bool, is_there: bool
+) -> tuple[Part, list[Finding]]:
+    """Return what a folder was a part of at the base, and what is wrong with its change."""
     from allotment.declared.inventory import Folder
     from allotment.declared.reading import read_folder
     from allotment.rules import CHANGE_RULES
     from allotment.rules.change import Change
     from allotment.rules.tally import part_of
 
-    old_scopes = set(base.scopes()[0])
-    before = {name: part for name, part in parts.items() if Scope("tenant", name) in old_scopes}
-    findings: list[Finding] = []
-    for scope in sorted(old_scopes | contents.keys()):
-        if scope in old_scopes and base.files(scope).content == contents.get(scope):
-            continue
-        was = read_folder(scope, read_scope(base, scope).files)[0] if scope in old_scopes else Folder(scope)
-        is_now = read_folder(scope, read_scope(source, scope).files)[0] if scope in contents else Folder(scope)
-        if scope.kind == "tenant" and scope in old_scopes:
-            before[scope.name] = part_of(offers, was)
-        change = Change(offers, was, is_now)
-        findings += [finding for check in CHANGE_RULES.values() for finding in check(change)]
-    return placed(findings, source), before
+    was = read_folder(scope, read_scope(base, scope).files)[0] if was_there else Folder(scope)
+    is_now = read_folder(scope, read_scope(source, scope).files)[0] if is_there else Folder(scope)
+    change = Change(offers, was, is_now)
+    return part_of(offers, was), [finding for check in CHANGE_RULES.values() for finding in check(change)]

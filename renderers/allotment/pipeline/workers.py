@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
 from allotment.declared.inventory import blob_id
@@ -19,6 +19,15 @@ CHUNK = 50
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
 Each = Callable[["Offers", "list[Folder]"], list[Any]]
+R = TypeVar("R")
+
+
+class Chunked(Protocol[R]):
+    """Work on tenants that may be shared out among processes."""
+
+    def check(self, names: list[str]) -> list[R]:
+        """Return what came of some tenants, in their order."""
+        ...
 
 
 class Raw(NamedTuple):
@@ -121,7 +130,7 @@ class Work(NamedTuple):
         ]
 
 
-_work: Work | None = None  # what a forked process inherits
+_work: Chunked[Any] | None = None  # what a forked process inherits
 
 
 def _quiet_collector() -> None:
@@ -130,12 +139,12 @@ def _quiet_collector() -> None:
     gc.disable()
 
 
-def _check_chunk(names: list[str]) -> list[TenantResult]:
+def _check_chunk(names: list[str]) -> list[Any]:
     assert _work is not None
     return _work.check(names)
 
 
-def results(work: Work, names: list[str], processes: int) -> Iterator[TenantResult]:
+def results(work: Chunked[R], names: list[str], processes: int) -> Iterator[R]:
     """Yield every tenant's result, in the order of names whatever the number of processes."""
     global _work  # noqa: PLW0603  # a forked process inherits it without pickling
     chunks = [names[at : at + CHUNK] for at in range(0, len(names), CHUNK)]

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from allotment import conditions as word
 from allotment.observed.status import ClusterStatus, Instance, Stock, Storage, TenantStatus
+from allotment.reports.markdown import plain, table
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:/.-])")
-_SHOWN = 200  # characters of a message
 MOST_ROWS = 500  # troubles that are listed; forges cut long pages
 _TROUBLED = (word.FAILED, word.WAITING, word.LOST)
-
-
-def plain(text: str, limit: int = _SHOWN) -> str:
-    """Return a text as Markdown that shows it and does nothing: no link, mention, image, HTML, table or code."""
-    cut = text if len(text) <= limit else f"{text[:limit]}…"
-    return _SPECIAL.sub(r"\\\1", " ".join(cut.split()).replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
@@ -32,11 +24,11 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         "",
         "## Stocks",
         "",
-        *_table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant"), map(_stock, cluster.stocks)),
+        *table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant"), map(_stock, cluster.stocks)),
         "",
         "## Instances",
         "",
-        *_table(("State", "Instances"), ((plain(state), str(states[state])) for state in sorted(states))),
+        *table(("State", "Instances"), ((plain(state), str(states[state])) for state in sorted(states))),
         "",
         "## Needs a look",
         "",
@@ -64,11 +56,4 @@ def _troubles(tenants: Sequence[TenantStatus]) -> list[str]:
     if not rows:
         return ["All is well."]
     more = [f"and {len(rows) - MOST_ROWS} more."] if len(rows) > MOST_ROWS else []
-    return [*_table(("What", "Kind", "State", "Why", "Since"), rows[:MOST_ROWS]), *more]
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    found = [f"| {' | '.join(row)} |" for row in rows]
-    if not found:
-        return ["None."]
-    return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *found]
+    return [*table(("What", "Kind", "State", "Why", "Since"), rows[:MOST_ROWS]), *more]

@@ -78,9 +78,24 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     yield from _check_gpus(offers, tenant, limits, plan)
 
 
-def _check_gpus(offers: Offers, tenant: Folder, limits: Limits, plan: str) -> Iterator[Finding]:
-    declared = tenant.one(Tenant)
-    assert declared is not None
+class Usage(NamedTuple):
+    """What a tenant declares of what its quota limits: physical GPUs that running instances take by model, counts, bytes."""
+
+    gpus: dict[str, Fraction]
+    instances: int
+    storages: int
+    storage: int
+
+
+def usage(offers: Offers, tenant: Folder) -> Usage:
+    """Return what a tenant declares."""
+    gpus = {model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpus(offers, tenant).items()}
+    instances, storages = tenant.of(GPUInstance), tenant.of(GPUStorage)
+    return Usage(gpus, len(instances), len(storages), sum(one.model.spec.size for one in storages.values()))
+
+
+def _gpus(offers: Offers, tenant: Folder) -> dict[str, list[tuple[Fraction, str, str]]]:
+    """Return who takes how many physical GPUs of each model, with the path that says so."""
     specs = offers.platform.of(GPUSpec)
     used: dict[str, list[tuple[Fraction, str, str]]] = defaultdict(list)
     for instance in holding(tenant):
@@ -88,7 +103,13 @@ def _check_gpus(offers: Offers, tenant: Folder, limits: Limits, plan: str) -> It
         if spec is not None:
             gpus = physical_gpus(spec.model.spec) * instance.model.spec.replicas
             used[spec.model.spec.gpu.model].append((gpus, instance.model.name, instance.path))
-    for model, parts in sorted(used.items()):
+    return used
+
+
+def _check_gpus(offers: Offers, tenant: Folder, limits: Limits, plan: str) -> Iterator[Finding]:
+    declared = tenant.one(Tenant)
+    assert declared is not None
+    for model, parts in sorted(_gpus(offers, tenant).items()):
         total, limit = sum((gpus for gpus, _, _ in parts), Fraction(0)), limits.gpus.get(model, 0)
         if total > limit:
             parts.sort(key=lambda part: (-part[0], part[1]))

@@ -96,7 +96,9 @@ class TreeSource:
 
     def _nearby(self, path: str) -> dict[str, bytes]:
         """Return the bytes of a file and of those of its scope, by blob: who reads one reads the others next."""
-        several = {blob for one, _ in self._files[scope_of(path)] for blob, size in [self._blobs[one]] if size <= MAX_BYTES}
+        several = {
+            blob for one, _ in self._files[scope_of(path)] for blob, size in [self._blobs[one]] if size <= MAX_BYTES
+        }
         few = sorted(several) if len(several) <= NEARBY else [self._blobs[path][0]]
         return dict(zip(few, self.repository.read_all(few), strict=True))
 

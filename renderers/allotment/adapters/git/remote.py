@@ -28,7 +28,7 @@ class Remote:
     """
 
     def __init__(self, repository: Repository, url: str, *, keep: bool = False) -> None:
-        self._repository = repository
+        self.repository = repository
         self._keep = keep
         self._secret = _userinfo(url)
         self.url = url
@@ -46,15 +46,15 @@ class Remote:
         Raises Refused, with Git's words, when the remote doesn't answer.
         """
         try:
-            said = str(self._repository.open().git.ls_remote("--end-of-options", self.url, *refs))
+            said = str(self.repository.open().git.ls_remote("--end-of-options", self.url, *refs))
             found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
             names = {commit: name for name, commit in found.items() if name in refs}
-            new = [commit for commit in names if not self._repository.has(commit)]
+            new = [commit for commit in names if not self.repository.has(commit)]
             if new and self._keep:
                 new = [f"+{commit}:{_KEPT}{names[commit]}" for commit in new]
             if new:
                 options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
-                self._repository.without_hooks().fetch(*options, self.url, *new)
+                self.repository.without_hooks().fetch(*options, self.url, *new)
         except _SAYS_NO as error:
             raise Refused(f"{quoted(str(self))} doesn't answer: {self._shown(_words(error))}") from None
         return {name: commit for name, commit in found.items() if name in refs}
@@ -66,7 +66,7 @@ class Remote:
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         try:
-            self._repository.without_hooks().push("--atomic", "--porcelain", "--end-of-options", self.url, *moves)
+            self.repository.without_hooks().push("--atomic", "--porcelain", "--end-of-options", self.url, *moves)
         except _SAYS_NO as error:
             words = self._shown(_words(error))
             if any(reason in words for reason in _OVERTAKEN):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,7 @@ class Repository:
         """
         if self._reader is None or self._reader[0] != os.getpid():
             self._reader = os.getpid(), self.open().git.cat_file("--batch", as_process=True, istream=-1)
+            weakref.finalize(self, _end, *self._reader)
         process = self._reader[1]
         found = []
         for at in range(0, len(blobs), _ASKED):
@@ -262,3 +264,11 @@ class Repository:
         except git.GitCommandError:
             return None
         return said
+
+
+def _end(owner: int, process: Any) -> None:
+    """End an object reader, in the process that began it."""
+    if os.getpid() == owner:
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            pipe.close()
+        process.proc.wait()

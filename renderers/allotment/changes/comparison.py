@@ -1,0 +1,258 @@
+"""Compares a tenant with itself: what of it is added, changed, replaced or removed, what is lost by that, what it costs.
+
+What is compared is what is rendered, so that a change of an app or a plan shows at each tenant that it reaches. Why it
+changes is read from the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from allotment.accounts.capacity import Claim, Holdings, holdings
+from allotment.accounts.pricing import monthly_costs
+from allotment.changes.plan import Action, Amount, Cost, CostPart, Loss, ThingChange, Units
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.values import size_text
+from allotment.manifests import paths
+from allotment.manifests.published import job_names, volume_of
+from allotment.manifests.text import Object, load_one, split
+from allotment.problems import quoted
+from allotment.rules.limits import plan_of
+from allotment.rules.quota import limits_of, usage
+
+SHOWN_REASONS = 6
+_KEYS = ("name", "mountPath", "version", "from", "tenant")
+
+
+class Side(NamedTuple):
+    """A tenant at one end of a change: its folder, what is on offer, and its rendered files by `<cluster>/<path>`."""
+
+    offers: Offers
+    folder: Folder
+    files: Mapping[str, bytes]
+
+
+class Compared(NamedTuple):
+    """What becomes of a tenant."""
+
+    things: list[ThingChange]
+    losses: list[Loss]
+    quota: list[Amount]
+    cost: Cost
+
+
+def compare(before: Side, after: Side) -> Compared:
+    """Return what becomes of a tenant."""
+    things: list[ThingChange] = []
+    losses: list[Loss] = []
+    for path in sorted(before.files.keys() | after.files.keys()):
+        cluster, _, inner = path.partition("/")
+        spot = paths.spot_of(inner)
+        old, new = before.files.get(path), after.files.get(path)
+        if spot is None or not spot.is_thing or old == new:
+            continue
+        kind = "storage" if spot.part == "storage" else "instance"
+        what = f"{kind} {spot.tenant}/{spot.name} in {cluster}"
+        found = list((_storage if kind == "storage" else _instance)(what, before, after, spot.name, old, new))
+        losses += found
+        action, why = _action(before, after, kind, spot.name, (old, new))
+        things.append(ThingChange(spot.tenant, cluster, kind, spot.name, action, why))
+    return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), _cost(before, after))
+
+
+def _action(
+    before: Side, after: Side, kind: str, name: str, data: tuple[bytes | None, bytes | None]
+) -> tuple[Action, tuple[str, ...]]:
+    old, new = data
+    if old is None or new is None:
+        return ("added" if old is None else "removed"), ()
+    model: type[Declaration] = GPUStorage if kind == "storage" else GPUInstance
+    why = tuple(_why(before.folder.of(model).get(name), after.folder.of(model).get(name)))
+    if not why:
+        same = {one.path: one.data for one in before.folder.all()} == {one.path: one.data for one in after.folder.all()}
+        why = ("what the platform offers changed" if same else "another file of its tenant changed",)
+    if kind == "storage":
+        return ("replaced" if job_names(old) != job_names(new) and job_names(old) else "changed"), why
+    was, is_now = _deployment(old), _deployment(new)
+    both_run = _copies(was) and _copies(is_now)
+    return ("replaced" if both_run and _template(was) != _template(is_now) else "changed"), why
+
+
+def _why(old: Declared[Declaration] | None, new: Declared[Declaration] | None) -> Iterator[str]:
+    """Yield which declared fields differ."""
+    if old is None or new is None:
+        return
+    was, is_now = (
+        dict(_flat("spec", one.model.spec.model_dump(by_alias=True, exclude_none=True))) for one in (old, new)
+    )
+    fields = [key for key in sorted(was.keys() | is_now.keys()) if was.get(key) != is_now.get(key)]
+    for key in fields[:SHOWN_REASONS]:
+        yield f"{key}: {_value(was, key)} → {_value(is_now, key)}"
+    if len(fields) > SHOWN_REASONS:
+        yield f"and {len(fields) - SHOWN_REASONS} more fields"
+
+
+def _value(values: Mapping[str, Any], key: str) -> str:
+    if key not in values:
+        return "none"
+    value = values[key]
+    return size_text(value) if key.endswith(".size") and isinstance(value, int) else quoted(value)
+
+
+def _flat(at: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _flat(f"{at}.{key}", one)
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            names = [one[key] for key in _KEYS if isinstance(one, dict) and key in one]
+            yield from _flat(f"{at}[{names[0] if names else index}]", one)
+    else:
+        yield at, value
+
+
+def _deployment(data: bytes) -> Object:
+    return load_one(split(data)[0])
+
+
+def _copies(deployment: Object) -> int:
+    copies: int = deployment["spec"]["replicas"]
+    return copies
+
+
+def _template(deployment: Object) -> Any:
+    return deployment["spec"]["template"]
+
+
+def _instance(what: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None) -> Iterator[Loss]:
+    """Yield what is lost of an instance: whatever lies on the unit's own disk goes at every stop."""
+    copies = _copies(_deployment(old)) if old is not None else 0
+    if not copies or old is None:
+        return
+    disk = f"what lies on its own disk ({_disk(before, name)}at /scratch) is lost"
+    if new is None:
+        yield Loss(what, f"is removed: {disk}")
+        return
+    left = _copies(_deployment(new))
+    if not left:
+        yield Loss(what, f"stops: {disk}")
+    elif _template(_deployment(old)) != _template(_deployment(new)):
+        yield Loss(what, f"is replaced: it restarts, and {disk}")
+    elif left < copies:
+        yield Loss(what, f"{copies - left} of {copies} copies end: what lies on their own disks is lost")
+
+
+def _disk(side: Side, name: str) -> str:
+    instance = side.folder.of(GPUInstance).get(name)
+    spec = side.offers.platform.of(GPUSpec).get(instance.model.spec.gpu_spec) if instance else None
+    return f"{size_text(spec.model.spec.disk)} " if spec else ""
+
+
+def _storage(what: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None) -> Iterator[Loss]:
+    """Yield what is lost, or is about to be, of a storage's data."""
+    was = volume_of(old) if old is not None else None
+    if old is None or was is None:
+        return
+    size = size_text(was.size)
+    is_now = volume_of(new) if new is not None else None
+    if new is None or is_now is None:
+        yield Loss(what, f"is deleted: its volume of {size} and all data on it are lost")
+        return
+    if was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
+        yield Loss(what, f"is marked for deletion: once its file is removed its volume of {size} is deleted")
+    if (jobs := job_names(old)) and job_names(new) - jobs:
+        yield Loss(what, f"is prepared again: what lies on its volume of {size} may be overwritten")
+
+
+def _renamed(before: Side, after: Side, things: list[ThingChange]) -> list[ThingChange]:
+    """Return the changes; one that is added with the spec of one that is removed says that it replaces it."""
+    models: dict[str, type[Declaration]] = {"instance": GPUInstance, "storage": GPUStorage}
+    removed = [one for one in things if one.action == "removed"]
+    told = []
+    for one in things:
+        model = models[one.kind]
+        declared = after.folder.of(model).get(one.name)
+        for gone in removed if one.action == "added" and declared is not None else ():
+            old = before.folder.of(model).get(gone.name) if gone.kind == one.kind else None
+            if (
+                old is not None
+                and declared is not None
+                and (gone.name == one.name or old.model.spec == declared.model.spec)
+            ):
+                words = f"it replaces {gone.name} in {gone.cluster}: a rename or a move is a removal and an addition"
+                told.append(ThingChange(one.tenant, one.cluster, one.kind, one.name, "replaced", (words,)))
+                break
+        else:
+            told.append(one)
+    return told
+
+
+def _quota(before: Side, after: Side) -> Iterator[Amount]:
+    """Yield how much of its quota a tenant uses, where that differs."""
+    name = (after.folder if after.folder.paths() else before.folder).name
+    was, is_now = usage(before.offers, before.folder), usage(after.offers, after.folder)
+    limits = limits_of(after.offers, after.folder) or limits_of(before.offers, before.folder)
+    rows = [
+        *(
+            (f"{model} GPUs", was.gpus.get(model, Fraction(0)), is_now.gpus.get(model, Fraction(0)),
+             limits.gpus.get(model, 0) if limits else None, False)
+            for model in sorted(was.gpus.keys() | is_now.gpus.keys())
+        ),
+        ("instances", Fraction(was.instances), Fraction(is_now.instances), limits.instances if limits else None, False),
+        ("storages", Fraction(was.storages), Fraction(is_now.storages), limits.storages if limits else None, False),
+        ("storage", Fraction(was.storage), Fraction(is_now.storage), limits.storage if limits else None, True),
+    ]  # fmt: skip
+    for what, old, new, limit, is_size in rows:
+        if old != new:
+            yield Amount(name, what, old, new, limit, is_size)
+
+
+def _cost(before: Side, after: Side) -> Cost:
+    name = (after.folder if after.folder.paths() else before.folder).name
+    was, is_now = (
+        {one.what: one.per_month for one in monthly_costs(side.offers, side.folder)} for side in (before, after)
+    )
+    nothing = Decimal(0)
+    parts = [
+        CostPart(what, was.get(what, nothing), is_now.get(what, nothing))
+        for what in was.keys() | is_now.keys()
+        if was.get(what, nothing) != is_now.get(what, nothing)
+    ]
+    parts.sort(key=lambda one: (-abs(one.after - one.before), one.what))
+    plan = plan_of(after.offers, after.folder)
+    budget = plan.model.spec.budget if plan else None
+    total = sum(was.values(), nothing), sum(is_now.values(), nothing)
+    return Cost(name, *total, tuple(parts), budget.per_month if budget else None)
+
+
+def pools_lost(before: Offers, after: Offers) -> Iterator[Loss]:
+    """Yield the node pools that go, and take down what runs on their nodes."""
+    for name, cluster in before.clusters.items():
+        there = after.clusters[name].of(NodePool) if name in after.clusters else {}
+        for pool in cluster.of(NodePool):
+            if pool not in there:
+                yield Loss(f"node pool {name}/{pool}", "is removed: what runs on its nodes ends there")
+
+
+def units_changed(before: tuple[Offers, Iterable[Claim]], after: tuple[Offers, Iterable[Claim]]) -> Iterator[Units]:
+    """Yield the clusters and specs whose stock, or units held, differ."""
+    was, is_now = ({(one.cluster, one.gpu_spec): one for one in holdings(*side)} for side in (before, after))
+    for key in sorted(was.keys() | is_now.keys()):
+        (stock_before, held_before), (stock, held) = _units(was.get(key)), _units(is_now.get(key))
+        if (stock_before, held_before) != (stock, held):
+            yield Units(*key, stock_before, stock, held_before, held)
+
+
+def _units(one: Holdings | None) -> tuple[int, int]:
+    """Return the units that are declared, and that are held."""
+    if one is None:
+        return 0, 0
+    return sum(stock.model.spec.count for stock in one.stocks.all), sum(one.held.values())

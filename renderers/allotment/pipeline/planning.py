@@ -1,0 +1,278 @@
+"""Plans a change: brings base and merge result together, and compares what both are checked, rendered and counted to.
+
+Nothing of the head is checked out, run or imported: its blobs are read as any declarations are, by this program.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from allotment.adapters.git.commit_source import REGULAR, CommitSource, TreeSource
+from allotment.adapters.git.merge import Changed, Conflicted, TooMuch, changed, inner, merged
+from allotment.adapters.source import Source, place_problem
+from allotment.changes.comparison import Compared, Side, compare, pools_lost, units_changed
+from allotment.changes.plan import Diff, Files, Plan, Step, caused, checksum
+from allotment.declared.inventory import Folder, Offers, blob_id
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import ROOTS, Scope
+from allotment.declared.reading import read_folder
+from allotment.pipeline.authority import unauthorised
+from allotment.pipeline.rendering import cluster_files, gate_of
+from allotment.pipeline.survey import Recall, Survey, resurvey, survey, tenants_part
+from allotment.pipeline.workers import cores, read_scope, results
+from allotment.problems import Problem, Refused
+from allotment.rules.ownership import Review
+
+MOST_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its checksum
+
+
+class Reviewed(NamedTuple):
+    """Who made and approved a change, and the logins of the forge's teams, None for one that could not be read."""
+
+    review: Review
+    teams: Mapping[str, frozenset[str] | None]
+
+
+class _All(frozenset[tuple[str, str]]):
+    """Whatever is asked for is in it."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+class _Everyone(dict[str, frozenset[tuple[str, str]]]):
+    """All preparations of all tenants: a plan takes what the base declares for done."""
+
+    def get(self, *_: Any) -> frozenset[tuple[str, str]]:
+        return _All()
+
+
+class Outcome(NamedTuple):
+    """What came of comparing a tenant: None where one of its sides is invalid, the files that differ, and its claims."""
+
+    name: str
+    compared: Compared | None
+    steps: list[Step]
+    diffs: list[Diff]
+    claims: tuple[tuple[Any, ...], tuple[Any, ...]]
+
+
+class Comparing(NamedTuple):
+    """What a process needs to compare tenants at both ends."""
+
+    sources: tuple[Source, Source]
+    offers: tuple[Offers, Offers]
+    there: tuple[frozenset[str], frozenset[str]]
+    invalid: frozenset[str]
+
+    def check(self, names: list[str]) -> list[Outcome]:
+        """Return what becomes of some tenants."""
+        gate = gate_of(self.offers[1])
+        return [self._one(name, gate) for name in names]
+
+    def _one(self, name: str, gate: Any) -> Outcome:
+        from allotment.accounts.preparation import job_name
+        from allotment.declared.kinds.gpu_storage import GPUStorage
+        from allotment.manifests.tree import render_tenant
+        from allotment.rules.tally import part_of
+
+        scope = Scope("tenant", name)
+        folders = [
+            read_folder(scope, read_scope(source, scope).files)[0] if name in there else Folder(scope)
+            for source, there in zip(self.sources, self.there, strict=True)
+        ]
+        done = frozenset(
+            (one.model.spec.cluster, job_name(one.model.name, one.model.spec.prepare))
+            for one in folders[0].of(GPUStorage).values()
+            if one.model.spec.prepare is not None
+        )
+        offers = [one._replace(prepared={name: done}) for one in self.offers]
+        if name in self.invalid:
+            return Outcome(name, None, [], [], ((), ()))
+        claims = tuple(tuple(part_of(*both).claims) for both in zip(offers, folders, strict=True))
+        rendered = [dict(render_tenant(*both)) for both in zip(offers, folders, strict=True)]
+        files = Files(MOST_TEXTS)
+        take_changed(files, *rendered)
+        for path, data in rendered[1].items():
+            if rendered[0].get(path) != data:
+                gate.check(path, data)
+        sides = [Side(*both) for both in zip(offers, folders, rendered, strict=True)]
+        return Outcome(name, compare(*sides), files.steps, files.diffs, (claims[0], claims[1]))
+
+
+def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Note the files that differ."""
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old != new:
+            blobs = tuple(None if data is None else blob_id(data) for data in (old, new))
+            files.take(path, old, new, (blobs[0], blobs[1]))
+
+
+def plan(
+    root: Path,
+    base_ref: str,
+    head_ref: str,
+    day: datetime.date,
+    *,
+    recall: Recall | None = None,
+    reviewed: Reviewed | None = None,
+    processes: int | None = None,
+) -> Plan:
+    """Return what merging `head_ref` into `base_ref` would change. Raises Refused where a ref names no commit."""
+    base = CommitSource(root, base_ref)
+    head = CommitSource(root, head_ref).commit
+    try:
+        tree = merged(base.repository, base.commit, head)
+    except TooMuch as error:
+        return _stopped(base, head, day, str(error), "size")
+    if isinstance(tree, Conflicted):
+        return _stopped(base, head, day, str(tree), "merge")
+    try:
+        after = inner(base.repository, tree, base.repository.top(root))
+    except Refused as error:
+        return _stopped(base, head, day, str(error), "layout")
+    differing = changed(base.repository, base.tree, after)
+    return _Planning(base, head, after, differing, day, recall, reviewed, processes or cores()).plan()
+
+
+def _stopped(base: CommitSource, head: str, day: datetime.date, words: str, rule: str) -> Plan:
+    return Plan(base.commit, head, day, "", (place_problem("(pull request)", words, rule),))
+
+
+class _Planning:
+    """One plan, of a base and a merge result."""
+
+    def __init__(
+        self,
+        base: CommitSource,
+        head: str,
+        tree: str,
+        differing: list[Changed],
+        day: datetime.date,
+        recall: Recall | None,
+        reviewed: Reviewed | None,
+        processes: int,
+    ) -> None:
+        self.base, self.head, self.day = base, head, day
+        self.reviewed = reviewed
+        self.processes = processes
+        self.changed = differing
+        self.first = survey(base, day, recall=recall, prepared=_Everyone(), processes=processes)
+        declared = [one for one in differing if one.path.split("/")[0] in ROOTS]
+        if all(_is_within_a_tenant(one) for one in declared):  # nothing but these tenants needs to be read again
+            self.after = base.changed(tree, {one.path: one.blob for one in declared})
+            owners = {one.path.split("/")[1] for one in declared}
+            self.second = resurvey(self.first, self.after, sorted(owners), base=base)
+        else:
+            self.after = TreeSource(base.repository, tree)
+            self.second = survey(self.after, day, prepared=_Everyone(), processes=processes, base=base)
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        problems = caused(self.second.problems, self.first.problems, [one.path for one in self.changed])
+        problems += [one for one in self._unauthorised() if one not in problems]
+        platform = self.second.offers.platform.one(Platform) or self.first.offers.platform.one(Platform)
+        standing = sum(not one.warning for one in self.first.problems)
+        outcomes, files, skipped = self._compared()
+        declared = [self._diff(one) for one in self.changed if one.path.split("/")[0] in ROOTS]
+        found = [one.compared for one in outcomes if one.compared]
+        costs = [one.cost for one in found if one.cost.parts]
+        costs.sort(key=lambda one: (-abs(one.after - one.before), one.tenant))
+        steps = [*files.steps, *((one.path, one.old_blob or None, one.blob or None) for one in self.changed)]
+        return Plan(
+            base=self.base.commit,
+            head=self.head,
+            day=self.day,
+            currency=platform.model.spec.billing.currency if platform else "",
+            problems=tuple(sorted(problems, key=lambda one: (one.warning, one))),
+            standing=standing,
+            losses=(
+                *pools_lost(self.first.offers, self.second.offers),
+                *(loss for one in found for loss in one.losses),
+            ),
+            units=tuple(units_changed(*self._sides(outcomes))),
+            quota=tuple(amount for one in found for amount in one.quota),
+            costs=tuple(costs),
+            things=tuple(thing for one in found for thing in one.things),
+            platform=tuple(one.path for one in self.changed if one.path.split("/")[0] in ("platform", "clusters")),
+            declarations=tuple(declared[:MOST_TEXTS]),
+            objects=tuple(files.diffs),
+            changed_files=len(files.steps),
+            checksum=checksum(steps),
+            skipped=tuple(skipped),
+            cost_before=sum((one.before for one in costs), Decimal(0)),
+            cost_after=sum((one.after for one in costs), Decimal(0)),
+        )
+
+    def _unauthorised(self) -> Iterable[Problem]:
+        if self.reviewed is None:
+            return []
+        return unauthorised(self.base, self.after, self.first.offers.platform, self.changed, *self.reviewed)
+
+    def _compared(self) -> tuple[list[Outcome], Files, list[str]]:
+        """Return what becomes of every tenant that the change may reach, and all files that it changes."""
+        files = Files(MOST_TEXTS)
+        skipped = []
+        if self.reviewed is None:
+            skipped.append("who may change it: no author was named")
+        if any(not one.warning for one in (*self.first.of_offers, *self.second.of_offers)):
+            skipped.append("what it would render: what the platform declares is wrong")
+            return [], files, skipped
+        invalid = frozenset(_invalid(self.first) | _invalid(self.second))
+        ends = (self.base, self.after), (self.first.offers, self.second.offers)
+        there = frozenset(self.first.parts), frozenset(self.second.parts)
+        work = Comparing(*ends, there, invalid)
+        outcomes = list(results(work, self._reached(there[0] | there[1]), self.processes))
+        for one in outcomes:
+            if one.compared is None:
+                skipped.append(f"what it would render of tenant {one.name}, which is invalid")
+            files.steps += one.steps
+            files.diffs += one.diffs[: MOST_TEXTS - len(files.diffs)]
+        sides = self._sides(outcomes)
+        letters = self.first.letters, self.second.letters
+        take_changed(files, *(dict(cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)))
+        return outcomes, files, skipped
+
+    def _reached(self, everyone: Collection[str]) -> list[str]:
+        """Return the tenants that may differ: those whose files did, or all where the offers did."""
+        roots = {one.path.split("/")[0] for one in self.changed}
+        if roots & {"platform", "clusters"}:
+            return sorted(everyone)
+        owners = {one.path.split("/")[1] for one in self.changed if one.path.startswith("tenants/") and "/" in one.path}
+        return sorted(owners & set(everyone))
+
+    def _sides(self, outcomes: Iterable[Outcome]) -> list[tuple[Offers, list[Any]]]:
+        """Return both ends' offers with the claims of all tenants, as exactly as they were compared."""
+        sides = []
+        for end, found in enumerate((self.first, self.second)):
+            claims = {name: part.claims for name, part in found.parts.items()}
+            for one in outcomes:
+                if one.compared is not None:
+                    claims[one.name] = tenants_part((one.claims[end], (), ())).claims
+            sides.append((found.offers, [claim for name in sorted(claims) for claim in claims[name]]))
+        return sides
+
+    def _diff(self, one: Changed) -> Diff:
+        def text(source: TreeSource, there: str) -> bytes | None:
+            try:
+                return source.read(one.path) if there else None
+            except KeyError:
+                return b""  # no regular file: the problems say so
+
+        return Diff(one.path, text(self.base, one.old_blob), text(self.after, one.blob))
+
+
+def _is_within_a_tenant(one: Changed) -> bool:
+    """Return whether a file is, and was, a regular one in a tenant's folder."""
+    parts = one.path.split("/")
+    regular = all(mode in ("", *REGULAR) for mode in (one.old_mode, one.mode))
+    return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in one.path
+
+
+def _invalid(found: Survey) -> set[str]:
+    return {name for name, problems in found.by_tenant.items() if any(not one.warning for one in problems)}

@@ -1,0 +1,60 @@
+"""Markdown for forges: whatever a tenant, a pod or a registry wrote shows as it is and does nothing.
+
+Forges look for mentions, references and bare links in the text that Markdown leaves, so a backslash doesn't stop them.
+Code does, on all of them: no mention, link, image, HTML or quick action works in it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&@$:/.-])")
+_TICKS = re.compile("`+")
+_SHOWN = 200  # characters of a message
+_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+
+
+def plain(text: str, limit: int = _SHOWN) -> str:
+    """Return a text as Markdown that shows it and does nothing: no link, mention, image, HTML, table or code."""
+    cut = text if len(text) <= limit else f"{text[:limit]}…"
+    return _SPECIAL.sub(r"\\\1", " ".join(cut.split()).replace("&", "&amp;").replace("<", "&lt;"))
+
+
+def visible(text: str) -> str:
+    """Return a text whose characters all show: what is invisible, or turns the direction of others, as its escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        one
+        if one == "\n" or unicodedata.category(one) not in _HIDDEN
+        else one.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for one in text
+    )
+
+
+def code(text: str, limit: int = _SHOWN) -> str:
+    """Return a text as a code span, on one line; in a table too."""
+    cut = text if len(text) <= limit else f"{text[:limit]}…"
+    shown = visible(" ".join(cut.split())).replace("|", "\\|")
+    if not shown:
+        return ""
+    ticks = "`" * (max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)
+    space = " " if "`" in (shown[0], shown[-1]) else ""
+    return f"{ticks}{space}{shown}{space}{ticks}"
+
+
+def fenced(lines: Sequence[str], language: str = "") -> str:
+    """Return lines as a block of code, whose fence is longer than any in them."""
+    text = visible("\n".join(lines))
+    ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(text)), default=0) + 1)
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table's lines, or that there is none; cells are Markdown already."""
+    found = [f"| {' | '.join(row)} |" for row in rows]
+    if not found:
+        return ["None."]
+    return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *found]

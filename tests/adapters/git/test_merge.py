@@ -1,0 +1,121 @@
+"""What differs between two trees, found without Git's diff, is what Git's diff says."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from tests.published import git
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.merge import MOST_CHANGED, Conflicted, TooMuch, changed, merged
+from allotment.adapters.git.repository import Repository
+
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@northlight.example")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main")
+    return tmp_path
+
+
+def commit(root: Path) -> str:
+    git(root, "add", "-A")
+    git(root, *IDENTITY, "commit", "-q", "--allow-empty", "-m", "x")
+    return git(root, "rev-parse", "HEAD")
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_is_what_git_says(root: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    names = [f"{a}/{b}/{c}.yaml" for a in "xyz" for b in "pqr" for c in ("one", "two", "ä")] + ["top", "x.yaml"]
+
+    def shake() -> str:
+        for name in names:
+            if chance.random() < 0.5:
+                write(root, name, str(chance.randrange(3)))
+            elif (root / name).exists():
+                (root / name).unlink()
+        if chance.random() < 0.5 and not (root / "link").is_symlink():
+            (root / "link").symlink_to("top")
+        return commit(root)
+
+    before, after = shake(), shake()
+    said = git(root, "diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0")
+    wanted = []
+    for meta, path in zip(said[::2], said[1::2], strict=False):
+        old_mode, mode, old, new, _ = meta.removeprefix(":").split()
+        nothing = "0" * 40
+        wanted.append(
+            (
+                path,
+                *(
+                    ("" if blob == nothing else value)
+                    for value, blob in ((old_mode, old), (mode, new), (old, old), (new, new))
+                ),
+            )
+        )
+    assert [tuple(one) for one in changed(Repository(root), before, after)] == sorted(wanted)
+
+
+def test_a_folder_that_becomes_a_file_and_back(root: Path) -> None:
+    write(root, "a/b", "1")
+    first = commit(root)
+    (root / "a/b").unlink()
+    (root / "a").rmdir()
+    write(root, "a", "1")
+    second = commit(root)
+    assert {(one.path, bool(one.old_blob), bool(one.blob)) for one in changed(Repository(root), first, second)} == {
+        ("a", False, True),
+        ("a/b", True, False),
+    }
+
+
+def test_too_much_is_not_read_on(root: Path) -> None:
+    first = commit(root)
+    for at in range(MOST_CHANGED + 2):
+        write(root, f"d/{at}", "x")
+    with pytest.raises(TooMuch):
+        changed(Repository(root), first, commit(root))
+
+
+def test_the_merge_result_is_a_tree_and_a_conflict_is_named(root: Path) -> None:
+    write(root, "a", "1\n")
+    commit(root)
+    git(root, "checkout", "-q", "-b", "feature")
+    write(root, "b", "2\n")
+    head = commit(root)
+    git(root, "checkout", "-q", "main")
+    write(root, "c", "3\n")
+    base = commit(root)
+    tree = merged(Repository(root), base, head)
+    assert git(root, "ls-tree", "--name-only", str(tree)).split() == ["a", "b", "c"]
+    assert merged(Repository(root), base, base) == git(root, "rev-parse", f"{base}^{{tree}}")
+    write(root, "b", "4\n")
+    assert merged(Repository(root), commit(root), head) == Conflicted(("b",))
+
+
+def test_a_source_made_from_another_reads_as_one_of_its_own(root: Path) -> None:
+    for name in ("one", "two"):
+        write(root, f"tenants/acme/instances/{name}.yaml", name)
+    before = commit(root)
+    (root / "tenants/acme/instances/one.yaml").unlink()
+    write(root, "tenants/acme/instances/two.yaml", "new")
+    write(root, "tenants/beta/tenant.yaml", "beta")
+    after = commit(root)
+    base, whole = CommitSource(root, before), CommitSource(root, after)
+    made = base.changed(whole.tree, {one.path: one.blob for one in changed(Repository(root), before, after)})
+    assert made.scopes() == whole.scopes()
+    for scope in whole.scopes()[0]:
+        assert made.files(scope) == whole.files(scope)
+        assert [made.read(path) for path in made.files(scope).paths] == [
+            whole.read(path) for path in whole.files(scope).paths
+        ]
+    assert base.read("tenants/acme/instances/one.yaml") == b"one"

@@ -1,0 +1,298 @@
+"""`allot plan`: what a change would do, as the merge result, on the sample."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import Allot
+from tests.published import git
+from tests.pulled import AUTHOR, Pull
+
+KITE, ADA = "tenants/studio-kite", "tenants/solo-ada"
+WEBUI = f"{KITE}/instances/webui.yaml"
+
+
+@pytest.fixture
+def pull(sample: Path, allot: Allot) -> Pull:
+    """Return the sample with a branch that changes nothing yet."""
+    return Pull(sample, allot)
+
+
+def things(found: dict[str, list[dict[str, str]]]) -> list[tuple[str, ...]]:
+    return [(one["tenant"], one["cluster"], f"{one['kind']} {one['name']}", one["action"]) for one in found["things"]]
+
+
+def test_what_changes_nothing_says_so(pull: Pull) -> None:
+    result = pull.plan()
+    assert (result.code, result.out.splitlines()[0].split(": ")[1]) == (0, "changes nothing")
+
+
+def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    found = pull.planned()
+    assert found["verdict"] == "can be merged, and destroys 1 thing"
+    assert [(one["what"], one["words"]) for one in found["losses"]] == [
+        (
+            "instance studio-kite/webui in eu-1",
+            "is replaced: it restarts, and what lies on its own disk (50Gi at /scratch) is lost",
+        )
+    ]
+    assert [
+        (one["gpu_spec"], one["stock"], one["held_before"], one["held"], one["free"]) for one in found["units"]
+    ] == [
+        ("l4-quarter", 40, 17, 16, 24),
+        ("l4-whole", 7, 3, 4, 3),
+    ]
+    assert [(one["what"], one["before"], one["after"], one["limit"]) for one in found["quota"]] == [
+        ("nvidia-l4 GPUs", "13/4", "4", 8)
+    ]
+    (cost,) = found["costs"]
+    assert (cost["tenant"], cost["before"], cost["after"], cost["left"]) == (
+        "studio-kite",
+        "2114.90",
+        "2574.80",
+        "1425.20",
+    )
+    assert [(one["what"], one["before"], one["after"]) for one in cost["parts"]] == [
+        ("instance webui", "153.30", "613.20")
+    ]
+    assert things(found) == [("studio-kite", "eu-1", "instance webui", "replaced")]
+    assert found["things"][0]["why"] == ["spec.gpuSpec: 'l4-quarter' → 'l4-whole'"]
+
+
+def test_what_is_added_stopped_and_removed_is_told_apart(pull: Pull) -> None:
+    pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
+    pull.edit(WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    pull.remove(f"{ADA}/instances/webui.yaml")
+    found = pull.planned()
+    assert things(found) == [
+        ("solo-ada", "eu-1", "instance webui", "removed"),
+        ("solo-ada", "eu-1", "storage models", "changed"),
+        ("studio-kite", "eu-1", "instance another", "added"),
+        ("studio-kite", "eu-1", "instance webui", "changed"),
+    ]
+    assert [one["words"].split(":")[0] for one in found["losses"]] == ["is removed", "stops"]
+
+
+def test_a_rename_is_told_as_what_it_is(pull: Pull) -> None:
+    pull.copy(WEBUI, f"{KITE}/instances/gallery.yaml")
+    pull.remove(WEBUI)
+    found = pull.planned()
+    why = {one["name"]: (one["action"], one["why"]) for one in found["things"] if one["kind"] == "instance"}
+    assert why["webui"] == ("removed", [])
+    assert why["gallery"] == (
+        "replaced",
+        ["it replaces webui in eu-1: a rename or a move is a removal and an addition"],
+    )
+
+
+def test_a_change_of_the_offer_shows_at_each_tenant_that_it_reaches(pull: Pull) -> None:
+    pull.edit(
+        "platform/specs/l4-quarter.yaml", "  prices:\n", '  prices:\n    - from: "2026-11-01"\n      perHour: "0.30"\n'
+    )
+    found = pull.planned()
+    assert not found["things"]
+    assert {one["tenant"] for one in found["costs"]} >= {"studio-kite", "solo-ada"}
+    pull.edit("platform/apps/stable-diffusion-webui.yaml", "lifecycle: Deprecated", "lifecycle: Revoked")
+    found = pull.planned()
+    assert ("studio-kite", "eu-1", "instance webui", "changed") in things(found)
+    assert found["things"][0]["why"] == ["what the platform offers changed"]
+    assert "stops" in str(found["losses"])
+
+
+def test_data_that_is_deleted_or_written_over_is_told(pull: Pull) -> None:
+    storage = f"{KITE}/storages/model-cache.yaml"
+    pull.edit(storage, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    (loss,) = pull.planned()["losses"]
+    assert loss["words"].startswith("is marked for deletion: once its file is removed its volume of ")
+    git(pull.root, "checkout", "-q", "main")
+    git(pull.root, "merge", "-q", "feature")
+    git(pull.root, "checkout", "-q", "feature")
+    for file in (pull.root / KITE / "instances").iterdir():
+        if "model-cache" in file.read_text():
+            file.unlink()
+    pull.remove(storage)
+    words = [one["words"] for one in pull.planned()["losses"] if "storage" in one["what"]]
+    assert len(words) == 1
+    assert words[0].startswith("is deleted: its volume of ")
+
+
+def test_it_is_the_plan_of_the_merge_result(pull: Pull) -> None:
+    """Two changes that are each fine oversell together."""
+    free = 40 - 17
+    for number in range(free):
+        pull.copy(f"{ADA}/instances/webui.yaml", f"tenants/film-house/instances/more{number:02}.yaml")
+    alone = pull.planned()
+    stock = [one for one in alone["problems"] if one["rule"] == "stock"]
+    assert not stock
+    pull.merge_elsewhere((WEBUI, "spec:\n", "spec:\n  replicas: 2\n"))
+    together = [one for one in pull.planned()["problems"] if one["rule"] == "stock"]
+    assert len(together) == 1
+    assert "41 units of l4-quarter would run in eu-1, 1 more than its stock" in together[0]["message"]
+
+
+def test_what_conflicts_can_not_be_merged_and_says_where(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    pull.merge_elsewhere((WEBUI, "l4-quarter", "l4-half"))
+    assert pull.problems() == [
+        f"(pull request):1:1: (file): it conflicts with the base in {WEBUI}: merge the base branch into it and decide there [merge]"
+    ]
+
+
+def test_what_shares_no_history_can_not_be_merged(pull: Pull) -> None:
+    git(pull.root, "checkout", "-q", "--orphan", "else")
+    pull.commit()
+    git(pull.root, "branch", "-f", "feature", "else")
+    git(pull.root, "checkout", "-q", "feature")
+    assert "shares no history" in pull.problems()[0]
+
+
+def test_what_the_base_has_wrong_already_is_counted_but_not_blamed(pull: Pull) -> None:
+    pull.merge_elsewhere((f"{ADA}/instances/webui.yaml", "l4-quarter", "l4-nothing"))
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    found = pull.planned()
+    assert (found["allowed"], found["standing"]) == (True, 1)
+    pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  description: Mine.\n")
+    assert "no GPUSpec is named 'l4-nothing'" in pull.problems()[0], "who touches a file answers for it"
+
+
+def test_a_tenant_that_is_invalid_is_left_out_and_said(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-quater")
+    found = pull.planned()
+    assert len(found["problems"]) == 1
+    assert "what it would render of tenant studio-kite, which is invalid" in found["skipped"]
+
+
+def test_a_plan_of_what_was_merged_is_empty(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    assert pull.planned()["changed_files"] == 2
+    git(pull.root, "checkout", "-q", "main")
+    git(pull.root, "merge", "-q", "feature")
+    git(pull.root, "checkout", "-q", "feature")
+    found = pull.planned()
+    assert (found["verdict"], found["changed_files"]) == ("changes nothing", 0)
+
+
+def test_the_checksum_is_of_what_changes_and_of_nothing_else(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    first = pull.planned()["checksum"]
+    assert pull.planned()["checksum"] == first
+    pull.merge_elsewhere(("tenants/uni-lab/tenant.yaml", "spec:\n", "spec:\n  description: Elsewhere.\n"))
+    assert pull.planned()["checksum"] == first, "what others merge elsewhere is no part of it"
+    pull.edit(WEBUI, "l4-whole", "l4-half")
+    assert pull.planned()["checksum"] != first
+
+
+def test_whose_it_is_may_change_it_and_nobody_else(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    assert pull.by("mio-kite") == []
+    assert pull.by("MIO-kite") == []
+    assert pull.by("ada-k") == [
+        f"{WEBUI}:3:1: (file): 'ada-k' may not change this file: it takes the author or an approval of the newest commit"
+        " from Member of studio-kite: mio-kite [ownership]"
+    ]
+    assert pull.by("ada-k", "mio-kite") == []
+
+
+def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
+    pull.edit(f"{KITE}/members.yaml", "  users:\n", "  users:\n    - name: eve\n      role: Admin\n      login: eve\n")
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    found = pull.by("eve")
+    assert [one.split(":")[0] for one in found] == [WEBUI, f"{KITE}/members.yaml"]
+    assert "from Admin of studio-kite: mio-kite" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("platform/ownership.yaml", None),
+        (".github/workflows/allot.yaml", "on: push\njobs: {}\n"),
+        ("CODEOWNERS", "* @eve\n"),
+        (".gitattributes", "*.yaml merge=union\n"),
+        ("renderers/allotment/cli/plan.py", "print('can be merged')\n"),
+        (".pre-commit-config.yaml", "repos: []\n"),
+    ],
+)
+def test_what_rules_the_repository_is_the_platform_teams(pull: Pull, path: str, text: str | None) -> None:
+    if text is None:
+        pull.edit(path, "- fin-ann", "- fin-ann\n        - mio-kite")
+    else:
+        pull.write(path, text)
+    (problem,) = pull.by("mio-kite")
+    assert problem.startswith(f"{path}:1:1: (file): 'mio-kite' may not change this file") or path in problem
+    assert "from team platform (@northlight-example/platform) [ownership]" in problem
+    assert pull.by("mio-kite", "pat") == []
+
+
+def test_prices_take_finance_besides_the_platform_team(pull: Pull) -> None:
+    pull.edit(
+        "platform/specs/l4-quarter.yaml", "  prices:\n", '  prices:\n    - from: "2027-11-01"\n      perHour: "0.30"\n'
+    )
+    (problem,) = pull.by("pat")
+    assert problem.startswith("platform/specs/l4-quarter.yaml:")
+    assert "spec.prices: 'pat' may not change spec.prices" in problem
+    assert "from team finance [ownership]" in problem
+    assert len(pull.by("fin-ann")) == 1, "the path is not finance's"
+    assert pull.by("pat", "fin-ann") == []
+
+
+def test_a_file_that_moves_to_another_tenant_takes_both(pull: Pull) -> None:
+    pull.copy(WEBUI, f"{ADA}/instances/stolen.yaml")
+    pull.remove(WEBUI)
+    assert {one.split(":")[0] for one in pull.by("ada-k") if "[ownership]" in one} == {WEBUI}
+    assert {one.split(":")[0] for one in pull.by("mio-kite") if "[ownership]" in one} == {
+        f"{ADA}/instances/stolen.yaml"
+    }
+
+
+def test_an_ownership_that_can_not_be_read_at_the_base_allows_nothing(pull: Pull) -> None:
+    pull.merge_elsewhere(("platform/ownership.yaml", "kind: Ownership", "kind: Ownershop"))
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    assert any("so nobody may change anything" in one for one in pull.by("mio-kite"))
+
+
+def test_without_an_author_the_check_is_said_to_be_skipped(pull: Pull) -> None:
+    assert pull.planned()["skipped"] == ["who may change it: no author was named"]
+    result = pull.plan("--approved-by", "pat")
+    assert result.code == 2
+
+
+def test_a_tree_that_is_no_repository_of_declarations_is_read_no_further(pull: Pull) -> None:
+    pull.link(f"{KITE}/instances/link.yaml", "/etc/passwd")
+    pull.write(f"{ADA}/.gitattributes", "* filter=evil\n")
+    problems = pull.problems()
+    assert any(one.startswith(f"{KITE}/instances/link.yaml:1:1: (file): is a symbolic link") for one in problems)
+    assert any(one.startswith(f"{ADA}/.gitattributes:1:1: (file): no declaration lies here") for one in problems)
+    assert "root:" not in pull.plan("--format", "markdown").out
+
+
+def test_a_tree_that_unfolds_without_end_is_stopped_in_seconds(pull: Pull) -> None:
+    """Twelve objects, ten to the tenth paths."""
+
+    def made(kind: str, text: bytes) -> str:
+        done = subprocess.run(["git", "-C", str(pull.root), *kind.split()], input=text, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    inner = made("hash-object -w --stdin", b"x")
+    entry = f"100644 blob {inner}"
+    for _ in range(10):
+        tree = made("mktree", "".join(f"{entry}\tf{number}\n" for number in range(10)).encode())
+        entry = f"040000 tree {tree}"
+    top = git(pull.root, "ls-tree", "main") + f"\n{entry}\tbomb\n"
+    commit = git(pull.root, *AUTHOR, "commit-tree", "-p", "main", "-m", "Bomb", made("mktree", top.encode()))
+    git(pull.root, "update-ref", "refs/heads/bomb", commit)
+    begun = time.monotonic()
+    result = pull._allot("plan", "--repo", pull.root, "--base", "main", "--head", "bomb")
+    assert result.code == 1
+    assert "it changes more than 20,000 files: split it [size]" in result.out
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("ref", ["--upload-pack=touch /tmp/owned", "-x", "no\nsuch", "", "HEAD:platform"])
+def test_a_ref_is_never_an_option(pull: Pull, allot: Allot, ref: str) -> None:
+    for words in (("--base", ref, "--head", "HEAD"), ("--base", "main", "--head", ref)):
+        result = allot("plan", "--repo", pull.root, *words)
+        assert result.code == 2, result.out

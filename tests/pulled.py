@@ -1,0 +1,89 @@
+"""A repository of declarations with a change on a branch of its own, for tests of plans and comments."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import DAY, Allot, Result, copy, edit
+from tests.published import git
+
+AUTHOR = ("-c", "user.name=Eve", "-c", "user.email=eve@northlight.example")
+TEAM = "@northlight-example/platform=pat"
+
+
+class Pull:
+    """A clone whose branch `main` is the base, and `feature` the change."""
+
+    def __init__(self, root: Path, allot: Allot) -> None:
+        self.root = root
+        self._allot = allot
+        git(root, "init", "-q", "-b", "main")
+        self.commit("Begin")
+        git(root, "checkout", "-q", "-b", "feature")
+
+    def commit(self, text: str = "Change") -> str:
+        """Commit what the folder holds; return the commit."""
+        git(self.root, "add", "-A")
+        git(self.root, *AUTHOR, "commit", "-q", "--allow-empty", "-m", text)
+        return git(self.root, "rev-parse", "HEAD")
+
+    def merge_elsewhere(self, *changes: tuple[str, str, str]) -> str:
+        """Change the base meanwhile: (path, old text, new text); return its commit."""
+        self.commit()
+        git(self.root, "checkout", "-q", "main")
+        for path, old, new in changes:
+            edit(self.root, path, old, new)
+        commit = self.commit("Meanwhile")
+        git(self.root, "checkout", "-q", "feature")
+        return commit
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        edit(self.root, path, old, new)
+
+    def copy(self, path: str, target: str) -> None:
+        copy(self.root, path, target)
+
+    def write(self, path: str, text: str | bytes) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def link(self, path: str, target: str) -> None:
+        os.symlink(target, self.root / path)
+
+    def remove(self, path: str) -> None:
+        file = self.root / path
+        if file.is_dir():
+            shutil.rmtree(file)
+        else:
+            file.unlink()
+
+    def plan(self, *words: object) -> Result:
+        """Commit what there is, and plan it."""
+        self.commit()
+        return self._allot("plan", "--repo", self.root, "--base", "main", "--head", "feature", "--as-of", DAY, *words)
+
+    def planned(self, *words: object) -> dict[str, Any]:
+        """Return the plan as its JSON says it."""
+        result = self.plan("--format", "json", *words)
+        found: dict[str, Any] = json.loads(result.out)
+        assert found["allowed"] == (result.code == 0)
+        return found
+
+    def problems(self, *words: object) -> list[str]:
+        """Return what is wrong with it, a line each."""
+        found = self.planned(*words)["problems"]
+        return [
+            f"{one['path']}:{one['line']}:{one['column']}: {one['field']}: {one['message']} [{one['rule']}]"
+            for one in found
+            if not one["warning"]
+        ]
+
+    def by(self, author: str, *approvers: str) -> list[str]:
+        """Return what is wrong with it as somebody's change."""
+        more = [word for one in approvers for word in ("--approved-by", one)]
+        return self.problems("--author", author, "--team", TEAM, *more)
