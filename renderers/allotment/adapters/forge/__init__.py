@@ -1,0 +1,48 @@
+"""The forges that pull requests are on: each behind the same Protocol, imported when it is used.
+
+`FORGES` is the only registry.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from allotment.adapters.forge.forge import Forge, Token
+from allotment.problems import Refused, quoted
+
+
+class Kind(NamedTuple):
+    """A kind of forge: its module here, and the ref under which the target repository has a pull request's head."""
+
+    module: str
+    head: str
+
+
+FORGES = {
+    "GitHub": Kind("github", "refs/pull/{number}/head"),
+    "GitLab": Kind("gitlab", "refs/merge-requests/{number}/head"),
+    "Gitea": Kind("gitea", "refs/pull/{number}/head"),
+    "Forgejo": Kind("gitea", "refs/pull/{number}/head"),
+}
+
+
+def connect(kind: str, url: str, token: Token, api: str | None = None) -> Forge:
+    """Return the forge that has the repository at `url`; `api` is where its API is, if not where it usually is.
+
+    Raises Refused where the URL names no repository.
+    """
+    parts = urlsplit(url)
+    path = parts.path.strip("/").removesuffix(".git")
+    if not parts.hostname or path.count("/") < 1:
+        raise Refused(f"{quoted(url)} names no repository of a forge: write https://HOST/OWNER/NAME")
+    forge: Forge = import_module(f"{__name__}.{FORGES[kind].module}").connect(
+        f"{parts.scheme}://{parts.netloc}", path, token, api
+    )
+    return forge
+
+
+def head_ref(kind: str, number: int) -> str:
+    """Return the ref of a pull request's head."""
+    return FORGES[kind].head.format(number=number)

@@ -1,0 +1,202 @@
+"""What every forge can do for us, and what can go wrong with it.
+
+A pull request, its head, its author and who approved come from here alone: never from a commit, a file or another job.
+"""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal, NamedTuple, Protocol
+
+import requests
+
+from allotment.problems import AllotmentError, printable
+
+TIMEOUT = 30  # seconds without an answer
+PAGE = 50
+State = Literal["pending", "success", "failure"]
+
+
+class Token:
+    """A secret that no text shows."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+
+    def __repr__(self) -> str:
+        return "Token(…)"
+
+
+class ForgeError(AllotmentError):
+    """The forge can't do what was asked for now."""
+
+    exit_code = 2
+
+
+class RateLimited(ForgeError):
+    """The forge takes no more for so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the forge takes no more requests for {seconds:.0f} seconds")
+        self.seconds = seconds
+
+
+class Unreachable(ForgeError):
+    """The forge didn't answer, or not as it should; what was asked for may have happened all the same."""
+
+
+class Missing(ForgeError):
+    """There is no such thing, or none that this token may see."""
+
+
+class Forbidden(ForgeError):
+    """The forge refuses: the token may not do this, or the pull request is locked."""
+
+
+class PullRequest(NamedTuple):
+    """A pull request as the forge has it.
+
+    `head` is the commit that would be merged, `base` the branch it would be merged into and `fork` the newest commit of the
+    base that it knows. `merged` is the commit that its merge made on the base, empty while there is none.
+    """
+
+    number: int
+    head: str
+    base: str
+    fork: str
+    author: str
+    is_open: bool
+    merged: str
+    locked: bool
+    updated: str
+    url: str
+
+
+class Comment(NamedTuple):
+    """A comment: its author's login and its text."""
+
+    id: int
+    author: str
+    body: str
+
+
+class Status(NamedTuple):
+    """A commit status under a context, and whose it is."""
+
+    context: str
+    state: str
+    description: str
+    author: str
+
+
+class Forge(Protocol):
+    """One repository on a forge. Every method raises ForgeError."""
+
+    name: str
+    comment_bytes: int
+
+    def identity(self) -> str:
+        """Return our own login."""
+        ...
+
+    def pull_request(self, number: int) -> PullRequest:
+        """Return a pull request. Raises Missing."""
+        ...
+
+    def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
+        """Yield those that are open into a branch."""
+        ...
+
+    def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
+        """Yield those that were merged into a branch and have changed since a time, the newest first."""
+        ...
+
+    def approvals(self, number: int, head: str) -> frozenset[str]:
+        """Return who approves exactly this head: the last word of each counts, and what was said of another head doesn't."""
+        ...
+
+    def members(self, team: str) -> frozenset[str]:
+        """Return the logins of a team's members; @organisation/team. Raises Missing, Forbidden."""
+        ...
+
+    def comments(self, number: int) -> Iterator[Comment]:
+        """Yield all comments of a pull request, the oldest first."""
+        ...
+
+    def comment(self, number: int, body: str) -> None:
+        """Write a comment."""
+        ...
+
+    def edit(self, number: int, comment: int, body: str) -> None:
+        """Write a comment of ours anew."""
+        ...
+
+    def remove(self, number: int, comment: int) -> None:
+        """Remove a comment of ours."""
+        ...
+
+    def statuses(self, commit: str) -> Iterator[Status]:
+        """Yield a commit's statuses, the newest first."""
+        ...
+
+    def set_status(self, commit: str, status: Status, url: str) -> None:
+        """Set a commit's status; its author is us."""
+        ...
+
+
+def refusal(status: int, headers: Mapping[str, str], words: str) -> ForgeError:
+    """Return the error that an answer's HTTP status and headers mean."""
+    found = {name.lower(): value for name, value in headers.items()}
+    wait = _wait(found)
+    if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
+        return RateLimited(60.0 if wait is None else wait)
+    said = f"the forge says {status}: {printable(words, 200)}"
+    if status in (404, 410):
+        return Missing(said)
+    if status in (401, 403, 423):
+        return Forbidden(said)
+    return Unreachable(said)
+
+
+def _wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that an answer asks to wait, None where it doesn't."""
+    after = headers.get("retry-after")
+    if after is not None:
+        if after.strip().isdigit():
+            return float(after)
+        moment = email.utils.parsedate_to_datetime(after)
+        return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
+    for remaining, reset in (
+        ("x-ratelimit-remaining", "x-ratelimit-reset"),
+        ("ratelimit-remaining", "ratelimit-reset"),
+    ):
+        if headers.get(remaining) == "0" and headers.get(reset, "").isdigit():
+            return max(1.0, float(headers[reset]) - time.time())
+    return None
+
+
+def answered(answer: requests.Response, *_: object, **__: object) -> None:
+    """Raise what an answer means that isn't one of success; a hook of `requests`."""
+    if answer.status_code >= 400:
+        try:
+            words = str(answer.json().get("message", ""))
+        except (ValueError, AttributeError):
+            words = answer.reason or ""
+        raise refusal(answer.status_code, answer.headers, words)
+
+
+@contextmanager
+def reached() -> Iterator[None]:
+    """Turn what goes wrong on the way, or an answer of another shape, into an Unreachable, in words that hold no token."""
+    try:
+        yield
+    except requests.RequestException as error:
+        raise Unreachable(f"the forge doesn't answer: {type(error).__name__}") from None
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Unreachable(
+            f"the forge's answer makes no sense: {type(error).__name__} {printable(str(error), 80)}"
+        ) from None

@@ -1,0 +1,151 @@
+"""Gitea and Forgejo, by their own HTTP API."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import requests
+
+from allotment.adapters.forge.forge import (
+    PAGE,
+    TIMEOUT,
+    Comment,
+    Forge,
+    Missing,
+    PullRequest,
+    Status,
+    Token,
+    answered,
+    reached,
+)
+
+_DECIDES = ("APPROVED", "REQUEST_CHANGES")
+
+
+def connect(server: str, repository: str, token: Token, api: str | None) -> Forge:
+    """Return a repository on a server."""
+    owner, _, name = repository.rpartition("/")
+    prefix, _, owner = owner.rpartition("/")
+    base = f"{server}/{prefix}" if prefix else server
+    return Gitea(api or f"{base}/api/v1", f"{owner}/{name}", token)
+
+
+class Gitea:
+    """A repository on a Gitea or Forgejo."""
+
+    name = "Gitea"
+    comment_bytes = 200_000
+
+    def __init__(self, api: str, repository: str, token: Token) -> None:
+        self._api = api.rstrip("/")
+        self._repository = f"repos/{quote(repository)}"
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"token {token.secret}"
+        self._session.hooks["response"].append(answered)
+        self._identity = ""
+
+    def identity(self) -> str:
+        """Return our own login."""
+        if not self._identity:
+            self._identity = str(self._call("GET", "user")["login"])
+        return self._identity
+
+    def pull_request(self, number: int) -> PullRequest:
+        """Return a pull request."""
+        with reached():
+            return _pull_request(self._call("GET", f"{self._repository}/pulls/{number}"))
+
+    def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
+        """Yield those that are open into a branch."""
+        for one in self._pages(f"{self._repository}/pulls", state="open"):
+            if one["base"]["ref"] == base:
+                yield _pull_request(one)
+
+    def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
+        """Yield those that were merged into a branch, as long as they have changed since a time."""
+        for one in self._pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
+            if datetime.datetime.fromisoformat(one["updated_at"]) < since:
+                return
+            if one["merged"] and one["base"]["ref"] == base:
+                yield _pull_request(one)
+
+    def approvals(self, number: int, head: str) -> frozenset[str]:
+        """Return who approves this head."""
+        last: dict[str, bool] = {}
+        for one in self._pages(f"{self._repository}/pulls/{number}/reviews"):
+            if one["state"] in _DECIDES and one["user"]:
+                good = one["state"] == "APPROVED" and not one["dismissed"] and not one["stale"]
+                last[one["user"]["login"]] = good and one["commit_id"] == head
+        return frozenset(login for login, good in last.items() if good)
+
+    def members(self, team: str) -> frozenset[str]:
+        """Return a team's members."""
+        organisation, _, name = team.removeprefix("@").partition("/")
+        for one in self._pages(f"orgs/{quote(organisation)}/teams"):
+            if one["name"].lower() == name.lower():
+                return frozenset(member["login"] for member in self._pages(f"teams/{one['id']}/members"))
+        raise Missing(f"the forge shows no team {team}")
+
+    def comments(self, number: int) -> Iterator[Comment]:
+        """Yield all comments."""
+        for one in self._pages(f"{self._repository}/issues/{number}/comments"):
+            yield Comment(one["id"], one["user"]["login"], one["body"])
+
+    def comment(self, number: int, body: str) -> None:
+        """Write a comment."""
+        self._call("POST", f"{self._repository}/issues/{number}/comments", {"body": body})
+
+    def edit(self, number: int, comment: int, body: str) -> None:
+        """Write a comment anew."""
+        self._call("PATCH", f"{self._repository}/issues/comments/{comment}", {"body": body})
+
+    def remove(self, number: int, comment: int) -> None:
+        """Remove a comment."""
+        self._call("DELETE", f"{self._repository}/issues/comments/{comment}")
+
+    def statuses(self, commit: str) -> Iterator[Status]:
+        """Yield a commit's statuses."""
+        for one in self._pages(f"{self._repository}/commits/{commit}/statuses", sort="highestindex"):
+            author = (one.get("creator") or {}).get("login", "")
+            yield Status(one["context"], one["status"], one["description"], author)
+
+    def set_status(self, commit: str, status: Status, url: str) -> None:
+        """Set a commit's status."""
+        body = {"state": status.state, "context": status.context, "description": status.description, "target_url": url}
+        self._call("POST", f"{self._repository}/statuses/{commit}", body)
+
+    def _call(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
+        with reached():
+            answer = self._session.request(method, f"{self._api}/{path}", json=body, timeout=TIMEOUT)
+            return answer.json() if answer.content else None
+
+    def _pages(self, path: str, **query: str) -> Iterator[Any]:
+        """Yield everything that a list holds. Some lists come whole, and then name no next page."""
+        page = 1
+        while True:
+            with reached():
+                wanted: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
+                answer = self._session.get(f"{self._api}/{path}", params=wanted, timeout=TIMEOUT)
+                found = answer.json() or []
+            yield from found
+            if not found or "next" not in answer.links:
+                return
+            page += 1
+
+
+def _pull_request(one: Mapping[str, Any]) -> PullRequest:
+    return PullRequest(
+        number=one["number"],
+        head=one["head"]["sha"],
+        base=one["base"]["ref"],
+        fork=one.get("merge_base") or one["base"]["sha"],
+        author=(one.get("user") or {}).get("login", ""),
+        is_open=one["state"] == "open",
+        merged=(one.get("merge_commit_sha") or "") if one["merged"] else "",
+        locked=bool(one.get("is_locked")),
+        updated=one["updated_at"],
+        url=one["html_url"],
+    )

@@ -1,0 +1,171 @@
+"""GitHub, github.com or an Enterprise Server, by PyGithub."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import github
+from github.Auth import Token as AuthToken
+from github.GithubException import GithubException
+from github.PullRequest import PullRequest as Pull
+from github.Repository import Repository
+
+from allotment.adapters.forge.forge import (
+    TIMEOUT,
+    Comment,
+    Forge,
+    ForgeError,
+    PullRequest,
+    Status,
+    Token,
+    Unreachable,
+    reached,
+    refusal,
+)
+
+_WHO = "query { viewer { login } }"  # a token of an app has no user of its own, but is a viewer
+_DECIDES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
+
+
+def connect(server: str, repository: str, token: Token, api: str | None) -> Forge:
+    """Return a repository on a server."""
+    usual = "https://api.github.com" if server == "https://github.com" else f"{server}/api/v3"
+    return GitHub(api or usual, repository, token)
+
+
+class GitHub:
+    """A repository on GitHub."""
+
+    name = "GitHub"
+    comment_bytes = 60_000  # it takes 65,536 characters
+
+    def __init__(self, api: str, repository: str, token: Token) -> None:
+        # Waiting is ours: the library would sleep through a limit in the middle of a call.
+        self._github = github.Github(
+            auth=AuthToken(token.secret),
+            base_url=api,
+            timeout=TIMEOUT,
+            retry=None,
+            per_page=100,
+            seconds_between_requests=0,
+            lazy=True,
+        )
+        self._repository: Repository = self._github.get_repo(repository)
+        self._identity = ""
+
+    def identity(self) -> str:
+        """Return our own login."""
+        if not self._identity:
+            with _translated():
+                try:
+                    _, said = self._github.requester.graphql_query(_WHO, {})
+                    self._identity = str(said["data"]["viewer"]["login"])
+                except (GithubException, KeyError, TypeError):
+                    self._identity = self._github.get_user().login
+        return self._identity
+
+    def pull_request(self, number: int) -> PullRequest:
+        """Return a pull request."""
+        with _translated():
+            return _pull_request(self._repository.get_pull(number))
+
+    def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
+        """Yield those that are open into a branch."""
+        with _translated():
+            for one in self._repository.get_pulls(state="open", base=base):
+                yield _pull_request(one)
+
+    def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
+        """Yield those that were merged into a branch, as long as they have changed since a time."""
+        with _translated():
+            for one in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
+                if one.updated_at is None or one.updated_at < since:
+                    return
+                if one.merged_at is not None:
+                    yield _pull_request(one)
+
+    def approvals(self, number: int, head: str) -> frozenset[str]:
+        """Return who approves this head."""
+        last: dict[str, bool] = {}
+        with _translated():
+            for one in self._pull(number).get_reviews():
+                if one.state in _DECIDES and one.user is not None:
+                    last[one.user.login] = one.state == "APPROVED" and one.commit_id == head
+        return frozenset(login for login, good in last.items() if good)
+
+    def members(self, team: str) -> frozenset[str]:
+        """Return a team's members."""
+        organisation, _, slug = team.removeprefix("@").partition("/")
+        with _translated():
+            found = self._github.get_organization(organisation).get_team_by_slug(slug)
+            return frozenset(member.login for member in found.get_members())
+
+    def comments(self, number: int) -> Iterator[Comment]:
+        """Yield all comments."""
+        with _translated():
+            for one in self._pull(number).get_issue_comments():
+                yield Comment(one.id, one.user.login if one.user else "", one.body or "")
+
+    def comment(self, number: int, body: str) -> None:
+        """Write a comment."""
+        with _translated():
+            self._pull(number).create_issue_comment(body)
+
+    def edit(self, number: int, comment: int, body: str) -> None:
+        """Write a comment anew."""
+        with _translated():
+            self._pull(number).get_issue_comment(comment).edit(body)
+
+    def remove(self, number: int, comment: int) -> None:
+        """Remove a comment."""
+        with _translated():
+            self._pull(number).get_issue_comment(comment).delete()
+
+    def statuses(self, commit: str) -> Iterator[Status]:
+        """Yield a commit's statuses."""
+        with _translated():
+            for one in self._repository.get_commit(commit).get_statuses():
+                author = one.creator.login if one.creator else ""
+                yield Status(one.context, one.state, one.description or "", author)
+
+    def set_status(self, commit: str, status: Status, url: str) -> None:
+        """Set a commit's status."""
+        with _translated():
+            self._repository.get_commit(commit).create_status(
+                status.state, target_url=url, description=status.description, context=status.context
+            )
+
+    def _pull(self, number: int) -> Pull:
+        return self._repository.get_pull(number)
+
+
+def _pull_request(one: Pull) -> PullRequest:
+    return PullRequest(
+        number=one.number,
+        head=one.head.sha,
+        base=one.base.ref,
+        fork=one.base.sha,
+        author=one.user.login if one.user else "",
+        is_open=one.state == "open",
+        merged=(one.merge_commit_sha or "") if one.merged_at is not None else "",
+        locked=bool(one.locked),
+        updated=one.updated_at.isoformat() if one.updated_at else "",
+        url=one.html_url,
+    )
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the library's exceptions into ours."""
+    try:
+        with reached():
+            yield
+    except ForgeError:
+        raise
+    except GithubException as error:
+        words = error.data.get("message", "") if isinstance(error.data, dict) else ""
+        if not error.status:
+            raise Unreachable(f"the forge's answer is none: {type(error).__name__}") from None
+        raise refusal(error.status, error.headers or {}, str(words)) from None

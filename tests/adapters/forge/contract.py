@@ -1,0 +1,156 @@
+"""What every forge does for us: the same checks for GitHub's and GitLab's API, and for a real Gitea."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pytest
+
+from allotment.adapters.forge.forge import Forge, Missing, Status
+
+
+class World(Protocol):
+    """A repository on a forge, with one open pull request, 1, of `people[0]`; the other two approve and comment."""
+
+    bot: str
+    people: tuple[str, str, str]
+
+    @property
+    def now(self) -> datetime.datetime: ...
+
+    def open(self, number: int, *, base: str = "main") -> str:
+        """Open the next pull request; return its head."""
+        ...
+
+    def push(self, number: int) -> str:
+        """Push something new to one; return its head."""
+        ...
+
+    def push_back(self, number: int, head: str) -> None:
+        """Push an earlier head again."""
+        ...
+
+    def head(self, number: int) -> str: ...
+
+    def approve(self, number: int, login: str, *, takes_back: bool = False) -> None:
+        """Let somebody approve what the head is now, or take that back."""
+        ...
+
+    def say(self, number: int, login: str, body: str) -> Any: ...
+
+    def bodies(self, number: int) -> list[str]:
+        """Return what our comments say."""
+        ...
+
+    def merge(self, number: int) -> str:
+        """Merge one; return the commit that this made."""
+        ...
+
+    def close_pull(self, number: int) -> None: ...
+
+    def lock(self, number: int) -> None: ...
+
+    def team(self, *logins: str) -> str:
+        """Make a team of people; return its name."""
+        ...
+
+
+def who_we_are(world: World, forge: Forge) -> None:
+    assert forge.identity() == world.bot
+
+
+def a_pull_request_is_what_the_forge_says(world: World, forge: Forge) -> None:
+    found = forge.pull_request(1)
+    assert (found.head, found.base, found.author) == (world.head(1), "main", world.people[0])
+    assert len(found.fork) == 40
+    assert (found.is_open, found.merged, found.locked) == (True, "", False)
+    commit = world.merge(1)
+    world.lock(1)
+    found = forge.pull_request(1)
+    assert (found.is_open, found.merged, found.locked) == (False, commit, True)
+    with pytest.raises(Missing):
+        forge.pull_request(99)
+
+
+def lists_are_read_to_their_last_page(world: World, forge: Forge) -> None:
+    for number in range(2, 8):
+        world.open(number, base="main" if number < 7 else "other")
+    assert {one.number for one in forge.open_pull_requests("main")} == {1, 2, 3, 4, 5, 6}
+    for at in range(5):
+        world.say(1, world.bot if at == 4 else world.people[1], f"number {at}")
+    assert [(one.author, one.body) for one in forge.comments(1)] == [
+        *((world.people[1], f"number {at}") for at in range(4)),
+        (world.bot, "number 4"),
+    ]
+
+
+def what_was_merged_lately_is_found(world: World, forge: Forge) -> None:
+    for number in (2, 3):
+        world.open(number)
+    world.merge(1)
+    world.close_pull(2)
+    since = world.now
+    world.merge(3)
+    assert 3 in {one.number for one in forge.merged_since("main", since)} <= {1, 3}
+    assert {one.number for one in forge.merged_since("main", since - datetime.timedelta(hours=1))} == {1, 3}
+    assert not list(forge.merged_since("main", since + datetime.timedelta(hours=1)))
+    assert not list(forge.merged_since("other", since - datetime.timedelta(hours=1)))
+    assert all(len(one.fork) == 40 for one in forge.merged_since("main", since))
+
+
+def an_approval_counts_for_the_head_that_it_was_given_on(world: World, forge: Forge) -> None:
+    _, ann, bob = world.people
+    old = world.head(1)
+    world.approve(1, ann)
+    assert forge.approvals(1, old) == {ann}
+    new = world.push(1)
+    assert forge.approvals(1, new) == frozenset()
+    world.approve(1, bob)
+    assert forge.approvals(1, new) == {bob}
+    assert bob not in forge.approvals(1, old)
+    world.approve(1, bob, takes_back=True)
+    assert forge.approvals(1, new) == frozenset()
+
+
+def comments_are_written_edited_and_removed(world: World, forge: Forge) -> None:
+    forge.comment(1, "first")
+    (mine,) = [one for one in forge.comments(1) if one.author == world.bot]
+    forge.edit(1, mine.id, "second")
+    assert world.bodies(1) == ["second"]
+    forge.remove(1, mine.id)
+    assert world.bodies(1) == []
+    with pytest.raises(Missing):
+        forge.edit(1, mine.id, "third")
+
+
+def statuses_come_back_as_they_were_set_the_newest_first(world: World, forge: Forge) -> None:
+    head = world.head(1)
+    states: tuple[Any, ...] = ("pending", "failure", "success")
+    for state in states:
+        forge.set_status(head, Status("allot/plan", state, f"is {state}", world.bot), "https://forge.example/1")
+    assert [(one.state, one.description, one.author) for one in forge.statuses(head)] == [
+        (state, f"is {state}", world.bot) for state in reversed(states)
+    ]
+    for _ in range(2):
+        forge.set_status(head, Status("allot/rollout", "pending", "goes", world.bot), "")
+
+
+def a_teams_members(world: World, forge: Forge) -> None:
+    name = world.team(*world.people)
+    assert forge.members(name) == set(world.people)
+    with pytest.raises(Missing):
+        forge.members(f"{name.split('/')[0]}/nobody")
+
+
+CONTRACT: list[Callable[[World, Forge], None]] = [
+    who_we_are,
+    a_pull_request_is_what_the_forge_says,
+    lists_are_read_to_their_last_page,
+    what_was_merged_lately_is_found,
+    an_approval_counts_for_the_head_that_it_was_given_on,
+    comments_are_written_edited_and_removed,
+    statuses_come_back_as_they_were_set_the_newest_first,
+    a_teams_members,
+]

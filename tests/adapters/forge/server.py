@@ -1,0 +1,444 @@
+"""A forge's HTTP API on the loopback, answering as GitHub's and GitLab's documentation says, and failing on demand."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+TOKEN, BOT, REPOSITORY = "s3cret-token", "allot-bot", "acme/gpus"
+START = datetime.datetime(2026, 11, 21, 12, 0, tzinfo=datetime.UTC)
+
+
+class Answer(NamedTuple):
+    """What is answered: status, JSON, headers."""
+
+    status: int
+    body: Any
+    headers: dict[str, str] = {}  # noqa: RUF012  # never changed
+
+
+class Fault(NamedTuple):
+    """What goes wrong once: with a request whose `METHOD path` a pattern matches, before or after it took effect.
+
+    Without an answer the connection is cut.
+    """
+
+    pattern: str
+    answer: Answer | None
+    after: bool = False
+
+
+class Pull:
+    """A pull request on the server."""
+
+    def __init__(self, number: int, head: str, author: str, base: str, now: datetime.datetime) -> None:
+        self.number, self.head, self.author, self.base = number, head, author, base
+        self.state, self.merged, self.locked = "open", "", False
+        self.created = self.updated = now
+        self.comments: list[dict[str, Any]] = []
+        self.approvals: list[tuple[str, str, datetime.datetime, bool]] = []
+        self.versions: list[tuple[str, datetime.datetime]] = [(head, now)]
+
+
+class World:
+    """A repository on a forge, and what happened there."""
+
+    page = 2  # so few on a page that every list has several
+    bot, people = BOT, ("ada", "ann", "bob")
+
+    def __init__(self) -> None:
+        self.pulls: dict[int, Pull] = {}
+        self.statuses: dict[str, list[dict[str, Any]]] = {}
+        self.teams: dict[str, list[str]] = {}
+        self.calls: list[str] = []
+        self.faults: list[Fault] = []
+        self.ids = 100
+        self.now = START
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"world": self}))
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def tick(self) -> datetime.datetime:
+        self.now += datetime.timedelta(seconds=1)
+        return self.now
+
+    def open(self, number: int, head: str = "", author: str = "ada", *, base: str = "main") -> str:
+        self.pulls[number] = Pull(number, head or self.commit(), author, base, self.tick())
+        return self.pulls[number].head
+
+    def push(self, number: int, head: str = "") -> str:
+        one = self.pulls[number]
+        one.head, one.updated = head or self.commit(), self.tick()
+        one.versions.append((one.head, one.updated))
+        return one.head
+
+    def push_back(self, number: int, head: str) -> None:
+        self.push(number, head)
+
+    def head(self, number: int) -> str:
+        return self.pulls[number].head
+
+    def commit(self) -> str:
+        self.ids += 1
+        return f"{self.ids:040x}"
+
+    def close_pull(self, number: int) -> None:
+        self.pulls[number].state = "closed"
+
+    def lock(self, number: int) -> None:
+        self.pulls[number].locked = True
+
+    def team(self, *logins: str) -> str:
+        self.teams["@acme/platform"] = list(logins)
+        return "@acme/platform"
+
+    def approve(self, number: int, login: str, *, takes_back: bool = False) -> None:
+        one = self.pulls[number]
+        one.approvals.append((login, one.head, self.tick(), not takes_back))
+
+    def say(self, number: int, login: str, body: str) -> dict[str, Any]:
+        self.ids += 1
+        made = {"id": self.ids, "login": login, "body": body}
+        self.pulls[number].comments.append(made)
+        self.pulls[number].updated = self.tick()
+        return made
+
+    def merge(self, number: int, commit: str = "") -> str:
+        one = self.pulls[number]
+        one.state, one.merged, one.updated = "closed", commit or self.commit(), self.tick()
+        return one.merged
+
+    def fail(self, pattern: str, answer: Answer | None, *, after: bool = False) -> None:
+        self.faults.append(Fault(pattern, answer, after))
+
+    def writes(self) -> list[str]:
+        """Return the requests that change something, as `METHOD path`."""
+        return [one for one in self.calls if not one.startswith("GET") and "graphql" not in one]
+
+    def bodies(self, number: int, login: str = BOT) -> list[str]:
+        return [one["body"] for one in self.pulls[number].comments if one["login"] == login]
+
+    def taken(self, call: str, *, after: bool) -> Fault | None:
+        for fault in self.faults:
+            if fault.after == after and re.search(fault.pattern, call):
+                self.faults.remove(fault)
+                return fault
+        return None
+
+    def respond(self, method: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        for route, act in self.routes():
+            if found := re.fullmatch(route, f"{method} {path}"):
+                return act(query, body, *found.groups())
+        return Answer(404, {"message": "Not Found"})
+
+    def routes(self) -> list[tuple[str, Callable[..., Answer]]]:
+        raise NotImplementedError
+
+    def authorised(self, headers: Any) -> bool:
+        raise NotImplementedError
+
+    def paged(self, path: str, query: dict[str, str], items: list[Any]) -> Answer:
+        """Return one page, and in a Link header where the next one is."""
+        page = int(query.get("page", "1"))
+        size = min(self.page, int(query.get("per_page", "30")))
+        more = {**query, "page": str(page + 1)}
+        link = f'<{self.url}{path}?{"&".join(f"{key}={value}" for key, value in more.items())}>; rel="next"'
+        has_more = page * size < len(items)
+        return Answer(200, items[(page - 1) * size : page * size], {"Link": link} if has_more else {})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    world: World
+    protocol_version = "HTTP/1.1"
+
+    def _do(self) -> None:
+        parts = urlsplit(self.path)
+        path, query = parts.path, dict(parse_qsl(parts.query))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        call = f"{self.command} {unquote(path)}"
+        self.world.calls.append(call)
+        if not self.world.authorised(self.headers):
+            self._send(Answer(401, {"message": "Bad credentials"}))
+            return
+        fault = self.world.taken(call, after=False)
+        if fault is None:
+            answer = self.world.respond(self.command, path, query, body)
+            fault = self.world.taken(call, after=True)
+        if fault is not None:
+            if fault.answer is None:
+                self.close_connection = True
+                self.connection.close()
+                return
+            answer = fault.answer
+        self._send(answer)
+
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _do  # noqa: N815  # the library's names
+
+    def _send(self, answer: Answer) -> None:
+        data = b"" if answer.body is None else json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        for name, value in {"Content-Type": "application/json", **answer.headers}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def _time(moment: datetime.datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _done(body: Any, status: int = 200) -> Answer:
+    return Answer(status, body)
+
+
+class GitHubWorld(World):
+    """https://docs.github.com/en/rest"""
+
+    kind = "GitHub"
+    limited = Answer(403, {"message": "API rate limit exceeded for user"}, {"x-ratelimit-remaining": "0"})
+
+    @property
+    def api(self) -> str:
+        return f"{self.url}/api/v3"
+
+    def authorised(self, headers: Any) -> bool:
+        return bool(headers.get("Authorization") == f"token {TOKEN}")
+
+    def routes(self) -> list[tuple[str, Callable[..., Answer]]]:
+        repo = f"/api/v3/repos/{REPOSITORY}"
+        return [
+            ("POST .*/graphql", lambda *_: _done({"data": {"viewer": {"login": BOT}}})),
+            (f"GET {repo}/pulls", self._list),
+            (f"GET {repo}/pulls/([0-9]+)", lambda _, __, number: self._one(number)),
+            (f"GET {repo}/pulls/([0-9]+)/reviews", self._reviews),
+            (f"GET {repo}/issues/([0-9]+)/comments", self._comments),
+            (f"POST {repo}/issues/([0-9]+)/comments", self._say),
+            (f"(GET|PATCH|DELETE) {repo}/issues/comments/([0-9]+)", self._comment),
+            (
+                f"GET {repo}/commits/([0-9a-f]+)",
+                lambda _, __, sha: _done({"sha": sha, "url": f"{self.url}{repo}/commits/{sha}"}),
+            ),
+            (f"GET {repo}/statuses/([0-9a-f]+)", self._statuses),
+            (f"POST {repo}/statuses/([0-9a-f]+)", self._status),
+            ("GET /api/v3/orgs/([a-z]+)/teams/([a-z]+)/members", self._members),
+        ]
+
+    def _json(self, one: Pull) -> dict[str, Any]:
+        base = f"{self.api}/repos/{REPOSITORY}"
+        return {
+            "number": one.number,
+            "url": f"{base}/pulls/{one.number}",
+            "issue_url": f"{base}/issues/{one.number}",
+            "html_url": f"https://forge.example/{REPOSITORY}/pull/{one.number}",
+            "state": one.state,
+            "locked": one.locked,
+            "user": {"login": one.author},
+            "head": {"sha": one.head, "ref": "feature"},
+            "base": {"sha": "b" * 40, "ref": one.base},
+            "merged_at": _time(one.updated) if one.merged else None,
+            "merge_commit_sha": one.merged or None,
+            "updated_at": _time(one.updated),
+        }
+
+    def _list(self, query: dict[str, str], _: Any) -> Answer:
+        there = [one for one in self.pulls.values() if one.state == query["state"] and one.base == query["base"]]
+        there.sort(key=lambda one: one.updated, reverse=True)
+        return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls", query, [self._json(one) for one in there])
+
+    def _one(self, number: str) -> Answer:
+        one = self.pulls.get(int(number))
+        return _done(self._json(one)) if one else Answer(404, {"message": "Not Found"})
+
+    def _reviews(self, query: dict[str, str], _: Any, number: str) -> Answer:
+        items = [
+            {"id": at, "user": {"login": login}, "commit_id": head, "state": "APPROVED" if good else "DISMISSED"}
+            for at, (login, head, _, good) in enumerate(self.pulls[int(number)].approvals)
+        ]
+        return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls/{number}/reviews", query, items)
+
+    def _comment_json(self, one: dict[str, Any]) -> dict[str, Any]:
+        url = f"{self.api}/repos/{REPOSITORY}/issues/comments/{one['id']}"
+        return {"id": one["id"], "url": url, "body": one["body"], "user": {"login": one["login"]}}
+
+    def _comments(self, query: dict[str, str], _: Any, number: str) -> Answer:
+        items = [self._comment_json(one) for one in self.pulls[int(number)].comments]
+        return self.paged(f"/api/v3/repos/{REPOSITORY}/issues/{number}/comments", query, items)
+
+    def _say(self, _: Any, body: dict[str, str], number: str) -> Answer:
+        return _done(self._comment_json(self.say(int(number), BOT, body["body"])), 201)
+
+    def _comment(self, _: Any, body: dict[str, str], method: str, identity: str) -> Answer:
+        for pull in self.pulls.values():
+            for one in pull.comments:
+                if one["id"] == int(identity):
+                    if method == "PATCH":
+                        one["body"] = body["body"]
+                    if method == "DELETE":
+                        pull.comments.remove(one)
+                        return Answer(204, None)
+                    return _done(self._comment_json(one))
+        return Answer(404, {"message": "Not Found"})
+
+    def _statuses(self, query: dict[str, str], _: Any, sha: str) -> Answer:
+        items = [{**one, "creator": {"login": one["login"]}} for one in reversed(self.statuses.get(sha, []))]
+        return self.paged(f"/api/v3/repos/{REPOSITORY}/statuses/{sha}", query, items)
+
+    def _status(self, _: Any, body: dict[str, str], sha: str) -> Answer:
+        self.statuses.setdefault(sha, []).append({**body, "login": BOT})
+        return _done(body, 201)
+
+    def _members(self, query: dict[str, str], _: Any, organisation: str, slug: str) -> Answer:
+        people = self.teams.get(f"@{organisation}/{slug}")
+        if people is None:
+            return Answer(404, {"message": "Not Found"})
+        items = [{"login": one} for one in people]
+        return self.paged(f"/api/v3/orgs/{organisation}/teams/{slug}/members", query, items)
+
+
+class GitLabWorld(World):
+    """https://docs.gitlab.com/api/"""
+
+    kind = "GitLab"
+    limited = Answer(429, {"message": "Too Many Requests"}, {"RateLimit-Remaining": "0"})
+
+    @property
+    def api(self) -> str:
+        return self.url
+
+    def authorised(self, headers: Any) -> bool:
+        return bool(headers.get("PRIVATE-TOKEN") == TOKEN)
+
+    def routes(self) -> list[tuple[str, Callable[..., Answer]]]:
+        project = "/api/v4/projects/acme%2Fgpus"
+        one = f"{project}/merge_requests/([0-9]+)"
+        return [
+            ("GET /api/v4/user", lambda *_: _done({"id": 1, "username": BOT})),
+            (f"GET {project}/merge_requests", self._list),
+            (f"GET {one}", lambda _, __, number: self._one(number)),
+            (f"GET {one}/versions", self._versions),
+            (f"GET {one}/approvals", self._approvals),
+            (f"GET {one}/notes", self._notes),
+            (f"POST {one}/notes", self._say),
+            (f"(PUT|DELETE) {one}/notes/([0-9]+)", self._note),
+            (f"GET {project}/repository/commits/([0-9a-f]+)/statuses", self._statuses),
+            (f"POST {project}/statuses/([0-9a-f]+)", self._status),
+            ("GET /api/v4/groups/([^/]+)/members", self._members),
+        ]
+
+    def _json(self, one: Pull, *, whole: bool) -> dict[str, Any]:
+        states = {"open": "opened", "closed": "merged" if one.merged else "closed"}
+        return {
+            "id": 1000 + one.number,
+            "iid": one.number,
+            "sha": one.head,
+            "target_branch": one.base,
+            "author": {"username": one.author},
+            "state": states[one.state],
+            "discussion_locked": one.locked or None,
+            "merge_commit_sha": one.merged or None,
+            "updated_at": _time(one.updated),
+            "web_url": f"https://forge.example/{REPOSITORY}/-/merge_requests/{one.number}",
+            **({"diff_refs": {"base_sha": "b" * 40}} if whole else {}),
+        }
+
+    def _list(self, query: dict[str, str], _: Any) -> Answer:
+        found = [
+            self._json(one, whole=False)
+            for one in sorted(self.pulls.values(), key=lambda one: one.updated, reverse=True)
+        ]
+        since = query.get("updated_after", "")
+        there = [
+            one
+            for one in found
+            if one["state"] == query["state"] and one["target_branch"] == query["target_branch"]
+            and datetime.datetime.fromisoformat(one["updated_at"]) >= datetime.datetime.fromisoformat(since or "2000-01-01T00:00:00Z")
+        ]  # fmt: skip
+        return self.paged("/api/v4/projects/acme%2Fgpus/merge_requests", query, there)
+
+    def _one(self, number: str) -> Answer:
+        one = self.pulls.get(int(number))
+        return _done(self._json(one, whole=True)) if one else Answer(404, {"message": "404 Not found"})
+
+    def _versions(self, query: dict[str, str], _: Any, number: str) -> Answer:
+        items = [
+            {"id": at, "head_commit_sha": head, "created_at": _time(moment)}
+            for at, (head, moment) in enumerate(self.pulls[int(number)].versions)
+        ]
+        return self.paged(f"/api/v4/projects/acme%2Fgpus/merge_requests/{number}/versions", query, items[::-1])
+
+    def _approvals(self, _: Any, __: Any, number: str) -> Answer:
+        last = {login: (moment, good) for login, _, moment, good in self.pulls[int(number)].approvals}
+        said = [
+            {"user": {"username": login}, "approved_at": _time(moment)}
+            for login, (moment, good) in last.items()
+            if good
+        ]
+        return _done({"approved_by": said})
+
+    def _notes(self, query: dict[str, str], _: Any, number: str) -> Answer:
+        items = [
+            {"id": one["id"], "body": one["body"], "author": {"username": one["login"]}, "system": False}
+            for one in self.pulls[int(number)].comments
+        ]
+        joined = {"id": 1, "body": "approved this merge request", "author": {"username": BOT}, "system": True}
+        return self.paged(f"/api/v4/projects/acme%2Fgpus/merge_requests/{number}/notes", query, [joined, *items])
+
+    def _say(self, _: Any, body: dict[str, str], number: str) -> Answer:
+        return _done(self.say(int(number), BOT, body["body"]), 201)
+
+    def _note(self, _: Any, body: dict[str, str], method: str, number: str, identity: str) -> Answer:
+        there = self.pulls[int(number)].comments
+        for one in there:
+            if one["id"] == int(identity):
+                if method == "DELETE":
+                    there.remove(one)
+                    return Answer(204, None)
+                one["body"] = body["body"]
+                return _done(one)
+        return Answer(404, {"message": "404 Not found"})
+
+    def _statuses(self, query: dict[str, str], _: Any, sha: str) -> Answer:
+        items = [
+            {
+                "id": at,
+                "name": one["name"],
+                "status": one["state"],
+                "description": one["description"],
+                "author": {"username": one["login"]},
+            }
+            for at, one in enumerate(self.statuses.get(sha, []))
+        ]
+        return self.paged(f"/api/v4/projects/acme%2Fgpus/repository/commits/{sha}/statuses", query, items)
+
+    def _status(self, _: Any, body: dict[str, str], sha: str) -> Answer:
+        there = self.statuses.setdefault(sha, [])
+        if there and there[-1]["state"] == body["state"] == "pending":
+            return Answer(400, {"message": "Cannot transition status via :enqueue from :pending"})
+        there.append({**body, "login": BOT})
+        return _done({"id": 1, **body}, 201)
+
+    def _members(self, query: dict[str, str], _: Any, group: str) -> Answer:
+        people = self.teams.get(f"@{unquote(group)}")
+        if people is None:
+            return Answer(404, {"message": "404 Group Not Found"})
+        items = [{"id": at, "username": one, "state": "active"} for at, one in enumerate(people)]
+        return self.paged(f"/api/v4/groups/{group}/members", query, items)

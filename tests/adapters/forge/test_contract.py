@@ -1,0 +1,96 @@
+"""What every forge does for us, with GitHub's and GitLab's API, and what goes wrong with it: cases 42 and 43."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.adapters.forge import contract
+from tests.adapters.forge.contract import CONTRACT
+from tests.adapters.forge.server import REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
+
+from allotment.adapters import forge as forges
+from allotment.adapters.forge.forge import Forbidden, Forge, RateLimited, Token, Unreachable
+
+
+@pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """Return a forge's server with one open pull request."""
+    made: World = request.param()
+    made.open(1)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def forge(world: World) -> Forge:
+    return connected(world)
+
+
+def connected(world: World, token: str = TOKEN) -> Forge:
+    return forges.connect(world.kind, f"https://forge.example/{REPOSITORY}", Token(token), world.api)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
+def test_the_contract(check: Callable[[contract.World, Forge], None], world: World, forge: Forge) -> None:
+    check(world, forge)
+
+
+def test_a_head_that_comes_back_brings_no_approval_along(world: World, forge: Forge) -> None:
+    """What was approved, changed and put back: GitLab knows only times, so the approval before doesn't count there."""
+    head = world.head(1)
+    world.approve(1, "ann")
+    world.push(1)
+    world.push_back(1, head)
+    assert forge.approvals(1, head) == ({"ann"} if forge.name == "GitHub" else frozenset())
+
+
+def test_a_wrong_token_is_refused_and_never_shown(world: World) -> None:
+    with pytest.raises(Forbidden) as caught:
+        connected(world, "wr0ng-token").pull_request(1)
+    assert "wr0ng" not in str(caught.value)
+    assert "wr0ng" not in repr(Token("wr0ng-token"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        (Answer(429, {"message": "Too Many Requests"}, {"Retry-After": "17"}), (17, 17)),
+        (Answer(403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "5"}), (5, 5)),
+        (Answer(429, {"message": "slow down"}), (60, 60)),
+        (Answer(429, {}, {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}), (0, 0)),
+    ],
+)
+def test_a_rate_limit_says_how_long(world: World, forge: Forge, answer: Answer, seconds: tuple[int, int]) -> None:
+    world.fail("GET .*(pulls|merge_requests)/1", answer)
+    with pytest.raises(RateLimited) as caught:
+        forge.pull_request(1)
+    assert seconds[0] <= caught.value.seconds <= seconds[1]
+    assert forge.pull_request(1).head == world.head(1), "and goes on after it"
+
+
+def test_a_limit_that_ends_at_a_time_says_how_long(world: World, forge: Forge) -> None:
+    reset = str(int(datetime.datetime.now(datetime.UTC).timestamp()) + 90)
+    limited = world.limited  # type: ignore[attr-defined]
+    name = next(iter(limited.headers)).replace("emaining", "eset").replace("Remaining", "Reset")
+    world.fail("GET .*(pulls|merge_requests)/1", limited._replace(headers={**limited.headers, name: reset}))
+    with pytest.raises(RateLimited) as caught:
+        forge.pull_request(1)
+    assert 80 <= caught.value.seconds <= 91
+
+
+@pytest.mark.parametrize("answer", [Answer(502, {"message": "Bad gateway"}), Answer(200, None), None])
+def test_a_forge_that_is_away_or_says_nonsense_is_unreachable(
+    world: World, forge: Forge, answer: Answer | None
+) -> None:
+    world.fail("GET .*(pulls|merge_requests)/1", answer)
+    with pytest.raises(Unreachable):
+        forge.pull_request(1)
+    assert forge.pull_request(1).head == world.head(1)
+
+
+def test_what_is_locked_is_forbidden(world: World, forge: Forge) -> None:
+    world.fail("POST .*(comments|notes)", Answer(403, {"message": "Unable to create comment because issue is locked."}))
+    with pytest.raises(Forbidden):
+        forge.comment(1, "text")

@@ -1,0 +1,139 @@
+"""What every forge does for us, with a real Gitea."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allotment.adapters import forge as forges
+from allotment.adapters.forge import gitea as adapter
+from allotment.adapters.forge.forge import Forge, Token
+from tests.adapters.forge import contract
+from tests.adapters.forge.contract import CONTRACT
+from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
+from tests.controlplane.processes import eventually
+from tests.e2e.pulls import TEAM, add_platform_team
+from tests.published import git
+
+pytestmark = pytest.mark.e2e
+REPOSITORY = f"{ORGANISATION}/contract"
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@northlight.example")
+
+
+class GiteaWorld:
+    """A repository on the real thing, driven by its people."""
+
+    bot, people = BOT, ("ada", "bob", ADMIN)
+
+    def __init__(self, gitea: Gitea, folder: Path) -> None:
+        self.gitea = gitea
+        self.root = folder
+        self._turn = 0
+        gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "contract", "default_branch": "main"})
+        for login in self.people:
+            gitea.api(f"repos/{REPOSITORY}/collaborators/{login}", {"permission": "write"}, method="PUT")
+        git(folder, "init", "-q", "-b", "main")
+        git(folder, "remote", "add", "origin", gitea.remote(REPOSITORY))
+        self._commit("base")
+        git(folder, "push", "-q", "origin", "HEAD:main", "HEAD:other")
+
+    @property
+    def now(self) -> datetime.datetime:
+        return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+
+    def api(self, path: str, body: Any = None, *, user: str = ADMIN, method: str | None = None) -> Any:
+        return self.gitea.api(f"repos/{REPOSITORY}/{path}", body, user=user, method=method)
+
+    def _commit(self, name: str) -> str:
+        self._turn += 1
+        (self.root / name).write_text(str(self._turn))
+        git(self.root, "add", "-A")
+        git(self.root, *IDENTITY, "commit", "-q", "-m", name)
+        return git(self.root, "rev-parse", "HEAD")
+
+    def open(self, number: int, *, base: str = "main") -> str:
+        git(self.root, "checkout", "-q", "-B", f"change-{number}", "main")
+        head = self._commit(f"change-{number}")
+        git(self.root, "push", "-q", "-f", "origin", f"change-{number}")
+        body = {"head": f"change-{number}", "base": base, "title": "x"}
+        made = eventually(lambda: self.api("pulls", body, user=self.people[0])["number"], "the branch to be known", 30)
+        assert made == number
+        return head
+
+    def push(self, number: int) -> str:
+        git(self.root, "checkout", "-q", f"change-{number}")
+        head = self._commit(f"change-{number}")
+        self.push_back(number, head)
+        return head
+
+    def push_back(self, number: int, head: str) -> None:
+        git(self.root, "push", "-q", "-f", "origin", f"{head}:refs/heads/change-{number}")
+        eventually(lambda: self.head(number) == head, "the head to be known", 30)
+
+    def head(self, number: int) -> str:
+        return str(self.api(f"pulls/{number}")["head"]["sha"])
+
+    def approve(self, number: int, login: str, *, takes_back: bool = False) -> None:
+        if not takes_back:
+            body = {"event": "APPROVED", "commit_id": self.head(number)}
+            self.api(f"pulls/{number}/reviews", body, user=login)
+            return
+        for one in self.api(f"pulls/{number}/reviews"):
+            if one["user"]["login"] == login:
+                self.api(f"pulls/{number}/reviews/{one['id']}/dismissals", {"message": "no"})
+
+    def say(self, number: int, login: str, body: str) -> None:
+        user = ORGANISATION if login == BOT else login
+        self.api(f"issues/{number}/comments", {"body": body}, user=user)
+
+    def bodies(self, number: int) -> list[str]:
+        return [one["body"] for one in self.api(f"issues/{number}/comments") if one["user"]["login"] == BOT]
+
+    def merge(self, number: int) -> str:
+        def merged() -> str:
+            found = self.api(f"pulls/{number}")
+            if not found["merged"]:
+                self.api(f"pulls/{number}/merge", {"Do": "merge"})
+            return str(found["merge_commit_sha"] or "") if found["merged"] else ""
+
+        return eventually(merged, "the merge", 60)
+
+    def close_pull(self, number: int) -> None:
+        self.api(f"pulls/{number}", {"state": "closed"}, method="PATCH")
+
+    def lock(self, number: int) -> None:
+        self.api(f"issues/{number}/lock", {}, method="PUT")
+
+    def team(self, *logins: str) -> str:
+        add_platform_team(self.gitea)
+        found = {team["name"]: team["id"] for team in self.gitea.api(f"orgs/{ORGANISATION}/teams")}
+        for login in logins:
+            self.gitea.api(f"teams/{found[TEAM]}/members/{login}", method="PUT")
+        return f"@{ORGANISATION}/{TEAM}"
+
+    def end(self) -> None:
+        for team in self.gitea.api(f"orgs/{ORGANISATION}/teams"):
+            if team["name"] == TEAM:
+                self.gitea.api(f"teams/{team['id']}", method="DELETE")
+        self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+
+
+@pytest.fixture
+def world(gitea: Gitea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GiteaWorld]:
+    for name in ("GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.setenv(name, str(gitea.authority))
+    monkeypatch.setattr(adapter, "PAGE", 2)  # so few on a page that every list has several
+    made = GiteaWorld(gitea, tmp_path)
+    made.open(1)
+    yield made
+    made.end()
+
+
+@pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
+def test_the_contract(check: Callable[[contract.World, Forge], None], world: GiteaWorld) -> None:
+    url = f"{world.gitea.url}/{REPOSITORY}"
+    check(world, forges.connect("Gitea", url, Token(world.gitea.tokens[BOT])))
