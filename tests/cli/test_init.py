@@ -20,6 +20,7 @@ WORKFLOWS = {
     "GitHub": ".github/workflows/allot.yaml",
     "GitLab": ".gitlab-ci.yml",
     "Gitea": ".gitea/workflows/allot.yaml",
+    "Forgejo": ".forgejo/workflows/allot.yaml",
 }
 URL = "https://git.example/acme/gpus"
 
@@ -83,7 +84,13 @@ def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot,
 
 
 @pytest.mark.parametrize(
-    ("forge", "schema"), [("GitHub", "github-workflows"), ("Gitea", "github-workflows"), ("GitLab", "gitlab-ci")]
+    ("forge", "schema"),
+    [
+        ("GitHub", "github-workflows"),
+        ("Gitea", "github-workflows"),
+        ("Forgejo", "github-workflows"),
+        ("GitLab", "gitlab-ci"),
+    ],
 )
 def test_the_ci_fits_its_schema(forge: str, schema: str, allot: Allot, tmp_path: Path) -> None:
     init(allot, tmp_path / "gpus", forge)
@@ -93,19 +100,36 @@ def test_the_ci_fits_its_schema(forge: str, schema: str, allot: Allot, tmp_path:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("forge", ["GitHub", "Gitea"])
+@pytest.mark.parametrize("forge", ["GitHub", "Gitea", "Forgejo"])
 def test_what_checks_a_pull_request_may_write_nothing(forge: str, allot: Allot, tmp_path: Path) -> None:
     init(allot, tmp_path, forge)
     found = workflow(tmp_path, forge)
     assert found["permissions"] == {}
     assert "pull_request" in found["on"]
-    assert "pull_request_target" not in found["on"]
     validate, publish = found["jobs"]["validate"], found["jobs"]["publish"]
+    assert validate["if"] == "github.event_name == 'pull_request'"
     assert validate["permissions"] == {"contents": "read"}
     assert validate["steps"][0]["with"]["persist-credentials"] is False
+    assert "secrets" not in str(validate) + str(publish)
     assert publish["permissions"] == {"contents": "write"}
-    assert publish["if"] == "github.event_name != 'pull_request'"
-    assert "secrets" not in str(found)
+    assert publish["if"] == "github.event_name == 'push' || github.event_name == 'schedule'"
+
+
+@pytest.mark.parametrize("forge", ["GitHub", "Gitea", "Forgejo"])
+def test_what_holds_a_token_checks_out_and_runs_nothing_of_a_pull_request(
+    forge: str, allot: Allot, tmp_path: Path
+) -> None:
+    init(allot, tmp_path, forge)
+    found = workflow(tmp_path, forge)
+    assert "pull_request_target" in found["on"], "its workflow is the base's"
+    for name in ("plan", "follow"):
+        job = found["jobs"][name]
+        assert job["permissions"] == {"contents": "read", "pull-requests": "write", "statuses": "write"}
+        checkout, run = job["steps"]
+        assert checkout["with"] == {"fetch-depth": 0}, "no ref of a pull request's"
+        assert "${{" not in run["run"], "what an event says is never a part of a script"
+        assert " allot" not in run["run"].replace("/allot", ""), "the program is the installed one"
+    assert found["jobs"]["plan"]["if"] == "github.event_name == 'pull_request_target'"
 
 
 # The commands of the CI, run as they are, with the program as a wheel.

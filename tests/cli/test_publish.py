@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -699,3 +700,23 @@ def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(place: Place) -> N
         assert new or after == before
     assert place.publish().code == 0
     assert place.refs()["refs/allotment/source"] == git(place.root, "rev-parse", "HEAD")
+
+
+def test_a_plan_that_is_demanded_must_still_hold(place: Place, allot: Allot) -> None:
+    checksum = "sha256:" + "0" * 64
+    refused = place.publish("--plan", checksum)
+    assert (refused.code, "nothing is published yet" in refused.err) == (2, True)
+    place.publish()
+    base = git(place.root, "rev-parse", "HEAD")
+    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    head = place.merge()
+    planned = allot("plan", "--repo", place.root, "--base", base, "--head", head, "--format", "json")
+    checksum = json.loads(planned.out)["checksum"]
+    before = place.refs()
+    edit(place.root, "tenants/uni-lab/tenant.yaml", "spec:\n", "spec:\n  description: More.\n")
+    place.merge()
+    refused = place.publish("--plan", checksum)
+    assert (refused.code, "the plan holds no more" in refused.err) == (2, True)
+    assert place.refs() == before
+    assert place.publish("--plan", checksum, "--commit", head).code == 0
+    assert "replicas: 0" in place.tree("eu-1")["tenants/solo-ada/compute/webui.yaml"]

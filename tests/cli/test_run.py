@@ -123,7 +123,7 @@ def test_other_pages_are_not_there(path: str, data: bytes | None, status: int, r
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Say what to run: --publish, --report CLUSTER, or both."),
+        ((), "Say what to run: --publish, --report CLUSTER, --comment, or several of them."),
         (("--publish", "--listen", "8080"), "'8080' is no HOST:PORT"),
         (("--publish", "--listen", "192.0.2.1:80"), "192.0.2.1:80 can't be listened on"),
         (("--publish", "--interval", "0"), "--interval"),

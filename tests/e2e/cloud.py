@@ -24,9 +24,11 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
+from tests.e2e.pulls import add_platform_team, name_people
 from tests.published import Running, git
 
 REPOSITORY = f"{ORGANISATION}/cloud"
+EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_approved"]
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 
 
@@ -53,13 +55,15 @@ class Cloud:
             f"forge: Gitea\n    url: {self.gitea.url}/{REPOSITORY}",
         )
         self.edit("clusters/us-1/cluster.yaml", "server: https://us-1.k8s.northlight.example:6443", "name: us-1")
+        name_people(self.root)
+        add_platform_team(self.gitea)
         self.gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "cloud", "default_branch": "main"})
         git(self.root, "init", "-q", "-b", "main")
         self.merge()
         self.running = Running(self.url, self._folder / "data", 3600, *self._more)
         for url in (f"{self.running.url}/webhook", f"{self.argocd.url}/api/webhook"):
             hook = {"content_type": "json", "url": url}
-            body = {"type": "gitea", "active": True, "events": ["push"], "branch_filter": "*", "config": hook}
+            body = {"type": "gitea", "active": True, "events": EVENTS, "branch_filter": "*", "config": hook}
             self.gitea.api(f"repos/{REPOSITORY}/hooks", body)
         hub = self.argocd.cluster.client
         for name, cluster in self.clusters.items():

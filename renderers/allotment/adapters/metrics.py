@@ -1,4 +1,4 @@
-"""What a running publisher and reporter count, in Prometheus' terms."""
+"""What a running publisher, reporter and commenter count, in Prometheus' terms."""
 
 from __future__ import annotations
 
@@ -121,6 +121,33 @@ class ReportMetrics:
         self._tenants.labels(self._cluster).set(tenants)
         self._events.labels(self._cluster).set(events)
         self._silence.labels(self._cluster).set(silence)
+
+
+class CommentMetrics:
+    """The metrics of who comments on pull requests."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._reviews = Counter(
+            "allotment_reviews", "Pull requests planned, by the commit status they got.", ["state"], registry=registry
+        )
+        self._errors = Counter(
+            "allotment_comment_errors", "Rounds that ended with an error, by its reason.", ["reason"], registry=registry
+        )
+        self._open = Gauge("allotment_open_pull_requests", "Open pull requests.", registry=registry)
+        self._followed = Gauge("allotment_followed_rollouts", "Merges that don't run yet.", registry=registry)
+
+    def reviewed(self, state: str) -> None:
+        """Count a review."""
+        self._reviews.labels(state).inc()
+
+    def failed(self, reason: str) -> None:
+        """Count an error."""
+        self._errors.labels(reason).inc()
+
+    def seen(self, there: int, followed: int) -> None:
+        """Note how many pull requests are open, and how many merges are followed."""
+        self._open.set(there)
+        self._followed.set(followed)
 
 
 def text_of(registry: CollectorRegistry) -> bytes:

@@ -18,6 +18,7 @@ WORKFLOWS = {
     "GitHub": (".github/workflows/allot.yaml", "github.yaml"),
     "GitLab": (".gitlab-ci.yml", "gitlab.yaml"),
     "Gitea": (".gitea/workflows/allot.yaml", "gitea.yaml"),
+    "Forgejo": (".forgejo/workflows/allot.yaml", "gitea.yaml"),
 }
 BESIDE = {".git"}  # what a folder may hold already
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import click
 from allotment.cli.formats import as_text, counted
 from allotment.cli.options import Day, day_of, repository, repository_option
 from allotment.cli.progress import on_terminal
-from allotment.problems import printable
+from allotment.problems import Refused, printable
 
 if TYPE_CHECKING:
     from allotment.pipeline.assembly import Assembly
@@ -33,9 +34,21 @@ if TYPE_CHECKING:
     help="The repository of the status branches; spec.git.status of the platform, or the one that is published to, if absent.",
 )
 @click.option("--as-of", type=Day(), help="The day whose prices count; today in the billing time zone if absent.")
+@click.option(
+    "--plan",
+    "checksum",
+    metavar="CHECKSUM",
+    help="Publish only what a plan of this checksum said: from what is published now, exactly that changes.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be committed.")
 def command(
-    repo: Path | None, ref: str, url: str | None, status: str | None, as_of: datetime.date | None, dry_run: bool
+    repo: Path | None,
+    ref: str,
+    url: str | None,
+    status: str | None,
+    as_of: datetime.date | None,
+    checksum: str | None,
+    dry_run: bool,
 ) -> None:
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
@@ -60,6 +73,7 @@ def command(
             lambda source: day_of(source, as_of),
             status=Remote(Repository(root), status or status_place(source, to)),
             dry_run=dry_run,
+            demand=partial(_demand, root, checksum, day_of(source, as_of)) if checksum else None,
         )
         try:
             outcome = publisher.publish(ref)
@@ -71,6 +85,21 @@ def command(
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.assembly is not None and outcome.assembly.kept:
         raise click.exceptions.Exit(1)
+
+
+def _demand(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
+    """Refuse what isn't what a plan said."""
+    from allotment.cli.options import recalled
+    from allotment.pipeline.planning import plan
+
+    if published is None:
+        raise Refused("nothing is published yet, so no plan can be of it: publish without --plan first")
+    found = plan(root, published, commit, day, recall=recalled(root, "-plan"))
+    if found.checksum != checksum:
+        raise Refused(
+            f"the plan holds no more: from {published[:12]}, which is published, to {commit[:12]} it is"
+            f" {found.checksum or 'none'}. Look at `allot plan --base {published[:12]} --head {commit[:12]}`"
+        )
 
 
 def _say(outcome: Outcome, dry_run: bool) -> None:

@@ -1,16 +1,20 @@
-"""`allot run`: publishes and reports in the background, as a process in a cluster."""
+"""`allot run`: publishes, reports and comments in the background, as a process in a cluster."""
 
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from allotment.cli.commenter import forge_options, token_of, work
 from allotment.cli.reporter import Sight, sight_options
 
 if TYPE_CHECKING:
+    from allotment.adapters.forge.forge import Token
+    from allotment.pipeline.commenting import Commenter, Work
     from allotment.pipeline.reporting import Reporter
     from allotment.pipeline.rounds import Rounds
 
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
 @click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
 @click.option("--publish", is_flag=True, help="Publish the source's newest commit to the rendered branches.")
 @click.option("--report", "cluster", metavar="CLUSTER", help="Report this cluster to its status branch.")
+@click.option(
+    "--comment", is_flag=True, help="Comment on pull requests what they would change, and how far merges are."
+)
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
 @click.option("--to", metavar="URL", help="The repository to publish to; the source if absent.")
@@ -51,10 +58,12 @@ if TYPE_CHECKING:
     metavar="HOST:PORT",
     help="Where /healthz, /readyz, /metrics and /webhook are.",
 )
+@forge_options
 @sight_options
 def command(
     publish: bool,
     cluster: str | None,
+    comment: bool,
     source: str,
     branch: str,
     to: str | None,
@@ -63,23 +72,27 @@ def command(
     interval: float,
     report_interval: float,
     listen: str,
+    forge_token_file: Path | None,
+    forge_api: str | None,
     **more: Any,
 ) -> None:
-    """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs.
+    """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs; comment on
+    pull requests.
 
     POST /webhook makes it look at once; it carries nothing that is believed, so it needs no secret. SIGTERM ends it after
     what it is doing. Options can be given as ALLOT_SOURCE, ALLOT_TO and so on.
     """
     from allotment.adapters.git.repository import Repository
-    from allotment.adapters.metrics import registry
+    from allotment.adapters.metrics import CommentMetrics, registry
     from allotment.cli.reporter import leadership, reporter
     from allotment.cli.serving import address, ends_with, loaded, logger, serving
+    from allotment.pipeline.commenting import Commenter
 
-    if not publish and cluster is None:
-        raise click.UsageError("Say what to run: --publish, --report CLUSTER, or both.")
+    if not (publish or cluster or comment):
+        raise click.UsageError("Say what to run: --publish, --report CLUSTER, --comment, or several of them.")
     sight, where = Sight(**more), address(listen)
     counts, log = registry(), logger()
-    parts: list[Rounds | Reporter] = []
+    parts: list[Rounds | Reporter | Commenter] = []
 
     def wake() -> None:
         for one in parts:
@@ -91,10 +104,14 @@ def command(
     if publish:
         parts.append(_rounds(data, source, branch, to or source, seen_at, interval, counts, log, leading))
     if cluster is not None:
-        folder = Repository.at(data / "report" if publish else data)
+        folder = Repository.at(data / "report")
         parts.append(
             reporter(cluster, sight, folder, seen_at, to or source, report_interval, counts, log, leading, wake)
         )
+    if comment:
+        token = token_of(forge_token_file)
+        begin = partial(_work, data / "comment", source, branch, token, forge_api, to, status)
+        parts.append(Commenter(begin, CommentMetrics(counts), log, interval, leading=leading))
 
     loaded()
 
@@ -110,15 +127,36 @@ def command(
     ):
         if leader:
             leader.start()
-        shown = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster}
-        log.info("started", listen=f"{where[0]}:{port}", **shown)
-        others = [threading.Thread(target=one.run, name="reporter") for one in parts[1:]]
+        does = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster, "comment": comment}
+        log.info("started", listen=f"{where[0]}:{port}", **does)
+        others = [threading.Thread(target=one.run, name=type(one).__name__) for one in parts[1:]]
         for one in others:
             one.start()
         parts[0].run()
         for one in others:
             one.join()
     log.info("stopped")
+
+
+def _work(
+    data: Path, source: str, branch: str, token: Token, api: str | None, to: str | None, status: str | None
+) -> Work:
+    from allotment.adapters.git.remote import Remote
+    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.memory import Memory
+
+    repository = Repository.at(data)
+    kept: dict[str, Memory] = {}
+
+    def recall(key: str) -> Memory:
+        """Remember within this process, for one day and platform at a time."""
+        if key not in kept:
+            kept.clear()
+            kept[key] = Memory(None, key, {})
+        return kept[key]
+
+    origin = Remote(repository, source, keep=True)
+    return work(data, origin, branch, token, api, rendered=to, status=status, recall=recall, processes=1)
 
 
 def _rounds(

@@ -50,6 +50,12 @@ def volume_of(data: bytes) -> Volume | None:
     )
 
 
+def declared_blob(data: bytes) -> str:
+    """Return the Git blob of the declaration that a file was rendered from; empty where it says none."""
+    blob: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.BLOB, "")
+    return blob
+
+
 def predecessor_of(data: bytes) -> str:
     """Return the uid of the Job that prepared another storage of this name before; empty where there was none."""
     noted: str = load_one(split(data)[0]).get("metadata", {}).get("annotations", {}).get(names.PREDECESSOR, "")

@@ -64,10 +64,14 @@ class Outcome(NamedTuple):
     newer: str | None = None
 
 
+Demand = Callable[[str | None, str], None]
+
+
 class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
-    `status` is the remote of the status branches, the same if absent. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts.
+    `status` is the remote of the status branches, the same if absent. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is asked before each try with the source commit that is published and the
+    one that would be, and raises Refused where that mustn't be.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Publisher:
         status: Remote | None = None,
         newest: bool = False,
         dry_run: bool = False,
+        demand: Demand | None = None,
     ) -> None:
         self.root = root
         self.statuses = Statuses(Repository(root), status or remote)
@@ -89,6 +94,7 @@ class Publisher:
         self._today = today
         self._newest = newest
         self._dry_run = dry_run
+        self._demand = demand
 
     def publish(self, ref: str) -> Outcome:
         """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
@@ -97,6 +103,8 @@ class Publisher:
             found = look(self.repository, self.remote, cluster_names(source))
             if self._is_older(source, found):
                 return Outcome(source.commit, [], None, {}, found.source)
+            if self._demand is not None:
+                self._demand(found.source, source.commit)
             known = self.known(source.commit)
             assembly = self._assembler.assemble(source, self._today(source), found.branches, known)
             approved = self._judged(found, assembly)

@@ -1,0 +1,91 @@
+"""`allot comment`: the plan on the pull request, and how far what was merged has come."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from allotment.cli.commenter import forge_options, token_of, work
+from allotment.cli.options import recalled, repository, repository_option
+
+if TYPE_CHECKING:
+    from allotment.pipeline.commenting import Work
+
+T = TypeVar("T")
+PATIENCE = 600.0  # seconds that a forge may ask to wait, all together
+
+
+@click.command()
+@click.option("--number", type=click.IntRange(1), help="The pull request that the event names.")
+@click.option("--head", metavar="SHA", help="Its head, as the event names it: if it moved on, nothing is said.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Every open pull request, and every merge that doesn't run yet."
+)
+@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
+@click.option(
+    "--source", "url", default="origin", show_default=True, metavar="URL", help="The repository of declarations."
+)
+@click.option("--to", metavar="URL", help="Where it is published to; spec.git.rendered, or the source, if absent.")
+@click.option("--status", metavar="URL", help="Where the status branches are; spec.git.status, or the same, if absent.")
+@forge_options
+@repository_option
+def command(
+    number: int | None,
+    head: str | None,
+    everything: bool,
+    branch: str,
+    url: str,
+    to: str | None,
+    status: str | None,
+    forge_token_file: Path | None,
+    forge_api: str | None,
+    repo: Path | None,
+) -> None:
+    """Say what pull requests would change, as one comment and the commit status allot/plan on each.
+
+    It is for the trusted side: number and head come from the event, author and approvals from the forge, the rules from the
+    base. Nothing of a pull request is checked out or run.
+    """
+    from allotment.adapters.git.remote import Remote
+    from allotment.adapters.git.repository import Repository
+
+    if (number is None) == (not everything):
+        raise click.UsageError("Say which: --number N, or --all.")
+    root = repository(repo)
+    token = token_of(forge_token_file)
+    source = Remote(Repository(root), url, keep=True)
+    found = work(root, source, branch, token, forge_api, rendered=to, status=status, recall=recalled(root, "-plan"))
+    if number is not None:
+        verdict = _patiently(lambda: found.reviews.review(number, head))
+        click.echo(f"#{number}: {verdict.words}" if verdict.state else f"#{number}: nothing said: {verdict.words}")
+    else:
+        _everything(found)
+
+
+def _everything(found: Work) -> None:
+    requests = _patiently(lambda: list(found.place.forge.open_pull_requests(found.place.branch)))
+    for one in requests:
+        verdict = _patiently(lambda one=one: found.reviews.review(one.number))  # type: ignore[misc]
+        click.echo(f"#{one.number}: {verdict.words}")
+    left = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
+    click.echo(f"{len(requests)} open, {left} merged and not running yet")
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """Return what the forge says, after as long as it asks to wait, up to a limit."""
+    from allotment.adapters.forge.forge import RateLimited
+
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except RateLimited as error:
+            if time.monotonic() + error.seconds > end:
+                raise
+            click.echo(f"{error}: waiting", err=True)
+            time.sleep(error.seconds)

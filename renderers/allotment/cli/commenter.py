@@ -1,0 +1,96 @@
+"""What comments on a repository's pull requests as its options describe it: for `allot comment` and `allot run`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.problems import Refused
+
+if TYPE_CHECKING:
+    from allotment.adapters.forge.forge import Token
+    from allotment.adapters.git.remote import Remote
+    from allotment.pipeline.commenting import Work
+    from allotment.pipeline.survey import Recall
+
+TOKEN = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the variable's name
+
+
+def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --forge-token-file and --forge-api."""
+    for option in (
+        click.option(
+            "--forge-api",
+            metavar="URL",
+            help="Where the forge's API is, if not where spec.git.url of the platform says.",
+        ),
+        click.option(
+            "--forge-token-file",
+            type=click.Path(dir_okay=False, exists=True, path_type=Path),
+            help=f"A file with the forge's token; {TOKEN} of the environment if absent.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def token_of(file: Path | None) -> Token:
+    """Return the forge's token, from a file or the environment."""
+    from allotment.adapters.forge.forge import Token
+
+    secret = (file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN, "")).strip()
+    if not secret or not secret.isascii() or not secret.isprintable():
+        raise click.UsageError(f"No token for the forge: set {TOKEN}, or name a file with --forge-token-file.")
+    return Token(secret)
+
+
+def work(
+    root: Path,
+    source: Remote,
+    branch: str,
+    token: Token,
+    api: str | None,
+    *,
+    rendered: str | None = None,
+    status: str | None = None,
+    recall: Recall | None = None,
+    processes: int | None = None,
+) -> Work:
+    """Return what comments on the pull requests of the repository that the platform of `source`'s branch names.
+
+    Raises Refused where the branch, or its platform, can't be read.
+    """
+    from allotment.adapters import forge
+    from allotment.adapters.git.commit_source import CommitSource
+    from allotment.adapters.git.remote import Remote
+    from allotment.cli.options import day_of
+    from allotment.pipeline.commenting import Work
+    from allotment.pipeline.declared import platform_of
+    from allotment.pipeline.reviewing import Place, Reviews
+    from allotment.pipeline.rollouts import Rollouts
+
+    name = f"refs/heads/{branch}"
+    tip = source.fetch(name).get(name)
+    platform = platform_of(CommitSource(root, tip)) if tip else None
+    if platform is None:
+        raise Refused(f"{source} has no branch {branch} whose platform/platform.yaml can be read")
+    git = platform.spec.git
+    place = Place(
+        root,
+        source,
+        branch,
+        forge.connect(git.forge, git.url, token, api),
+        lambda number: forge.head_ref(git.forge, number),
+    )
+    published = rendered or git.rendered
+    reported = status or git.status or published
+    rollouts = Rollouts(
+        place,
+        Remote(source.repository, published, keep=True) if published else source,
+        Remote(source.repository, reported, keep=True) if reported else source,
+    )
+    return Work(place, Reviews(place, lambda one: day_of(one, None), recall, processes), rollouts)

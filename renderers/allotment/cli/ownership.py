@@ -1,0 +1,40 @@
+"""`allot ownership`: who approves what, for the forge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from allotment.cli.options import repository, repository_option
+from allotment.problems import Refused
+
+FORGES = ("GitHub", "GitLab", "Gitea", "Forgejo")
+
+
+@click.group()
+def command() -> None:
+    """Write who approves what, as the forge reads it."""
+
+
+@command.command()
+@click.option("--forge", type=click.Choice(FORGES), help="Whose language; spec.git.forge of the platform if absent.")
+@repository_option
+def codeowners(forge: str | None, repo: Path | None) -> None:
+    """Write a CODEOWNERS to standard output: redirect it to CODEOWNERS, or .github/CODEOWNERS.
+
+    It makes the forge ask those for a review whose approval `allot plan` takes. Write it again when members change.
+    """
+    from allotment.adapters.folder import FolderSource
+    from allotment.pipeline.authority import members_of, ownership_of
+    from allotment.pipeline.declared import platform_of
+    from allotment.reports.codeowners import codeowners as text
+
+    source = FolderSource(repository(repo))
+    declared = ownership_of(source)
+    if declared is None:
+        raise Refused("platform/ownership.yaml isn't there, or can't be read: see `allot validate`")
+    platform = platform_of(source)
+    wanted = forge or (platform.spec.git.forge if platform else "GitHub")
+    tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
+    click.echo(text(declared.model.spec, tenants, lambda tenant: members_of(source, tenant), wanted), nl=False)

@@ -1,0 +1,121 @@
+"""How far what a pull request changed has come: from its merge to running, or to why it doesn't."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from allotment import conditions as word
+from allotment.observed.status import Instance, Storage, TenantStatus
+
+Progress = Literal["going", "done", "failed"]
+
+
+class Thing(NamedTuple):
+    """An instance or storage that was merged: the blob of its declaration, empty where it was removed."""
+
+    kind: str
+    tenant: str
+    name: str
+    cluster: str
+    blob: str
+
+
+class Published(NamedTuple):
+    """What is published of a thing: the blob that the source has of it by now, and the one that was rendered."""
+
+    source: str
+    rendered: str
+
+
+class Stage(NamedTuple):
+    """How far a thing is: in a word, why, where it is reached, and what to do."""
+
+    progress: Progress
+    state: str
+    words: str = ""
+    url: str = ""
+    way_out: str = ""
+
+
+# What a person can do about a reason, where the reason's own words don't say it.
+_WAYS_OUT = {
+    word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
+    word.IMAGE_PULL_FAILED: "correct the image's name and digest",
+    word.CRASH_LOOP: "read its log in Argo CD, correct its command or arguments",
+    word.CONTAINER_ENDED: "read its log in Argo CD, correct its command or arguments",
+    word.OUT_OF_MEMORY: "choose a GPUSpec with more memory",
+    word.PROBE_FAILED: "read its log in Argo CD; a longer startTimeout may help",
+    word.CREATION_REFUSED: "show this to the platform team",
+    word.ADMISSION_FAILED: "show this to the platform team",
+    word.SYNC_FAILED: "show this to the platform team",
+    word.ROUTE_REFUSED: "show this to the platform team",
+    word.VOLUME_LOST: "show this to the platform team",
+    word.JOB_FAILED: "correct the source, or write a higher spec.prepare.attempt to try again",
+    word.DEADLINE_EXCEEDED: "write a higher spec.prepare.attempt to try again",
+    word.STORAGE_UNPREPARED: "it starts by itself once the storage is prepared",
+}
+_ELSE = "see `allot status`"
+
+
+def stage(thing: Thing, published: Published | None, statuses: Sequence[TenantStatus]) -> Stage:
+    """Return how far a thing is; `published` is None while its merge is not published."""
+    if published is None:
+        return Stage("going", "merged", "not published yet")
+    if published.source != thing.blob:
+        return Stage("done", "overtaken", "a later change replaced this one")
+    if published.rendered != thing.blob:
+        what = "still published as it was before" if published.rendered else "not published"
+        return Stage("failed", "kept", f"{what}: something of its tenant is invalid", way_out="run `allot validate`")
+    seen = _seen(thing, statuses)
+    if not thing.blob:
+        return Stage("done", "gone") if seen is None else Stage("going", "published", "being removed")
+    if seen is None or seen.observed_blob != thing.blob:
+        return _unsynced(thing, statuses)
+    return _of_instance(seen) if isinstance(seen, Instance) else _of_storage(seen)
+
+
+def _seen(thing: Thing, statuses: Sequence[TenantStatus]) -> Instance | Storage | None:
+    for status in statuses:
+        if (status.tenant, status.cluster) == (thing.tenant, thing.cluster):
+            things: Sequence[Instance | Storage] = status.instances if thing.kind == "instance" else status.storages
+            return next((one for one in things if one.name == thing.name), None)
+    return None
+
+
+def _unsynced(thing: Thing, statuses: Sequence[TenantStatus]) -> Stage:
+    """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused."""
+    part = "compute" if thing.kind == "instance" else "storage"
+    for status in statuses:
+        if (status.tenant, status.cluster) == (thing.tenant, thing.cluster):
+            for one in status.applications:
+                if one.name == part and one.health == "Degraded" and one.sync != "Synced":
+                    return Stage("failed", "published", "Argo CD can't apply it", way_out=_WAYS_OUT[word.SYNC_FAILED])
+    return Stage("going", "published", "Argo CD hasn't applied it yet")
+
+
+def _of_instance(seen: Instance) -> Stage:
+    if seen.state == word.RUNNING:
+        return Stage("done", "running", seen.message, seen.url)
+    if seen.state == word.FAILED:
+        return _failed(seen)
+    if seen.state == word.STOPPED:
+        finished = seen.reason != word.TERMINATING
+        return Stage("done" if finished else "going", "stopped", seen.message)
+    if seen.state == word.WAITING:
+        return Stage("going", "waiting", seen.message or seen.reason, way_out=_WAYS_OUT.get(seen.reason, ""))
+    words = "its units are held" if seen.state == word.INIT else "its container has started"
+    return Stage("going", "synced" if seen.state == word.INIT else "ready", seen.message or words)
+
+
+def _of_storage(seen: Storage) -> Stage:
+    if seen.state == word.AVAILABLE_STORAGE:
+        return Stage("done", "ready", seen.message, seen.url)
+    if seen.state in (word.FAILED, word.LOST):
+        return _failed(seen)
+    words = {word.PENDING: "waits for its volume", word.PREPARING: "is being prepared"}.get(seen.state, seen.state)
+    return Stage("going", "synced", seen.message or words)
+
+
+def _failed(seen: Instance | Storage) -> Stage:
+    return Stage("failed", "failed", seen.message or seen.reason, way_out=_WAYS_OUT.get(seen.reason, _ELSE))

@@ -1,0 +1,165 @@
+"""Comments on pull requests, round after round: plans of the open ones, rollouts of the merged ones.
+
+What the forge doesn't take now waits, here and nowhere else: publishing and reporting go on.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import NamedTuple
+
+from allotment.adapters.forge.forge import Forbidden, ForgeError, Missing, PullRequest, RateLimited
+from allotment.adapters.metrics import CommentMetrics
+from allotment.pipeline.log import Log
+from allotment.pipeline.reviewing import Place, Reviews
+from allotment.pipeline.rollouts import Rollouts
+from allotment.problems import AllotmentError, Refused
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
+STALLED_SECONDS = 900
+
+
+class Work(NamedTuple):
+    """What one repository's pull requests need."""
+
+    place: Place
+    reviews: Reviews
+    rollouts: Rollouts
+
+
+class Commenter:
+    """Comments on the pull requests of one repository until it is stopped.
+
+    `work` is asked for once the source can be read, since that says which forge it lies on. `leading` says whether this
+    replica is the one that comments.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], Work],
+        metrics: CommentMetrics,
+        log: Log,
+        interval: float,
+        *,
+        leading: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._begin = work
+        self._work: Work | None = None
+        self._metrics = metrics
+        self._log = log
+        self._interval = interval
+        self._leading = leading
+        self._wake, self._stopped = threading.Event(), threading.Event()
+        self._reviewed: dict[int, tuple[str, str, str]] = {}
+        self._begun = time.monotonic()
+        self._good = False
+        self._failures = 0
+        self._again = 0.0
+        self._told = ""
+        self._troubles: dict[int, str] = {}
+
+    def run(self) -> None:
+        """Go on until `stop` is called."""
+        while not self._stopped.is_set():
+            self._wake.clear()
+            self._begun = time.monotonic()
+            if self._leading() and self._begun >= self._again:
+                self.once()
+            elif not self._leading():
+                self._good = True
+            self._wake.wait(self._interval if self._good else min(self._interval, 1.0))
+
+    def wake(self) -> None:
+        """Begin the next round now, or when the forge takes something again."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End after what is being done."""
+        self._stopped.set()
+        self._wake.set()
+
+    def alive(self) -> bool:
+        """Return whether rounds go on."""
+        return time.monotonic() - self._begun < max(STALLED_SECONDS, 20 * self._interval)
+
+    def ready(self) -> bool:
+        """Return whether this replica does what it should: a forge that is away is no reason to be restarted."""
+        return True
+
+    @property
+    def where(self) -> str:
+        """Where the source is, as it may be shown."""
+        return str(self._work.place.source) if self._work else ""
+
+    def once(self) -> None:
+        """Run one round; whatever goes wrong is told and counted, and tried again later."""
+        try:
+            self.round()
+            self._good, self._failures, self._told = True, 0, ""
+        except RateLimited as error:
+            self._fail("rate-limited", str(error), error.seconds)
+        except ForgeError as error:
+            self._fail("forge", str(error))
+        except AllotmentError as error:
+            self._fail("refused", str(error))
+        except Exception:  # a bug of ours in one round is no reason to end
+            self._fail("bug", traceback.format_exc())
+
+    def round(self) -> None:
+        """Review what is open and has changed, or whose base has; then follow what was merged."""
+        self._work = self._work or self._begin()
+        place = self._work.place
+        name = f"refs/heads/{place.branch}"
+        base = place.source.fetch(name).get(name)
+        if base is None:
+            raise Refused(f"the source has no branch {place.branch}")
+        there = set()
+        for request in list(place.forge.open_pull_requests(place.branch)):
+            there.add(request.number)
+            if self._stopped.is_set():
+                return
+            self._review(self._work.reviews, request, base)
+        for number in self._reviewed.keys() - there:
+            del self._reviewed[number]
+        self._metrics.seen(len(there), self._work.rollouts.follow(datetime.datetime.now(datetime.UTC)))
+
+    def _review(self, reviews: Reviews, request: PullRequest, base: str) -> None:
+        """Review one, unless it is as it was when it was last reviewed: an approval shows in when it was updated."""
+        seen = request.head, base, request.updated
+        if self._reviewed.get(request.number) == seen:
+            return
+        try:
+            verdict = reviews.review(request.number, request.head)
+        except (Missing, Forbidden) as error:
+            self._tell_of(request, "forge", str(error))
+            return
+        except AllotmentError:
+            raise
+        except Exception:  # a bug of ours with one is no reason to leave the others without a verdict
+            self._tell_of(request, "bug", traceback.format_exc())
+            return
+        if verdict.state:
+            self._metrics.reviewed(verdict.state)
+            self._log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.words)
+            self._reviewed[request.number] = seen
+
+    def _tell_of(self, request: PullRequest, reason: str, words: str) -> None:
+        self._metrics.failed(reason)
+        if self._troubles.get(request.number) != words:
+            self._troubles[request.number] = words
+            self._log.error("no verdict", number=request.number, reason=reason, message=words)
+
+    def _fail(self, reason: str, words: str, seconds: float | None = None) -> None:
+        self._good = False
+        self._metrics.failed(reason)
+        if words != self._told:
+            self._told = words
+            self._log.error("no comments", reason=reason, message=words)
+        wait = min(LONGEST_WAIT, FIRST_WAIT * 2**self._failures) * random.uniform(0.75, 1.25)  # noqa: S311
+        self._failures = min(self._failures + 1, 16)
+        self._again = time.monotonic() + (seconds if seconds is not None else wait)

@@ -1,0 +1,174 @@
+"""Reviews a pull request: plans it by what the forge says of it, and says so there, in one comment and one commit status."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from allotment.adapters.forge.forge import Comment, Forbidden, Forge, Missing, PullRequest, State, Status
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.source import Source
+from allotment.pipeline.authority import forge_teams
+from allotment.pipeline.planning import Reviewed, plan
+from allotment.pipeline.survey import Recall
+from allotment.problems import IsolationBroken, Refused
+from allotment.reports.plan.comment import MARKER, comment
+from allotment.rules.ownership import Review
+
+CONTEXT = "allot/plan"
+MOST_DESCRIPTION = 140  # characters that every forge takes
+_AT = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
+
+
+class Place(NamedTuple):
+    """Where pull requests come from: our clone, the repository on the forge, and the branch that counts.
+
+    `head` returns the ref of a pull request's head.
+    """
+
+    root: Path
+    source: Remote
+    branch: str
+    forge: Forge
+    head: Callable[[int], str]
+
+
+class Verdict(NamedTuple):
+    """How a review ended: `state` is that of the commit status, empty where nothing was said, and `words` say why."""
+
+    state: State | Literal[""]
+    words: str
+
+
+class Reviews:
+    """Reviews pull requests of one repository, one after another."""
+
+    def __init__(
+        self,
+        place: Place,
+        today: Callable[[Source], datetime.date],
+        recall: Recall | None,
+        processes: int | None = None,
+    ) -> None:
+        self._place = place
+        self._today = today
+        self._recall = recall
+        self._processes = processes
+
+    def review(self, number: int, head: str | None = None) -> Verdict:
+        """Plan a pull request, and say so on the forge. `head` is the commit that an event named: another one is newer news.
+
+        Raises ForgeError; what wasn't said then is said by the next review.
+        """
+        forge = self._place.forge
+        request = forge.pull_request(number)
+        if wrong := self._discarded(request, head or request.head):
+            return Verdict("", wrong)
+        refs = self._refs(request)
+        if refs is None:
+            return Verdict("", "its head moved on meanwhile")
+        base, tip = refs
+        state, words, text = self._planned(request, base, tip)
+        if wrong := self._discarded(forge.pull_request(number), tip):
+            return Verdict("", wrong)
+        if self._refs(request) != refs:
+            return Verdict("", "its base or head moved on meanwhile")
+        say_status(forge, tip, CONTEXT, state, words, request.url)
+        if not request.locked:
+            keep(forge, number, MARKER, text)
+        return Verdict(state, words)
+
+    def _discarded(self, request: PullRequest, head: str) -> str:
+        """Return why nothing is to be said of a pull request; empty where something is."""
+        if not request.is_open:
+            return "it is not open"
+        if request.base != self._place.branch:
+            return f"it is not for {self._place.branch}"
+        return "" if request.head == head else "its head moved on"
+
+    def _refs(self, request: PullRequest) -> tuple[str, str] | None:
+        """Return the commits of base and head; None where the head isn't the one that the forge named."""
+        names = f"refs/heads/{self._place.branch}", self._place.head(request.number)
+        found = self._place.source.fetch(*names)
+        base, head = (found.get(name) for name in names)
+        if base is None:
+            raise Refused(f"the source has no branch {self._place.branch}")
+        return (base, head) if head is not None and head == request.head else None
+
+    def _planned(self, request: PullRequest, base: str, head: str) -> tuple[State, str, str]:
+        """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the others."""
+        forge = self._place.forge
+        source = CommitSource(self._place.root, base)
+        approvers = forge.approvals(request.number, head) - {request.author}
+        reviewed = Reviewed(Review(request.author, approvers), self._members(forge_teams(source)))
+        try:
+            found = plan(
+                self._place.root,
+                base,
+                head,
+                self._today(source),
+                recall=self._recall,
+                reviewed=reviewed,
+                processes=self._processes,
+            )
+        except (IsolationBroken, Refused) as error:
+            words = f"can't be planned: {error}"
+            return "failure", words, f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n"
+        said = comment(found, forge.comment_bytes)
+        good = found.allowed and said.whole
+        return (
+            ("success" if good else "failure"),
+            found.verdict if said.whole else "can't be merged: split it",
+            said.text,
+        )
+
+    def _members(self, teams: list[str]) -> dict[str, frozenset[str] | None]:
+        """Return the members of teams; None for one that this token may not see, which approves nothing then."""
+        found: dict[str, frozenset[str] | None] = {}
+        for team in teams:
+            try:
+                found[team] = self._place.forge.members(team)
+            except (Missing, Forbidden):
+                found[team] = None
+        return found
+
+
+def say_status(forge: Forge, commit: str, context: str, state: State, words: str, url: str) -> None:
+    """Set a commit's status, unless ours is the newest of its context and says so already."""
+    wanted = Status(context, state, words[:MOST_DESCRIPTION], forge.identity())
+    newest = next((one for one in forge.statuses(commit) if one.context == context), None)
+    if newest != wanted:
+        forge.set_status(commit, wanted, url)
+
+
+def ours(forge: Forge, number: int, marker: str) -> list[Comment]:
+    """Return our comments with a marker, the oldest first; the same marker in somebody else's counts for nothing."""
+    identity = forge.identity().lower()
+    return [
+        one for one in forge.comments(number) if one.author.lower() == identity and one.body.lstrip().startswith(marker)
+    ]
+
+
+def keep(forge: Forge, number: int, marker: str, text: str) -> None:
+    """Keep one comment of ours on a pull request, with this text: written, or edited where it says something else.
+
+    A POST that was cut off may have taken effect, and another program of ours may have been as quick: of several the oldest
+    stays.
+    """
+    there = ours(forge, number, marker)
+    if not there:
+        forge.comment(number, text)
+        there = ours(forge, number, marker)
+    for one in there[1:]:
+        forge.remove(number, one.id)
+    if there and _content(there[0].body) != _content(text):
+        forge.edit(number, there[0].id, text)
+
+
+def _content(text: str) -> str:
+    """Return what a comment says, whatever commits it was planned of."""
+    return _AT.sub("", text.replace("\r\n", "\n")).strip()

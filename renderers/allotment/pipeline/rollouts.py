@@ -1,0 +1,212 @@
+"""Follows what was merged: finds the pull request of what is published, and keeps one comment on it until all runs."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from allotment.adapters.forge.forge import Forbidden, Forge, Missing, PullRequest, State
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.merge import TooMuch, changed, inner, merge_base
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import Look, look
+from allotment.declared.inventory import Declared
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.layout import Scope, Spot, path_of, spot_of
+from allotment.declared.reading import read_declaration
+from allotment.manifests import paths
+from allotment.manifests.published import declared_blob
+from allotment.observed.rollout import Published, Thing, stage
+from allotment.observed.status import TenantStatus
+from allotment.pipeline.declared import reporter_keys
+from allotment.pipeline.reviewing import Place, keep, ours, say_status
+from allotment.pipeline.statuses import read_now
+from allotment.reports.rollout import MARKER, Rollout, comment
+
+CONTEXT = "allot/rollout"
+FOLLOWED = datetime.timedelta(days=7)
+_STATES: dict[str, State] = {"going": "pending", "done": "success", "failed": "failure"}
+
+
+class _Now(NamedTuple):
+    """One look at everything: what is published, the source it is of, and what all clusters say."""
+
+    published: Look
+    source: CommitSource | None
+    statuses: dict[str, list[TenantStatus]]
+
+
+class _Merged(NamedTuple):
+    """What one pull request changed: the instances and storages, and the clusters whose own files it touched."""
+
+    things: list[Thing]
+    platform: bool
+
+
+class Rollouts:
+    """Follows the merged pull requests of one repository. `rendered` and `status` are where those branches are."""
+
+    def __init__(self, place: Place, rendered: Remote, status: Remote) -> None:
+        self._place = place
+        self._rendered = rendered
+        self._status = status
+        self._said: dict[int, str] = {}
+        self._silent: set[int] = set()
+        self._merged: dict[int, _Merged] = {}
+
+    def follow(self, now: datetime.datetime) -> int:
+        """Look once, and say what is new; return how many are followed still. Raises ForgeError, Refused."""
+        forge, going = self._place.forge, 0
+        seen: _Now | None = None
+        for request in forge.merged_since(self._place.branch, now - FOLLOWED):
+            if request.number in self._silent or not request.merged:
+                continue
+            if request.locked:
+                self._silent.add(request.number)
+                continue
+            seen = seen or self._look()
+            try:
+                going += not self._is_old(request, now) and self._follow(request, seen)
+            except (Missing, Forbidden):
+                self._silent.add(request.number)  # it is gone, or locked meanwhile
+        return going
+
+    def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
+        """Return whether a merge is long over, whatever happened to its pull request since."""
+        repository = self._place.source.repository
+        if not repository.has(request.merged) or repository.committed_at(request.merged) > (now - FOLLOWED).timestamp():
+            return False
+        self._silent.add(request.number)
+        return True
+
+    def _follow(self, request: PullRequest, now: _Now) -> bool:
+        """Say where one stands; return whether it is followed on."""
+        forge = self._place.forge
+        rollout = self._rollout(request, now)
+        if rollout is None:
+            self._silent.add(request.number)
+            return False
+        text = comment(rollout)
+        if self._said.get(request.number) != text:
+            if self._was_removed(forge, request):
+                self._silent.add(request.number)
+                return False
+            keep(forge, request.number, MARKER, text)
+            say_status(forge, request.head, CONTEXT, _STATES[rollout.progress], rollout.words, request.url)
+            self._said[request.number] = text
+        if rollout.progress == "done":
+            self._silent.add(request.number)
+        return rollout.progress != "done"
+
+    def _was_removed(self, forge: Forge, request: PullRequest) -> bool:
+        """Return whether nothing more is to be said: all was said before this process began, or a person took it away.
+
+        The commit status, which nobody can remove, remembers that there was a comment.
+        """
+        mine = (
+            one for one in forge.statuses(request.head) if one.context == CONTEXT and one.author == forge.identity()
+        )
+        told = next(mine, None)
+        if told is None:
+            return False
+        return told.state == "success" or not ours(forge, request.number, MARKER)
+
+    def _look(self) -> _Now:
+        repository = self._place.source.repository
+        name = f"refs/heads/{self._place.branch}"
+        tip = self._place.source.fetch(name)[name]
+        keys = reporter_keys(CommitSource(self._place.root, tip))
+        published = look(repository, self._rendered, keys)
+        source = None
+        if published.source is not None and repository.has(published.source):
+            source = CommitSource(self._place.root, published.source)
+        said = read_now(repository, self._status, sorted(keys.items()), None)
+        statuses: dict[str, list[TenantStatus]] = {}
+        for one in said.tenants:
+            statuses.setdefault(one.tenant, []).append(one)
+        return _Now(published, source, statuses)
+
+    def _rollout(self, request: PullRequest, now: _Now) -> Rollout | None:
+        """Return where a pull request stands; None where it changed nothing that is rolled out."""
+        repository = self._place.source.repository
+        if request.number not in self._merged:
+            found = self._changed(request)
+            if found is None:
+                return None
+            self._merged[request.number] = found
+        merged = self._merged[request.number]
+        is_out = now.source is not None and repository.is_ancestor(request.merged, now.source.commit)
+        clusters = {thing.cluster for thing in merged.things}
+        if merged.platform or not clusters:
+            clusters |= set(now.published.branches)
+        stages = [
+            (thing, stage(thing, self._published(thing, now) if is_out else None, now.statuses.get(thing.tenant, ())))
+            for thing in merged.things
+        ]
+        return Rollout(request.merged, tuple(sorted(clusters)) if is_out else (), stages)
+
+    def _published(self, thing: Thing, now: _Now) -> Published:
+        assert now.source is not None
+        kind = GPUInstance.__name__ if thing.kind == "instance" else GPUStorage.__name__
+        declared = path_of(kind, Scope("tenant", thing.tenant), thing.name)
+        source = now.source.blob(declared) or ""
+        if source and not thing.blob and _cluster(_declared(now.source, declared)) != thing.cluster:
+            source = ""  # it moved away: here it is gone
+        part = "compute" if thing.kind == "instance" else "storage"
+        branch: Branch | None = now.published.branches.get(thing.cluster)
+        path = paths.tenant_file(thing.tenant, part, thing.name)
+        rendered = declared_blob(branch.read(path)) if branch is not None and path in branch.files else ""
+        return Published(source, rendered)
+
+    def _changed(self, request: PullRequest) -> _Merged | None:
+        """Return what a pull request changed, as it was merged; None where that can't be seen here."""
+        repository, source = self._place.source.repository, self._place.source
+        name = self._place.head(request.number)
+        if source.fetch(name).get(name) != request.head or not repository.has(request.merged):
+            return None
+        fork = request.fork if request.fork and repository.has(request.fork) else f"{request.merged}^1"
+        common = merge_base(repository, fork, request.head)
+        if common is None:
+            return None
+        prefix = repository.top(self._place.root)
+        try:
+            several = changed(repository, *(inner(repository, one, prefix) for one in (common, request.head)))
+        except TooMuch:
+            return None
+        after = CommitSource(self._place.root, request.merged)
+        before = CommitSource(self._place.root, common)
+        things = [thing for one in several for thing in _things(one.path, before, after)]
+        return _Merged(things, any(not one.path.startswith("tenants/") for one in several))
+
+
+def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Thing]:
+    """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
+    if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Spot):
+        return
+    if spot.kind.name not in (GPUInstance.__name__, GPUStorage.__name__):
+        return
+    kind = "instance" if spot.kind.name == GPUInstance.__name__ else "storage"
+    was, is_now = (_declared(source, path) for source in (before, after))
+    old, new = _cluster(was), _cluster(is_now)
+    if old and old != new and (is_now is not None or after.blob(path) is None):
+        yield Thing(kind, spot.scope.name, spot.name, old, "")
+    if is_now is not None:
+        yield Thing(kind, spot.scope.name, spot.name, new, is_now.blob)
+
+
+def _declared(source: CommitSource, path: str) -> Declared[Declaration] | None:
+    spot = spot_of(path)
+    assert isinstance(spot, Spot)
+    try:
+        return read_declaration(path, source.read(path), spot)[0]
+    except KeyError:
+        return None
+
+
+def _cluster(declared: Declared[Declaration] | None) -> str:
+    """Return the cluster of an instance or storage; empty where there is none."""
+    return str(declared.model.spec.cluster) if declared is not None else ""  # type: ignore[attr-defined]  # both have one

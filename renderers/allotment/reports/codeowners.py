@@ -1,0 +1,99 @@
+"""An Ownership as CODEOWNERS, which asks the right people for a review on the forge.
+
+It asks; what enforces is `allot plan`: a forge knows neither fields nor roles, and each has a language of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from allotment.accounts.ownership import PLATFORM_TEAM, covers, logins_of
+from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.ownership import Approver, OwnershipSpec
+
+_HEAD = (
+    "# Written by `allot ownership codeowners` from platform/ownership.yaml and the tenants' members: change those.\n"
+)
+
+
+class _Line(NamedTuple):
+    """A pattern as an Ownership has it, and the forge's names of its owners."""
+
+    pattern: str
+    owners: tuple[str, ...]
+
+
+def codeowners(
+    spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None], forge: str
+) -> str:
+    """Return the file for a forge; `tenants` are those that there are, `members` returns a tenant's people."""
+    platform = _owners(spec, [Approver(team=PLATFORM_TEAM)], None)
+    lines: dict[str, _Line] = {}
+    for rule in sorted(spec.paths, key=lambda rule: _specificity(rule.path)):
+        for pattern, tenant in _of_tenants(rule.path, tenants):
+            by_role = any(one.tenant_role for one in rule.approvers)
+            people = members(tenant) if tenant else None
+            owners = _owners(spec, rule.approvers, people) or platform
+            lines[pattern if by_role else rule.path] = _Line(pattern if by_role else rule.path, owners)
+    ordered = sorted(lines.values(), key=lambda line: (_specificity(line.pattern), line.pattern))
+    write = _regexes if forge in ("Gitea", "Forgejo") else _globs
+    return _HEAD + "".join(f"{line}\n" for line in write(platform, ordered))
+
+
+def _owners(spec: OwnershipSpec, approvers: Collection[Approver], people: Members | None) -> tuple[str, ...]:
+    names: list[str] = []
+    teams = {team.name: team for team in spec.teams}
+    for one in approvers:
+        if one.login:
+            names.append(f"@{one.login}")
+        elif one.tenant_role:
+            names += [f"@{login}" for login in sorted(logins_of(people, one.tenant_role))]
+        elif one.team and (team := teams.get(one.team)):
+            names += [*([team.forge_team] if team.forge_team else []), *(f"@{login}" for login in team.logins)]
+    return tuple(dict.fromkeys(names))
+
+
+def _of_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield a pattern for each tenant that it is about; as it is, where it is about none."""
+    parts = pattern.split("/")
+    if parts[0] != "tenants" or len(parts) < 3:
+        yield pattern, ""
+        return
+    for tenant in sorted(tenants):
+        if covers(parts[1], tenant):
+            yield "/".join([parts[0], tenant, *parts[2:]]), tenant
+
+
+def _specificity(pattern: str) -> tuple[int, int]:
+    """Return a key by which a pattern that covers another comes before it."""
+    stars = sum(10 if part == "**" else "*" in part for part in pattern.split("/"))
+    return -stars, len(pattern.replace("*", ""))
+
+
+def _globs(platform: tuple[str, ...], lines: list[_Line]) -> Iterator[str]:
+    """GitHub's and GitLab's: the last line that matches a path decides."""
+    yield f"* {' '.join(platform)}"
+    for line in lines:
+        yield f"/{line.pattern} {' '.join(line.owners)}"
+
+
+def _regexes(platform: tuple[str, ...], lines: list[_Line]) -> Iterator[str]:
+    """Gitea's: every line that matches counts, so that each leaves out what a more specific one has."""
+    patterns = [line.pattern for line in lines]
+    yield f"{_but(patterns)}.* {' '.join(platform)}"
+    for line in lines:
+        narrower = [one for one in patterns if one != line.pattern and covers(line.pattern, one)]
+        yield f"{_but(narrower)}{_regex(line.pattern)} {' '.join(line.owners)}"
+
+
+def _but(patterns: list[str]) -> str:
+    return f"(?!(?:{'|'.join(_regex(one) for one in patterns)})$)" if patterns else ""
+
+
+def _regex(pattern: str) -> str:
+    """Return a pattern as a regular expression without a backslash, which Gitea's reader of the file takes for its own."""
+    whole = pattern.removesuffix("/**")
+    text = re.sub(r"[.*]", lambda found: "[.]" if found.group() == "." else "[^/]*", whole)
+    return f"{text}/.+" if whole != pattern else text

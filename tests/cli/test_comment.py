@@ -1,0 +1,293 @@
+"""`allot comment` against servers that answer as GitHub and GitLab do, and fail as they do: cases 34 and 42 to 44."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.adapters.forge.server import BOT, REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
+from tests.conftest import Allot, Result, edit
+from tests.published import Place, git
+
+from allotment.declared.inventory import blob_id
+from allotment.observed.status import Instance, TenantStatus
+
+WEBUI = "tenants/solo-ada/instances/webui.yaml"
+AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
+COMMENTS, STATUSES = r"POST .*(comments|notes)$", r"POST .*statuses/"
+
+
+class Desk:
+    """A published repository whose forge is a server of ours, and the trusted side of it."""
+
+    def __init__(self, place: Place, world: World, allot: Allot) -> None:
+        self.place = place
+        self.world = world
+        self._allot = allot
+        edit(place.root, "platform/platform.yaml", "forge: GitHub", f"forge: {world.kind}")  # type: ignore[attr-defined]
+        edit(
+            place.root,
+            "platform/platform.yaml",
+            "https://github.com/northlight-example/gpus",
+            f"https://forge.example/{REPOSITORY}",
+        )
+        place.merge()
+
+    def propose(self, number: int, old: str, new: str, *, author: str = "ada-k") -> str:
+        """Open a pull request, or push to one, that changes ada's instance; return its head."""
+        root = self.place.root
+        git(root, "checkout", "-q", "-B", f"change-{number}")
+        edit(root, WEBUI, old, new)
+        git(root, *AUTHOR, "commit", "-q", "-a", "-m", "Change")
+        head = git(root, "rev-parse", "HEAD")
+        ref = "pull" if isinstance(self.world, GitHubWorld) else "merge-requests"
+        git(root, "push", "-q", "-f", "origin", f"HEAD:refs/{ref}/{number}/head")
+        if number in self.world.pulls:
+            self.world.push(number, head)
+        else:
+            self.world.open(number, head, author)
+        git(root, "checkout", "-q", "main")
+        return head
+
+    def merge(self, number: int) -> str:
+        """Merge it on the forge; return the merge's commit."""
+        root = self.place.root
+        git(root, *AUTHOR, "merge", "-q", "--no-ff", "-m", "Merge", f"change-{number}")
+        git(root, "push", "-q", "origin", "main")
+        commit = git(root, "rev-parse", "HEAD")
+        self.world.merge(number, commit)
+        return commit
+
+    def comment(self, *words: object) -> Result:
+        api = self.world.api  # type: ignore[attr-defined]
+        return self._allot("comment", "--repo", self.place.root, "--forge-api", api, *words)
+
+    def status(self, head: str, context: str = "allot/plan") -> str:
+        """Return the state of the newest status of a context, as GitHub calls it."""
+        found = [
+            one["state"]
+            for one in self.world.statuses.get(head, ())
+            if context in (one.get("context"), one.get("name"))
+        ]
+        return {"failed": "failure"}.get(found[-1], str(found[-1])) if found else ""
+
+    def rollouts(self, number: int) -> list[str]:
+        return [one for one in self.world.bodies(number) if one.startswith("<!-- allotment:rollout -->")]
+
+
+@pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
+def desk(request: pytest.FixtureRequest, place: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """Return a repository to which nothing was proposed yet."""
+    world: World = request.param()
+    world.page = 3
+    world.teams["@northlight-example/platform"] = ["pat"]
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", TOKEN)
+    yield Desk(place, world, allot)
+    world.close()
+
+
+def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(desk: Desk) -> None:
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    result = desk.comment("--number", 1, "--head", head)
+    assert (result.code, result.out) == (0, "#1: can be merged\n"), result.err
+    (body,) = desk.world.bodies(1)
+    assert "### ✅ This can be merged" in body
+    assert desk.status(head) == "success"
+    desk.world.calls.clear()
+    desk.comment("--number", 1)
+    assert desk.world.writes() == []
+
+
+def test_a_new_head_changes_the_comment_in_place(desk: Desk) -> None:
+    first = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    for at in range(7):
+        desk.world.say(1, "eve", f"<!-- allotment:plan -->\nnumber {at}")
+    desk.comment("--number", 1)
+    head = desk.propose(1, "l4-quarter", "l4-nothing")
+    for at in range(7):
+        desk.world.say(1, "eve", f"number {at}")
+    desk.comment("--number", 1)
+    (body,) = desk.world.bodies(1)
+    assert "no GPUSpec is named 'l4-nothing'" in body
+    assert (desk.status(first), desk.status(head)) == ("success", "failure")
+    assert len(desk.world.bodies(1, "eve")) == 14, "what others wrote stays theirs"
+
+
+def test_a_post_that_was_cut_off_after_it_took_effect_is_not_repeated(desk: Desk) -> None:
+    desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    desk.world.fail(COMMENTS, None, after=True)
+    result = desk.comment("--number", 1)
+    assert (result.code, "the forge doesn't answer" in result.err) == (2, True)
+    assert desk.comment("--number", 1).code == 0
+    assert len(desk.world.bodies(1)) == 1
+
+
+def test_of_several_comments_of_ours_the_oldest_stays(desk: Desk) -> None:
+    desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    oldest = desk.world.say(1, BOT, "<!-- allotment:plan -->\nof another process")
+    for _ in range(3):
+        desk.world.say(1, BOT, "<!-- allotment:plan -->\nof a third one")
+    desk.comment("--number", 1)
+    (mine,) = [one for one in desk.world.pulls[1].comments if one["login"] == BOT]
+    assert mine["id"] == oldest["id"]
+    assert "can be merged" in mine["body"]
+
+
+def test_a_rate_limit_is_waited_for_and_the_verdict_stands_meanwhile(desk: Desk) -> None:
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    desk.world.fail(COMMENTS, Answer(429, {"message": "slow down"}, {"Retry-After": "1"}))
+    result = desk.comment("--number", 1)
+    assert (result.code, "takes no more requests for 1 seconds: waiting" in result.err) == (0, True)
+    assert desk.status(head) == "success"
+    assert len(desk.world.bodies(1)) == 1
+    desk.world.fail(COMMENTS, Answer(429, {"message": "slow down"}, {"Retry-After": "3600"}))
+    desk.world.pulls[1].comments.clear()
+    assert desk.comment("--number", 1).code == 2, "nobody waits for an hour in CI"
+
+
+def test_a_status_of_somebody_else_is_not_taken_for_ours(desk: Desk) -> None:
+    head = desk.propose(1, "l4-quarter", "l4-nothing")
+    name = "context" if isinstance(desk.world, GitHubWorld) else "name"
+    faked = {name: "allot/plan", "state": "success", "description": "can be merged", "login": "eve"}
+    desk.world.statuses[head] = [faked]
+    desk.comment("--number", 1)
+    assert desk.status(head) == "failure"
+    desk.world.statuses[head].append(faked)
+    desk.comment("--number", 1)
+    assert desk.status(head) == "failure", "ours is said again"
+
+
+def test_an_event_about_a_head_that_moved_on_says_nothing(desk: Desk) -> None:
+    old = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    new = desk.propose(1, "l4-quarter", "l4-whole")
+    assert "its head moved on" in desk.comment("--number", 1, "--head", old).out
+    assert (desk.world.bodies(1), desk.status(old), desk.status(new)) == ([], "", "")
+    desk.world.pulls[1].head = "0" * 40  # the forge knows of a push that its Git doesn't show yet
+    assert "its head moved on meanwhile" in desk.comment("--number", 1).out
+
+
+def test_without_a_base_nothing_is_said(desk: Desk) -> None:
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    git(desk.place.remote, "update-ref", "-d", "refs/heads/main")
+    result = desk.comment("--number", 1)
+    assert (result.code, "has no branch main" in result.err) == (2, True)
+    assert (desk.world.bodies(1), desk.status(head)) == ([], "")
+
+
+def test_only_open_requests_for_the_branch_that_counts_are_planned(desk: Desk) -> None:
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    desk.world.pulls[1].base = "elsewhere"
+    assert "it is not for main" in desk.comment("--number", 1).out
+    desk.world.pulls[1].base, desk.world.pulls[1].state = "main", "closed"
+    assert "it is not open" in desk.comment("--number", 1).out
+    assert desk.status(head) == ""
+    assert desk.comment("--number", 99).code == 2
+
+
+def test_who_approved_is_asked_of_the_forge(desk: Desk) -> None:
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n", author="eve")
+    desk.comment("--number", 1)
+    assert desk.status(head) == "failure"
+    desk.world.approve(1, "eve")
+    desk.comment("--number", 1)
+    assert desk.status(head) == "failure"
+    desk.world.approve(1, "Ada-K")
+    desk.comment("--number", 1)
+    assert desk.status(head) == "success"
+
+
+def test_a_team_that_the_token_may_not_see_approves_nothing_and_that_is_said(desk: Desk) -> None:
+    desk.world.teams.clear()
+    root = desk.place.root
+    git(root, "checkout", "-q", "-B", "other")
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n", author="pat")
+    desk.comment("--number", 1)
+    assert desk.status(head) == "failure"
+
+
+def seen(desk: Desk, state: str, reason: str, **more: object) -> None:
+    """Report ada's instance in a state."""
+    blob = blob_id((desk.place.root / WEBUI).read_bytes())
+    instance = Instance(name="webui", observed_blob=blob, state=state, reason=reason, **more)  # type: ignore[arg-type]
+    desk.place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(instance,)))
+
+
+def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    commit = desk.merge(1)
+    desk.comment("--all")
+    (body,) = desk.rollouts(1)
+    assert f"### ⏳ Rollout of `{commit[:12]}`: merged, not published yet" in body
+    assert desk.status(head, "allot/rollout") == "pending"
+    desk.place.publish()
+    desk.comment("--all")
+    assert "Argo CD hasn't applied it yet" in desk.rollouts(1)[0]
+    seen(desk, "Failed", "OutOfMemory", message="the container was ended, it took too much memory @ada")
+    desk.comment("--all")
+    (body,) = desk.rollouts(1)
+    assert "`the container was ended, it took too much memory @ada` → choose a GPUSpec with more memory" in body
+    assert desk.status(head, "allot/rollout") == "failure"
+    seen(desk, "Running", "ProbesAnswered", url="https://webui--solo-ada.eu-1.gpu.northlight.example/")
+    desk.comment("--all")
+    (body,) = desk.rollouts(1)
+    assert "1 running" in body
+    assert "<https://webui--solo-ada.eu-1.gpu.northlight.example/>" in body
+    assert desk.status(head, "allot/rollout") == "success"
+    desk.world.calls.clear()
+    seen(desk, "Stopped", "StoppedAsDeclared")
+    assert desk.comment("--all").out.endswith("0 merged and not running yet\n")
+    assert desk.world.writes() == [], "what is done is silent"
+
+
+def test_a_rollout_that_a_person_removed_or_locked_is_silent(desk: Desk) -> None:
+    desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    desk.merge(1)
+    desk.comment("--all")
+    desk.world.pulls[1].comments.clear()
+    desk.place.publish()
+    desk.comment("--all")
+    assert desk.rollouts(1) == []
+    desk.propose(2, "spec:\n", "spec:\n  displayName: Mine\n")
+    desk.merge(2)
+    desk.world.pulls[2].locked = True
+    desk.comment("--all")
+    assert desk.rollouts(2) == []
+
+
+def test_who_is_kept_as_published_before_is_told_so(desk: Desk) -> None:
+    desk.place.publish()
+    desk.propose(1, "l4-quarter", "l4-nothing")
+    desk.merge(1)
+    assert desk.place.publish().code == 1
+    desk.comment("--all")
+    (body,) = desk.rollouts(1)
+    assert "| kept |" in body
+    assert "→ run `allot validate`" in body
+
+
+def test_a_change_that_another_one_overtook_says_so(desk: Desk) -> None:
+    desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    desk.merge(1)
+    desk.propose(2, "description: Mine.", "description: Still mine.")
+    desk.merge(2)
+    desk.place.publish()
+    desk.comment("--all")
+    assert "| overtaken |" in desk.rollouts(1)[0]
+
+
+@pytest.mark.parametrize("words", [(), ("--number", "0"), ("--all", "--number", "1")])
+def test_it_says_which_or_nothing(desk: Desk, words: tuple[str, ...]) -> None:
+    assert desk.comment(*words).code == 2
+
+
+def test_no_output_ever_holds_the_token(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", "wr0ng-token")
+    result = desk.comment("--number", 1)
+    assert result.code == 2
+    assert "wr0ng" not in result.out + result.err
+    file = desk.place.root.parent / "token"
+    file.write_text(f"{TOKEN}\n")
+    os.environ.pop("ALLOT_FORGE_TOKEN")
+    assert desk.comment("--number", 1, "--forge-token-file", file).code == 0

@@ -1,0 +1,136 @@
+"""A tenant's pull request from its plan to its URL: real forge, real Argo CD, real API server; nobody runs a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.argocd import ArgoCD
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.gitea import ADMIN, BOT, Gitea
+from tests.controlplane.processes import eventually
+from tests.e2e.cloud import REPOSITORY, Cloud
+from tests.e2e.conftest import a_cloud
+from tests.e2e.pulls import Person
+
+pytestmark = pytest.mark.e2e
+ADA = "tenants/solo-ada"
+WEBUI = f"{ADA}/instances/webui.yaml"
+NOTES = """apiVersion: allotment.dev/v1alpha1
+kind: GPUInstance
+metadata:
+  name: {name}
+{labels}spec:
+  cluster: eu-1
+  gpuSpec: l4-quarter
+  app:
+    name: jupyter
+    version: "4.4.2"
+"""
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    empty_cluster: Cluster,
+    growing_cluster: Cluster,
+    argocd: ArgoCD,
+    gitea: Gitea,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cloud]:
+    """Return a cloud that publishes, reports eu-1 and comments, all in one process."""
+    folder = tmp_path_factory.mktemp("cloud")
+    token = folder / "token"
+    token.write_text(gitea.tokens[BOT])
+    options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
+    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REQUESTS_CA_BUNDLE", str(gitea.authority))
+        with a_cloud(clusters, argocd, gitea, folder, *options, "--comment", "--forge-token-file", str(token)) as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def ada(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    person = Person(cloud.gitea, "ada", REPOSITORY, tmp_path_factory.mktemp("people") / "ada")
+    yield person
+    person.forget()
+
+
+@pytest.fixture(scope="module")
+def admin(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    person = Person(cloud.gitea, ADMIN, REPOSITORY, tmp_path_factory.mktemp("people") / "admin")
+    yield person
+    person.forget()
+
+
+def said(person: Person, number: int, marker: str, *texts: str, seconds: float = 120) -> str:
+    """Return the bot's comment with a marker, once all these texts are in it."""
+
+    def found() -> str:
+        text = person.comment(number, marker)
+        assert all(one in text for one in texts), text
+        return text
+
+    return eventually(found, f"{texts} on #{number}", seconds, pause=0.5)
+
+
+def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, ada: Person, admin: Person) -> None:
+    ada.sync()
+    (ada.root / WEBUI).unlink()
+    ada.write(
+        f"{ADA}/instances/sketch.yaml",
+        (Path(cloud.root) / WEBUI).read_text().replace("name: webui\n", "name: sketch\n", 1),
+    )
+    number = ada.open("sketch")
+    said(ada, number, "plan", "### ✅ This can be merged", "`instance solo-ada/webui in eu-1` is removed")
+    assert eventually(lambda: ada.status(number)[0], "a verdict") == "success"
+    admin.merge(number)
+    cloud.all_synced()
+    url = "<https://sketch--solo-ada.eu-1.gpu.northlight.example/>"
+    text = said(ada, number, "rollout", "1 running", url, "| gone |", seconds=180)
+    assert text.startswith("<!-- allotment:rollout -->\n\n### ✅ Rollout of `")
+    assert eventually(lambda: ada.status(number, "allot/rollout")[0] == "success", "the last word", 60)
+    assert len(ada.comments(number)) == 2, "one plan, one rollout"
+
+
+def test_what_fails_is_told_with_the_reason_and_the_way_out_and_then_that_it_runs(
+    cloud: Cloud, ada: Person, admin: Person
+) -> None:
+    ada.sync()
+    ada.edit(
+        f"{ADA}/instances/sketch.yaml", "  name: sketch\n", "  name: sketch\n  labels:\n    simulate: image-missing\n"
+    )
+    number = ada.open("fails")
+    said(ada, number, "plan", "This can be merged")
+    admin.merge(number, "squash")
+    cloud.all_synced()
+    said(ada, number, "rollout", "1 failed", "→ correct the image's name and digest", seconds=180)
+    assert eventually(lambda: ada.status(number, "allot/rollout")[0] == "failure", "a failure", 60)
+    ada.sync()
+    ada.edit(f"{ADA}/instances/sketch.yaml", "  labels:\n    simulate: image-missing\n", "")
+    other = ada.open("mended")
+    admin.merge(other, "rebase")
+    cloud.all_synced()
+    said(ada, number, "rollout", "overtaken", seconds=180)
+    said(ada, other, "rollout", "1 running", seconds=180)
+
+
+def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada: Person, admin: Person) -> None:
+    with cloud.publisher_stopped():
+        ada.sync()
+        ada.edit(f"{ADA}/instances/sketch.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+        number = ada.open("stopped")
+        admin.merge(number)
+    said(ada, number, "rollout")
+    (mine,) = [one for one in ada.comments(number) if "allotment:rollout" in one["body"]]
+    admin.api(f"issues/comments/{mine['id']}", method="DELETE")
+    cloud.all_synced()
+    ada.sync()
+    ada.edit("tenants/solo-ada/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
+    other = ada.open("another")
+    admin.merge(other)
+    cloud.all_synced()
+    said(ada, other, "rollout", seconds=180)
+    assert not [one for one in ada.comments(number) if "allotment:rollout" in one["body"]]

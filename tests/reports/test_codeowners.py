@@ -1,0 +1,60 @@
+"""CODEOWNERS: whom a forge asks is whose approval `allot plan` takes."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+import pytest
+from tests.accounts.test_ownership import ACME, SPEC
+
+from allotment.accounts.ownership import Authority
+from allotment.reports.codeowners import codeowners
+
+PATHS = {
+    "tenants/acme/instances/web.yaml": {"@Ada-K", "@bob"},
+    "tenants/acme/members.yaml": {"@Ada-K"},
+    "tenants/acme/tenant.yaml": {"@acme/platform"},
+    "tenants/newco/members.yaml": {"@acme/platform"},
+    "tenants/newco/instances/web.yaml": {"@acme/platform"},
+    "platform/ownership.yaml": {"@acme/platform"},
+    ".github/workflows/allot.yaml": {"@acme/platform"},
+    "docs/a/b.md": {"@dora"},
+}
+
+
+def lines(forge: str) -> list[list[str]]:
+    text = codeowners(SPEC, ["acme", "newco"], {"acme": ACME}.get, forge)
+    return [line.split() for line in text.splitlines() if not line.startswith("#")]
+
+
+def by_glob(pattern: str, path: str) -> bool:
+    """Return whether GitHub's language matches; of what we write it is enough."""
+    if pattern == "*":
+        return True
+    assert pattern.startswith("/")
+    wanted, given = pattern[1:].split("/"), path.split("/")
+    if wanted[-1] == "**":
+        return given[: len(wanted) - 1] == wanted[:-1] and len(given) >= len(wanted)
+    return len(wanted) == len(given) and all(fnmatchcase(*pair) for pair in zip(given, wanted, strict=True))
+
+
+@pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
+@pytest.mark.parametrize("path", PATHS)
+def test_the_last_line_that_matches_names_the_owners(forge: str, path: str) -> None:
+    found = [set(owners) for pattern, *owners in lines(forge) if by_glob(pattern, path)]
+    assert found[-1] == PATHS[path]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_exactly_one_of_giteas_lines_matches(path: str) -> None:
+    found = [set(owners) for pattern, *owners in lines("Gitea") if re.fullmatch(pattern, path)]
+    assert found == [PATHS[path]]
+    assert all("\\" not in pattern for pattern, *_ in lines("Gitea")), "its reader takes that for an escape"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_it_asks_those_whose_approval_counts(path: str) -> None:
+    holders = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({"pat"})}).of_path(path)
+    asked = {name.removeprefix("@") for name in PATHS[path]}
+    assert holders.logins == {"pat" if name == "acme/platform" else name for name in asked}
