@@ -1,4 +1,4 @@
-"""`make bench`: full validate and render, one tenant changed and published, one file validated, a cluster reported, against the peers in the same run.
+"""`make bench`: full validate and render, one tenant changed, published and planned, one file validated, a cluster reported, against the peers in the same run.
 
 Every figure is a ratio to a peer that ran in turn with it, on the same objects. Nothing here fails on a number.
 """
@@ -15,6 +15,7 @@ from allotment.declared.inventory import Folder, Offers
 from tests.bench.generate import generate, write_tenant
 from tests.bench.measure import machine, pairs, run
 from tests.bench.peers import peer
+from tests.bench.planning import planning
 from tests.bench.publishing import publishing
 from tests.bench.reporting import reporting
 
@@ -198,6 +199,8 @@ def main() -> None:
                 one_changed(repo, work, tenants)
                 print(f"\none tenant of {tenants:,} changed, published")
                 publishing(repo, work, DAY, ALLOT, say)
+                print(f"\none tenant of {tenants:,} changed, planned")
+                planning(repo, work, ALLOT, say)
     print("\na cluster, reported")
     reporting(say)
 

@@ -126,6 +126,7 @@ class Commenter:
             self._review(self._work.reviews, request, base)
         for number in self._reviewed.keys() - there:
             del self._reviewed[number]
+        place.source.repository.tidy()
         self._metrics.seen(len(there), self._work.rollouts.follow(datetime.datetime.now(datetime.UTC)))
 
     def _review(self, reviews: Reviews, request: PullRequest, base: str) -> None:
