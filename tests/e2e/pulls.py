@@ -100,8 +100,9 @@ class Person:
     def status(self, number: int, context: str = "allot/plan") -> tuple[str, str]:
         """Return state and description of the newest status of a pull request's head."""
         head = self.api(f"pulls/{number}")["head"]["sha"]
-        found = [one for one in self.api(f"commits/{head}/statuses?sort=highestindex") if one["context"] == context]
-        return (found[0]["status"], found[0]["description"]) if found else ("", "")
+        there = sorted(self.api(f"commits/{head}/statuses"), key=lambda one: int(one["id"]))
+        found = [(one["status"], one["description"]) for one in there if one["context"] == context]
+        return found[-1] if found else ("", "")
 
     def approve(self, number: int) -> None:
         """Approve what a pull request's head is now."""

@@ -15,7 +15,7 @@ from tests.e2e.pulls import Person, add_platform_team, name_people
 from tests.published import git
 
 pytestmark = pytest.mark.e2e
-REPOSITORY = f"{ORGANISATION}/gpus"
+REPOSITORY = f"{ORGANISATION}/declarations"
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 HOSTILE = "</details> @ada @everyone ![x](https://evil.example/x.png) <img src=https://evil.example/y.png> #1 ``` ~~~"
 
@@ -28,7 +28,7 @@ class Desk:
         self.root = folder / "trusted"
         self.allot = allot
         add_platform_team(gitea)
-        gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "gpus", "default_branch": "main"})
+        gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "declarations", "default_branch": "main"})
         for name in ROOTS:
             shutil.copytree(PROJECT / name, self.root / name)
         name_people(self.root)
@@ -108,7 +108,7 @@ def test_whose_it_is_not_needs_an_approval_of_the_newest_commit(desk: Desk) -> N
     number = desk.bob.open("theirs")
     desk.comment("--number", number)
     text = desk.bob.comment(number, "plan")
-    assert f"{WEBUI}:2:1: (file): 'bob' may not change this file" in text
+    assert f"{WEBUI}:1:1: (file): 'bob' may not change this file" in text
     assert "from Member of solo-ada: ada" in text
     desk.ada.approve(number)
     desk.comment("--all")

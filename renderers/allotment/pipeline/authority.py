@@ -64,7 +64,9 @@ def unauthorised(
     restricted = {field.kind for field in spec.fields}
     files = [_file(base, after, one, restricted) for one in changed]
     authority = Authority(spec, lambda tenant: members_of(base, tenant), teams)
-    return placed(authorised(authority, review, files), after)
+    found = list(authorised(authority, review, files))
+    whole = [place_problem(one.path, one.message, one.rule) for one in found if not one.field]
+    return whole + placed([one for one in found if one.field], after)
 
 
 def _file(base: TreeSource, after: TreeSource, one: Changed, restricted: set[str]) -> FileChange:

@@ -16,7 +16,7 @@ from allotment.declared.inventory import Declared
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.layout import Scope, Spot, path_of, spot_of
+from allotment.declared.layout import ROOTS, Scope, Spot, path_of, spot_of
 from allotment.declared.reading import read_declaration
 from allotment.manifests import paths
 from allotment.manifests.published import declared_blob
@@ -163,7 +163,7 @@ class Rollouts:
         return Published(source, rendered)
 
     def _changed(self, request: PullRequest) -> _Merged | None:
-        """Return what a pull request changed, as it was merged; None where that can't be seen here."""
+        """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be seen here."""
         repository, source = self._place.source.repository, self._place.source
         name = self._place.head(request.number)
         if source.fetch(name).get(name) != request.head or not repository.has(request.merged):
@@ -176,6 +176,9 @@ class Rollouts:
         try:
             several = changed(repository, *(inner(repository, one, prefix) for one in (common, request.head)))
         except TooMuch:
+            return None
+        several = [one for one in several if one.path.split("/")[0] in ROOTS]
+        if not several:
             return None
         after = CommitSource(self._place.root, request.merged)
         before = CommitSource(self._place.root, common)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Folder, Offers
 
 CHUNK = 50
+MOST_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs a reading of its own
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
 Each = Callable[["Offers", "list[Folder]"], list[Any]]
@@ -93,6 +94,14 @@ def placed(findings: Iterable[Finding], source: Source) -> list[Problem]:
     return problems
 
 
+def _placed_most(findings: list[Finding], source: Source) -> list[Problem]:
+    """Return a tenant's findings as problems, the first of very many, and how many there are besides."""
+    problems = placed(findings[:MOST_PROBLEMS], source)
+    if (left := len(findings) - MOST_PROBLEMS) > 0:
+        problems.append(place_problem(findings[-1].path, f"and {left:,} more problems of this tenant", "size"))
+    return problems
+
+
 class Work(NamedTuple):
     """What a process needs to check tenants."""
 
@@ -112,7 +121,9 @@ class Work(NamedTuple):
         problems = [
             one.problems
             + wrong
-            + placed([found for check in TENANT_RULES.values() for found in check(self.offers, folder)], self.source)
+            + _placed_most(
+                [found for check in TENANT_RULES.values() for found in check(self.offers, folder)], self.source
+            )
             for one, (folder, wrong) in zip(raw, read, strict=True)
         ]
         parts = [tuple(part_of(self.offers, folder)) for folder, _ in read]

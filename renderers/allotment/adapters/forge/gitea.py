@@ -107,8 +107,10 @@ class Gitea:
         self._call("DELETE", f"{self._repository}/issues/comments/{comment}")
 
     def statuses(self, commit: str) -> Iterator[Status]:
-        """Yield a commit's statuses."""
-        for one in self._pages(f"{self._repository}/commits/{commit}/statuses", sort="highestindex"):
+        """Yield a commit's statuses. Their times are of seconds, and Gitea has the names of its orders by index the wrong way
+        round, so all are read and put in order here."""
+        there = list(self._pages(f"{self._repository}/commits/{commit}/statuses"))
+        for one in sorted(there, key=lambda one: int(one["id"]), reverse=True):
             author = (one.get("creator") or {}).get("login", "")
             yield Status(one["context"], one["status"], one["description"], author)
 

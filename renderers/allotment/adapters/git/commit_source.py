@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,12 +96,11 @@ class TreeSource:
         return self._near[blob]
 
     def _nearby(self, path: str) -> dict[str, bytes]:
-        """Return the bytes of a file and of those of its scope, by blob: who reads one reads the others next."""
-        several = {
-            blob for one, _ in self._files[scope_of(path)] for blob, size in [self._blobs[one]] if size <= MAX_BYTES
-        }
-        few = sorted(several) if len(several) <= NEARBY else [self._blobs[path][0]]
-        return dict(zip(few, self.repository.read_all(few), strict=True))
+        """Return the bytes of a file and of those after it in its scope, by blob: who reads one reads the others next."""
+        files = self._files[scope_of(path)]
+        at = bisect_left(files, (path, ""))
+        near = [blob for one, blob in files[at : at + NEARBY] if self._blobs[one][1] <= MAX_BYTES]
+        return dict(zip(near, self.repository.read_all(near), strict=True))
 
     def blob(self, path: str) -> str | None:
         """Return the id of a file's blob, None where there is no such file."""

@@ -12,7 +12,7 @@ import git
 from allotment.adapters.git.repository import Repository
 from allotment.problems import Refused
 
-MOST_CHANGED = 20_000  # files and folders
+MOST_CHANGED = 10_000  # files and folders
 MAX_DEPTH = 64
 _TREE = "040000"
 NAMED = 10

@@ -35,7 +35,7 @@ def _lines(plan: Plan, diffs: bool) -> Iterator[str]:
         yield from _table(table)
     files = plan.changed_files
     yield ""
-    yield f"{files:,} rendered file{'' if files == 1 else 's'} change{'s' if files == 1 else ''}. Checksum {plan.checksum}"
+    yield f"{files:,} rendered file{'' if files == 1 else 's'} change{'s' if files == 1 else ''}. Checksum {plan.checksum or 'none'}"
     if diffs:
         for diff in (*plan.declarations, *plan.objects):
             yield ""

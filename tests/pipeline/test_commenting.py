@@ -1,0 +1,166 @@
+"""The rounds of who comments: what is reviewed again and what isn't, and what the forge doesn't take now. Cases 42 and 43."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.adapters.forge.server import TOKEN, Answer, GitHubWorld
+from tests.cli.test_comment import WEBUI, Desk
+from tests.conftest import Allot
+from tests.published import Place, git
+
+from allotment.adapters.forge.forge import Token
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.metrics import CommentMetrics, text_of
+from allotment.cli.commenter import work
+from allotment.pipeline import reviewing
+from allotment.pipeline.commenting import Commenter
+
+
+class Said:
+    """A log that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+
+    def info(self, event: str, **about: Any) -> None:
+        self.events.append((event, about))
+
+    warning = error = info
+
+
+class Bed:
+    """A commenter of a repository whose forge is a server of ours."""
+
+    def __init__(self, desk: Desk, folder: Path) -> None:
+        self.desk, self.world = desk, desk.world
+        self.log, self.registry = Said(), CollectorRegistry()
+        repository = Repository.at(folder)
+        remote = Remote(repository, str(desk.place.remote), keep=True)
+        self.commenter = Commenter(
+            lambda: work(folder, remote, "main", Token(TOKEN), desk.world.api, processes=1),  # type: ignore[attr-defined]
+            CommentMetrics(self.registry),
+            self.log,
+            30,
+        )
+
+    def round(self) -> list[str]:
+        """Run one round; return what it wrote on the forge."""
+        self.world.calls.clear()
+        self.commenter.once()
+        return self.world.writes()
+
+    def metric(self, name: str) -> float:
+        lines = text_of(self.registry).decode().splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
+
+
+@pytest.fixture
+def bed(place: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
+    """Return a commenter of a repository to which nothing was proposed."""
+    world = GitHubWorld()
+    world.teams["@northlight-example/platform"] = ["pat"]
+    yield Bed(Desk(place, world, allot), tmp_path / "clone")
+    world.close()
+
+
+def test_a_round_in_which_nothing_changed_reviews_nothing(bed: Bed) -> None:
+    bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    assert len(bed.round()) == 2, "a status and a comment"
+    bed.round()
+    assert bed.round() == []
+    assert not [one for one in bed.world.calls if "reviews" in one], "it isn't planned again"
+    assert bed.metric("allotment_open_pull_requests") == 1
+
+
+def test_an_approval_a_push_and_a_new_base_are_seen(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n", author="eve")
+    bed.round()
+    assert bed.desk.status(head) == "failure"
+    bed.world.approve(1, "ada-k")
+    bed.world.pulls[1].updated = bed.world.tick()
+    bed.round()
+    assert bed.desk.status(head) == "success"
+    (bed.desk.place.root / WEBUI).write_text("nonsense")
+    bed.desk.place.merge()
+    bed.round()
+    assert bed.desk.status(head) == "failure", "the base has changed the same lines"
+    assert "conflicts with the base" in bed.world.bodies(1)[0]
+
+
+def test_a_rate_limit_ends_the_round_and_the_next_comes_when_the_forge_says(bed: Bed) -> None:
+    bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.world.fail("POST .*comments", Answer(429, {"message": "slow down"}, {"Retry-After": "2"}))
+    bed.round()
+    assert bed.log.events[-1][1]["reason"] == "rate-limited"
+    assert not bed.world.bodies(1)
+    begun = time.monotonic()
+    bed.commenter._interval = 0.1
+    import threading
+
+    thread = threading.Thread(target=bed.commenter.run)
+    thread.start()
+    while not bed.world.bodies(1) and time.monotonic() - begun < 30:
+        time.sleep(0.05)
+    bed.commenter.stop()
+    thread.join()
+    assert len(bed.world.bodies(1)) == 1
+    assert time.monotonic() - begun >= 1.5
+    assert bed.commenter.ready() and bed.commenter.alive(), "a forge that is away restarts nobody"
+
+
+def test_a_bug_with_one_leaves_no_other_without_a_verdict(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
+    good = bed.desk.propose(2, "spec:\n", "spec:\n  description: Good.\n")
+    real = reviewing.plan
+
+    def broken(root: Path, base: str, head: str, *words: Any, **more: Any) -> Any:
+        if head == bad:
+            raise ZeroDivisionError("ours")
+        return real(root, base, head, *words, **more)
+
+    monkeypatch.setattr(reviewing, "plan", broken)
+    bed.round()
+    assert (bed.desk.status(good), bed.desk.status(bad)) == ("success", "")
+    told = [about for event, about in bed.log.events if event == "no verdict"]
+    assert [one["number"] for one in told] == [1]
+    bed.round()
+    assert len([event for event, _ in bed.log.events if event == "no verdict"]) == 1, "told once"
+
+
+def test_a_pull_request_that_the_forge_hides_is_left_and_the_others_go_on(bed: Bed) -> None:
+    bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    good = bed.desk.propose(2, "spec:\n", "spec:\n  description: Good.\n")
+    bed.world.fail("GET .*/pulls/1$", Answer(404, {"message": "Not Found"}))
+    bed.round()
+    assert bed.desk.status(good) == "success"
+
+
+def test_a_forge_that_is_away_is_told_once_and_tried_again(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    for _ in range(2):
+        bed.world.fail("GET .*/pulls$", Answer(502, {"message": "Bad gateway"}))
+        bed.round()
+    assert [event for event, _ in bed.log.events].count("no comments") == 1
+    bed.round()
+    assert bed.desk.status(head) == "success"
+
+
+def test_a_merge_of_documents_alone_is_not_followed(bed: Bed) -> None:
+    root = bed.desk.place.root
+    git(root, "checkout", "-q", "-B", "change-1")
+    (root / "NOTES.md").write_text("Nothing that runs.")
+    git(root, "add", "-A")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "x")
+    head = git(root, "rev-parse", "HEAD")
+    git(root, "push", "-q", "origin", "HEAD:refs/pull/1/head")
+    bed.world.open(1, head, "ada-k")
+    git(root, "checkout", "-q", "main")
+    bed.desk.merge(1)
+    assert bed.round() == []
