@@ -296,3 +296,22 @@ def test_a_ref_is_never_an_option(pull: Pull, allot: Allot, ref: str) -> None:
     for words in (("--base", ref, "--head", "HEAD"), ("--base", "main", "--head", ref)):
         result = allot("plan", "--repo", pull.root, *words)
         assert result.code == 2, result.out
+
+
+def test_half_a_history_is_refused(pull: Pull, allot: Allot, tmp_path: Path) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    pull.merge_elsewhere(("tenants/uni-lab/tenant.yaml", "spec:\n", "spec:\n  description: Elsewhere.\n"))
+    half = tmp_path / "half"
+    subprocess.run(
+        ["git", "clone", "-q", "--depth", "1", "--no-single-branch", pull.root.as_uri(), str(half)], check=True
+    )
+    result = allot("plan", "--repo", half, "--base", "origin/main", "--head", "origin/feature")
+    assert (result.code, "fetch --unshallow" in result.err) == (2, True)
+
+
+def test_nothing_that_a_terminal_obeys_is_printed(pull: Pull) -> None:
+    pull.edit(WEBUI, "spec:\n", 'spec:\n  description: "\\e]0;owned\\a"\n')
+    pull.write(f"{KITE}/instances/evil.yaml", "\x1b]0;owned\x07\u202e\n")
+    result = pull.plan("--diffs")
+    assert result.code == 1
+    assert not any(one in result.out for one in "\x1b\x07\u202e")

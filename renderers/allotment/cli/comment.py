@@ -14,7 +14,7 @@ from allotment.cli.commenter import forge_options, token_of, work
 from allotment.cli.options import recalled, repository, repository_option
 
 if TYPE_CHECKING:
-    from allotment.pipeline.commenting import Work
+    from allotment.pipeline.pulls.commenting import Work
 
 T = TypeVar("T")
 PATIENCE = 600.0  # seconds that a forge may ask to wait, all together

@@ -14,7 +14,7 @@ from allotment.problems import Refused
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.commenting import Work
+    from allotment.pipeline.pulls.commenting import Work
     from allotment.pipeline.survey import Recall
 
 TOKEN = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the variable's name
@@ -68,10 +68,10 @@ def work(
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
     from allotment.cli.options import day_of
-    from allotment.pipeline.commenting import Work
     from allotment.pipeline.declared import platform_of
-    from allotment.pipeline.reviewing import Place, Reviews
-    from allotment.pipeline.rollouts import Rollouts
+    from allotment.pipeline.pulls.commenting import Work
+    from allotment.pipeline.pulls.reviewing import Place, Reviews
+    from allotment.pipeline.pulls.rollouts import Rollouts
 
     name = f"refs/heads/{branch}"
     tip = source.fetch(name).get(name)

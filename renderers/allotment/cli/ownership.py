@@ -26,8 +26,8 @@ def codeowners(forge: str | None, repo: Path | None) -> None:
     It makes the forge ask those for a review whose approval `allot plan` takes. Write it again when members change.
     """
     from allotment.adapters.folder import FolderSource
-    from allotment.pipeline.authority import members_of, ownership_of
     from allotment.pipeline.declared import platform_of
+    from allotment.pipeline.pulls.authority import members_of, ownership_of
     from allotment.reports.codeowners import codeowners as text
 
     source = FolderSource(repository(repo))

@@ -12,7 +12,7 @@ from allotment.cli.options import Day, day_of, recalled, repository, repository_
 if TYPE_CHECKING:
     import datetime
 
-    from allotment.pipeline.planning import Reviewed
+    from allotment.pipeline.pulls.planning import Reviewed
 
 COMMENT_BYTES = 60_000  # of a Markdown plan: GitHub takes the least, 65,536 characters
 
@@ -64,7 +64,7 @@ def command(
     It is planned as the merge result, from Git's objects alone. Exit status 1: it can't be merged.
     """
     from allotment.adapters.git.commit_source import CommitSource
-    from allotment.pipeline.planning import plan
+    from allotment.pipeline.pulls.planning import plan
 
     if (approvers or teams) and author is None:
         raise click.UsageError("--approved-by and --team count only together with --author.")
@@ -94,7 +94,7 @@ def _reviewed(author: str | None, approvers: tuple[str, ...], teams: dict[str, f
         return None
     from collections import defaultdict
 
-    from allotment.pipeline.planning import Reviewed
+    from allotment.pipeline.pulls.planning import Reviewed
     from allotment.rules.ownership import Review
 
     known: defaultdict[str, frozenset[str] | None] = defaultdict(lambda: None, teams)

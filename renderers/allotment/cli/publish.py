@@ -90,7 +90,7 @@ def command(
 def _demand(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
     """Refuse what isn't what a plan said."""
     from allotment.cli.options import recalled
-    from allotment.pipeline.planning import plan
+    from allotment.pipeline.pulls.planning import plan
 
     if published is None:
         raise Refused("nothing is published yet, so no plan can be of it: publish without --plan first")

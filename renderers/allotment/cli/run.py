@@ -14,7 +14,7 @@ from allotment.cli.reporter import Sight, sight_options
 
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
-    from allotment.pipeline.commenting import Commenter, Work
+    from allotment.pipeline.pulls.commenting import Commenter, Work
     from allotment.pipeline.reporting import Reporter
     from allotment.pipeline.rounds import Rounds
 
@@ -86,7 +86,7 @@ def command(
     from allotment.adapters.metrics import CommentMetrics, registry
     from allotment.cli.reporter import leadership, reporter
     from allotment.cli.serving import address, ends_with, loaded, logger, serving
-    from allotment.pipeline.commenting import Commenter
+    from allotment.pipeline.pulls.commenting import Commenter
 
     if not (publish or cluster or comment):
         raise click.UsageError("Say what to run: --publish, --report CLUSTER, --comment, or several of them.")

@@ -55,8 +55,13 @@ def merge_base(repository: Repository, one: str, other: str) -> str | None:
 
 
 def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
-    """Return the tree that merging `head` into `base` makes, or why there is none. Raises TooMuch."""
+    """Return the tree that merging `head` into `base` makes, or why there is none. Raises TooMuch, and Refused in a shallow clone."""
     common = merge_base(repository, base, head)
+    if common is None and repository.is_shallow():
+        raise Refused(
+            "this clone has only a part of the history, where the two may meet: run `git fetch --unshallow`, in CI fetch the"
+            " whole history (fetch-depth: 0, GIT_DEPTH: 0)"
+        )
     if common is None:
         return Conflicted(())
     changed(repository, common, head)  # a tree that unfolds without end is stopped before it is merged

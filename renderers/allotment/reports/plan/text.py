@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from allotment.changes.plan import Diff, Plan
+from allotment.reports.markdown import visible
 from allotment.reports.plan.rows import Table, diff_lines, tables
 
 
@@ -39,7 +40,7 @@ def _lines(plan: Plan, diffs: bool) -> Iterator[str]:
     if diffs:
         for diff in (*plan.declarations, *plan.objects):
             yield ""
-            yield from diff_lines(diff)
+            yield from map(visible, diff_lines(diff))
         if hidden := files - len(plan.objects):
             yield f"and {hidden:,} more files, not shown"
     elif files:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from allotment.adapters.forge.forge import Forbidden, ForgeError, Missing, PullRequest, RateLimited
 from allotment.adapters.metrics import CommentMetrics
 from allotment.pipeline.log import Log
-from allotment.pipeline.reviewing import Place, Reviews
-from allotment.pipeline.rollouts import Rollouts
+from allotment.pipeline.pulls.reviewing import Place, Reviews
+from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.problems import AllotmentError, Refused
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
@@ -111,23 +111,29 @@ class Commenter:
             self._fail("bug", traceback.format_exc())
 
     def round(self) -> None:
-        """Review what is open and has changed, or whose base has; then follow what was merged."""
+        """Follow what was merged; then review what is open and has changed, or whose base has."""
         self._work = self._work or self._begin()
         place = self._work.place
         name = f"refs/heads/{place.branch}"
         base = place.source.fetch(name).get(name)
         if base is None:
             raise Refused(f"the source has no branch {place.branch}")
-        there = set()
-        for request in list(place.forge.open_pull_requests(place.branch)):
-            there.add(request.number)
+        followed = self._work.rollouts.follow(datetime.datetime.now(datetime.UTC))
+        requests = list(place.forge.open_pull_requests(place.branch))
+        self._metrics.seen(len(requests), followed)
+        for request in sorted(requests, key=self._is_known):
             if self._stopped.is_set():
                 return
+            self._begun = time.monotonic()
             self._review(self._work.reviews, request, base)
-        for number in self._reviewed.keys() - there:
+        for number in self._reviewed.keys() - {request.number for request in requests}:
             del self._reviewed[number]
         place.source.repository.tidy()
-        self._metrics.seen(len(there), self._work.rollouts.follow(datetime.datetime.now(datetime.UTC)))
+
+    def _is_known(self, request: PullRequest) -> bool:
+        """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
+        seen = self._reviewed.get(request.number)
+        return seen is not None and (seen[0], seen[2]) == (request.head, request.updated)
 
     def _review(self, reviews: Reviews, request: PullRequest, base: str) -> None:
         """Review one, unless it is as it was when it was last reviewed: an approval shows in when it was updated."""

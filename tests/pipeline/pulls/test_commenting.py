@@ -19,8 +19,8 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import CommentMetrics, text_of
 from allotment.cli.commenter import work
-from allotment.pipeline import reviewing
-from allotment.pipeline.commenting import Commenter
+from allotment.pipeline.pulls import reviewing
+from allotment.pipeline.pulls.commenting import Commenter
 
 
 class Said:

@@ -20,7 +20,7 @@ from allotment.declared.inventory import Folder, Offers, blob_id
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import ROOTS, Scope
 from allotment.declared.reading import read_folder
-from allotment.pipeline.authority import unauthorised
+from allotment.pipeline.pulls.authority import unauthorised
 from allotment.pipeline.rendering import cluster_files, gate_of
 from allotment.pipeline.survey import Recall, Survey, resurvey, survey, tenants_part
 from allotment.pipeline.workers import cores, read_scope, results
@@ -179,7 +179,7 @@ class _Planning:
         platform = self.second.offers.platform.one(Platform) or self.first.offers.platform.one(Platform)
         standing = sum(not one.warning for one in self.first.problems)
         outcomes, files, skipped = self._compared()
-        declared = [self._diff(one) for one in self.changed if one.path.split("/")[0] in ROOTS]
+        declared = [one for one in self.changed if one.path.split("/")[0] in ROOTS]
         found = [one.compared for one in outcomes if one.compared]
         costs = [one.cost for one in found if one.cost.parts]
         costs.sort(key=lambda one: (-abs(one.after - one.before), one.tenant))
@@ -200,7 +200,7 @@ class _Planning:
             costs=tuple(costs),
             things=tuple(thing for one in found for thing in one.things),
             platform=tuple(one.path for one in self.changed if one.path.split("/")[0] in ("platform", "clusters")),
-            declarations=tuple(declared[:MOST_TEXTS]),
+            declarations=tuple(self._diff(one) for one in declared[:MOST_TEXTS]),
             objects=tuple(files.diffs),
             changed_files=len(files.steps),
             checksum=checksum(steps),

@@ -23,7 +23,7 @@ from allotment.manifests.published import declared_blob
 from allotment.observed.rollout import Published, Thing, stage
 from allotment.observed.status import TenantStatus
 from allotment.pipeline.declared import reporter_keys
-from allotment.pipeline.reviewing import Place, keep, ours, say_status
+from allotment.pipeline.pulls.reviewing import Place, keep, ours, say_status
 from allotment.pipeline.statuses import read_now
 from allotment.reports.rollout import MARKER, Rollout, comment
 

@@ -12,10 +12,11 @@ from allotment.adapters.forge.forge import Comment, Forbidden, Forge, Missing, P
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.source import Source
-from allotment.pipeline.authority import forge_teams
-from allotment.pipeline.planning import Reviewed, plan
+from allotment.pipeline.pulls.authority import forge_teams
+from allotment.pipeline.pulls.planning import Reviewed, plan
 from allotment.pipeline.survey import Recall
 from allotment.problems import IsolationBroken, Refused
+from allotment.reports.markdown import code
 from allotment.reports.plan.comment import MARKER, comment
 from allotment.rules.ownership import Review
 
@@ -117,7 +118,11 @@ class Reviews:
             )
         except (IsolationBroken, Refused) as error:
             words = f"can't be planned: {error}"
-            return "failure", words, f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n"
+            return (
+                "failure",
+                words,
+                f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n\n{code(str(error), 1000)}\n",
+            )
         said = comment(found, forge.comment_bytes)
         good = found.allowed and said.whole
         return (
