@@ -76,6 +76,18 @@ def said(person: Person, number: int, marker: str, *texts: str, seconds: float =
     return eventually(found, f"{texts} on #{number}", seconds, pause=0.5)
 
 
+def merged(cloud: Cloud, admin: Person, number: int, style: str = "merge") -> None:
+    """Merge a pull request, and wait until what is published of it is synced."""
+    admin.merge(number, style)
+
+    def published() -> bool:
+        refs = cloud.published()
+        return refs["refs/allotment/source"] == refs["refs/heads/main"]
+
+    eventually(published, f"#{number} to be published", 60)
+    cloud.all_synced()
+
+
 def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, ada: Person, admin: Person) -> None:
     ada.sync()
     (ada.root / WEBUI).unlink()
@@ -86,8 +98,7 @@ def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, 
     number = ada.open("sketch")
     said(ada, number, "plan", "### ✅ This can be merged", "`instance solo-ada/webui in eu-1` is removed")
     assert eventually(lambda: ada.status(number)[0], "a verdict") == "success"
-    admin.merge(number)
-    cloud.all_synced()
+    merged(cloud, admin, number)
     url = "<https://sketch--solo-ada.eu-1.gpu.northlight.example/>"
     text = said(ada, number, "rollout", "1 running", url, "| gone |", seconds=180)
     assert text.startswith("<!-- allotment:rollout -->\n\n### ✅ Rollout of `")
@@ -104,15 +115,13 @@ def test_what_fails_is_told_with_the_reason_and_the_way_out_and_then_that_it_run
     )
     number = ada.open("fails")
     said(ada, number, "plan", "This can be merged")
-    admin.merge(number, "squash")
-    cloud.all_synced()
+    merged(cloud, admin, number, "squash")
     said(ada, number, "rollout", "1 failed", "→ correct the image's name and digest", seconds=180)
     assert eventually(lambda: ada.status(number, "allot/rollout")[0] == "failure", "a failure", 60)
     ada.sync()
     ada.edit(f"{ADA}/instances/sketch.yaml", "  labels:\n    simulate: image-missing\n", "")
     other = ada.open("mended")
-    admin.merge(other, "rebase")
-    cloud.all_synced()
+    merged(cloud, admin, other, "rebase")
     said(ada, number, "rollout", "overtaken", seconds=180)
     said(ada, other, "rollout", "1 running", seconds=180)
 
@@ -130,7 +139,6 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
     ada.sync()
     ada.edit("tenants/solo-ada/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     other = ada.open("another")
-    admin.merge(other)
-    cloud.all_synced()
+    merged(cloud, admin, other)
     said(ada, other, "rollout", seconds=180)
     assert not [one for one in ada.comments(number) if "allotment:rollout" in one["body"]]
