@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -182,8 +182,3 @@ def caused(problems: Iterable[Problem], standing: Iterable[Problem], paths: Iter
         for one in problems
         if (one.path, one.field, one.message, one.rule) not in there or (one.path in touched and not one.warning)
     ]
-
-
-def differences(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return the keys whose values differ, sorted."""
-    return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))

@@ -117,12 +117,8 @@ class Reviews:
                 processes=self._processes,
             )
         except (IsolationBroken, Refused) as error:
-            words = f"can't be planned: {error}"
-            return (
-                "failure",
-                words,
-                f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n\n{code(str(error), 1000)}\n",
-            )
+            text = f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n\n{code(str(error), 1000)}\n"
+            return "failure", f"can't be planned: {error}", text
         said = comment(found, forge.comment_bytes)
         good = found.allowed and said.whole
         return (
