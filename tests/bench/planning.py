@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.bench.generate import write_tenant
@@ -43,6 +44,6 @@ def planning(repo: Path, work: Path, allot: list[str], say: Say) -> None:
         ("allot plan, the base fine before", ours, ["--commit", "feature"]),
         ("allot plan, the base never read before", cold, []),
     ):
-        one, peer = pairs(mine, lambda other=other: theirs(*other), 5)  # type: ignore[misc]
+        one, peer = pairs(mine, partial(theirs, *other), 5)
         where = "its commit" if other else "the folder"
         say(what, f"{one:6.2f} s   {one / peer:.2f} of allot render --tenant of {where} ({peer:.2f} s); goal 1.5")

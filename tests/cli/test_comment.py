@@ -25,7 +25,7 @@ class Desk:
         self.place = place
         self.world = world
         self._allot = allot
-        edit(place.root, "platform/platform.yaml", "forge: GitHub", f"forge: {world.kind}")  # type: ignore[attr-defined]
+        edit(place.root, "platform/platform.yaml", "forge: GitHub", f"forge: {world.kind}")
         edit(
             place.root,
             "platform/platform.yaml",
@@ -60,7 +60,7 @@ class Desk:
         return commit
 
     def comment(self, *words: object) -> Result:
-        api = self.world.api  # type: ignore[attr-defined]
+        api = self.world.api
         return self._allot("comment", "--repo", self.place.root, "--forge-api", api, *words)
 
     def status(self, head: str, context: str = "allot/plan") -> str:
@@ -209,7 +209,7 @@ def test_a_team_that_the_token_may_not_see_approves_nothing_and_that_is_said(des
 def seen(desk: Desk, state: str, reason: str, **more: object) -> None:
     """Report ada's instance in a state."""
     blob = blob_id((desk.place.root / WEBUI).read_bytes())
-    instance = Instance(name="webui", observed_blob=blob, state=state, reason=reason, **more)  # type: ignore[arg-type]
+    instance = Instance(name="webui", observed_blob=blob, state=state, reason=reason, **more)  # type: ignore[arg-type]  # fields of Instance, by name
     desk.place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(instance,)))
 
 

@@ -18,17 +18,6 @@ from tests.e2e.pulls import Person
 pytestmark = pytest.mark.e2e
 ADA = "tenants/solo-ada"
 WEBUI = f"{ADA}/instances/webui.yaml"
-NOTES = """apiVersion: allotment.dev/v1alpha1
-kind: GPUInstance
-metadata:
-  name: {name}
-{labels}spec:
-  cluster: eu-1
-  gpuSpec: l4-quarter
-  app:
-    name: jupyter
-    version: "4.4.2"
-"""
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -70,7 +71,7 @@ def command(
 def _everything(found: Work) -> None:
     requests = _patiently(lambda: list(found.place.forge.open_pull_requests(found.place.branch)))
     for one in requests:
-        verdict = _patiently(lambda one=one: found.reviews.review(one.number))  # type: ignore[misc]
+        verdict = _patiently(partial(found.reviews.review, one.number))
         click.echo(f"#{one.number}: {verdict.words}")
     left = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
     click.echo(f"{len(requests)} open, {left} merged and not running yet")

@@ -6,8 +6,9 @@ import datetime
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -20,7 +21,7 @@ class Answer(NamedTuple):
 
     status: int
     body: Any
-    headers: dict[str, str] = {}  # noqa: RUF012  # never changed
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class Fault(NamedTuple):
@@ -51,6 +52,8 @@ class World:
 
     page = 2  # so few on a page that every list has several
     bot, people = BOT, ("ada", "ann", "bob")
+    kind: str
+    limited: Answer  # what a limit that ends at a time answers
 
     def __init__(self) -> None:
         self.pulls: dict[int, Pull] = {}
@@ -67,6 +70,10 @@ class World:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def api(self) -> str:
+        raise NotImplementedError
 
     def close(self) -> None:
         self._server.shutdown()

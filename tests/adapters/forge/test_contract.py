@@ -29,7 +29,7 @@ def forge(world: World) -> Forge:
 
 
 def connected(world: World, token: str = TOKEN) -> Forge:
-    return forges.connect(world.kind, f"https://forge.example/{REPOSITORY}", Token(token), world.api)  # type: ignore[attr-defined]
+    return forges.connect(world.kind, f"https://forge.example/{REPOSITORY}", Token(token), world.api)
 
 
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
@@ -72,7 +72,7 @@ def test_a_rate_limit_says_how_long(world: World, forge: Forge, answer: Answer, 
 
 def test_a_limit_that_ends_at_a_time_says_how_long(world: World, forge: Forge) -> None:
     reset = str(int(datetime.datetime.now(datetime.UTC).timestamp()) + 90)
-    limited = world.limited  # type: ignore[attr-defined]
+    limited = world.limited
     name = next(iter(limited.headers)).replace("emaining", "eset").replace("Remaining", "Reset")
     world.fail("GET .*(pulls|merge_requests)/1", limited._replace(headers={**limited.headers, name: reset}))
     with pytest.raises(RateLimited) as caught:

@@ -44,7 +44,7 @@ class Bed:
         repository = Repository.at(folder)
         remote = Remote(repository, str(desk.place.remote), keep=True)
         self.commenter = Commenter(
-            lambda: work(folder, remote, "main", Token(TOKEN), desk.world.api, processes=1),  # type: ignore[attr-defined]
+            lambda: work(folder, remote, "main", Token(TOKEN), desk.world.api, processes=1),
             CommentMetrics(self.registry),
             self.log,
             30,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from allotment.accounts.pricing import HOURS_A_MONTH, money_text
 from allotment.changes.plan import Amount, Diff, Plan
-from allotment.declared.values import GIBI, MEBI, TEBI
+from allotment.declared.values import size_text
 from allotment.problems import printable
 
 MOST_LINES = 1_500  # of a file that is compared line by line
@@ -105,13 +105,7 @@ def signed(amount: Decimal) -> str:
 
 
 def _amount(one: Amount, value: Fraction) -> str:
-    if not one.is_size:
-        return str(value)
-    size = int(value)
-    for unit, name in ((TEBI, "Ti"), (GIBI, "Gi"), (MEBI, "Mi")):
-        if size % unit == 0 and size >= unit:
-            return f"{size // unit}{name}"
-    return "0" if size == 0 else f"{size / GIBI:.2f}Gi"
+    return size_text(int(value)) if one.is_size else str(value)
 
 
 def diff_lines(one: Diff) -> list[str]:
