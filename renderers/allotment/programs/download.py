@@ -1,0 +1,168 @@
+"""One file over HTTP, in parts: what has come stays, and a try that breaks off is followed by one that goes on from there."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import os
+import re
+import ssl
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+from . import ending, volume
+
+CHUNK = 1024 * 1024
+TRIES = 8  # without a byte in between
+REDIRECTS = 10
+WAIT_SECONDS = 1.0
+LONGEST_WAIT = 30.0
+_REDIRECTED = (301, 302, 303, 307, 308)
+_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
+
+Connect = Callable[[str], http.client.HTTPConnection]
+Headers = Callable[[str], dict[str, str]]
+
+
+class Wanted(NamedTuple):
+    """A file to fetch: its URL, what its part is called (which changes with the content), and its size, if that is known."""
+
+    url: str
+    key: str
+    size: int | None = None
+
+
+def no_headers(url: str) -> dict[str, str]:
+    """Return no headers of our own."""
+    return {}
+
+
+class Web:
+    """Requests by `connect`; a connection is used again as long as the host is the same. `headers` are those for a URL."""
+
+    def __init__(self, connect: Connect, headers: Headers = no_headers, wait: float = WAIT_SECONDS) -> None:
+        self._connect = connect
+        self._headers = headers
+        self._wait = wait
+        self._open: tuple[str, http.client.HTTPConnection] | None = None
+
+    def get(self, url: str, **headers: str) -> http.client.HTTPResponse:
+        """Return the answer to a GET, redirects followed, each checked as the first. Raises Failed, OSError, HTTPException."""
+        for _ in range(REDIRECTS):
+            answer = self._once(url, headers)
+            if answer.status not in _REDIRECTED:
+                return answer
+            to = answer.headers.get("Location", "")
+            self.close()
+            url = urljoin(url, to)
+        raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"more than {REDIRECTS} redirects")
+
+    def _once(self, url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+        scheme, _, rest = url.partition("://")
+        host, slash, path = rest.partition("/")
+        host, mark, query = (host, "", "") if slash else host.partition("?")
+        place, target = f"{scheme}://{host}", f"/{path}" if slash else f"/{mark}{query}"
+        if self._open is None or self._open[0] != place:
+            self.close()
+            self._open = place, self._connect(url)
+        connection = self._open[1]
+        try:
+            connection.request("GET", target.partition("#")[0], headers={**self._headers(url), **headers})
+            return connection.getresponse()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the connection; the next request makes a new one."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def trying(self, work: Callable[[], bool], come: Callable[[], int] = lambda: 0) -> None:
+        """Do a piece of work until it says that it is done. Only tries after which no more has `come` are counted. Raises Failed."""
+        tries, trouble = 0, ""
+        while tries < TRIES:
+            before = come()
+            try:
+                if work():
+                    return
+                trouble = "it broke off"
+            except ssl.SSLCertVerificationError as error:
+                raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"its certificate isn't right: {error}") from None
+            except http.client.HTTPException as error:
+                trouble = f"{type(error).__name__}: {error}"
+            except OSError as error:
+                if error.filename is not None or error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise  # the volume's, not the network's
+                trouble = f"{type(error).__name__}: {error}"
+            self.close()
+            tries = 1 if come() > before else tries + 1
+            seconds = min(LONGEST_WAIT, self._wait * 2**tries)
+            print(f"again in {seconds:.0f} s: {trouble}", file=sys.stderr)
+            time.sleep(seconds)
+        raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"given up after {TRIES} tries: {trouble}")
+
+
+def fetch(web: Web, wanted: Wanted, root: str) -> str:
+    """Return the path of a file's bytes, in our own folder of the volume; what an earlier try brought is kept. Raises Failed."""
+    name = hashlib.sha256(wanted.key.encode()).hexdigest()
+    part = os.path.join(root, volume.OWN, f"part-{name[:32]}")
+
+    def there() -> int:
+        return os.path.getsize(part) if os.path.exists(part) else 0
+
+    def once() -> bool:
+        return bool(wanted.size and there() == wanted.size) or _receive(web, wanted, part, there())
+
+    web.trying(once, there)
+    return part
+
+
+def _receive(web: Web, wanted: Wanted, part: str, there: int) -> bool:
+    """Append what comes; return whether that was all. Raises Failed where there is nothing to be had."""
+    answer = web.get(wanted.url, **({"Range": f"bytes={there}-"} if there else {}))
+    if there and answer.status == 416:
+        answer.read()
+        os.unlink(part)
+        return False
+    begun = _RANGE.fullmatch(answer.headers.get("Content-Range", "")) if answer.status == 206 else None
+    if answer.status == 206 and (begun is None or int(begun[1]) != there):
+        raise http.client.HTTPException("it answers with another range")
+    refuse(answer, wanted.url)
+    with open(part, "ab" if answer.status == 206 else "wb") as file:
+        while data := answer.read(CHUNK):
+            file.write(data)
+            if wanted.size is not None and file.tell() > wanted.size:
+                raise ending.Failed(ending.SOURCE_UNREADABLE, "it is larger than it said")
+        # A stream that ends early says so by what it still owes.
+        return not answer.length and (wanted.size is None or file.tell() == wanted.size)
+
+
+def refuse(answer: http.client.HTTPResponse, url: str) -> None:
+    """Raise Failed where an answer says no, HTTPException where it may be another later; nothing where it is what was asked for."""
+    if answer.status in (200, 206):
+        return
+    shown = url.partition("?")[0]
+    if answer.status in (401, 403):
+        raise ending.Failed(ending.ACCESS_DENIED, f"{shown!r} answers {answer.status}: it isn't open to us")
+    if answer.status in (408, 425, 429) or answer.status >= 500:
+        raise http.client.HTTPException(f"{shown!r} answers {answer.status}")
+    raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"{shown!r} answers {answer.status}")
+
+
+def digest(path: str) -> str:
+    """Return a file's SHA-256."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def place(part: str, root: str, path: str) -> None:
+    """Give a whole file its name below the volume."""
+    target = os.path.join(root, path)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    os.replace(part, target)
