@@ -66,7 +66,7 @@ One declaration of {len(declared)} lines became {len(kinds)} objects of {len(tex
     {rendered}
 
 Where to look next
-    platform/  clusters/  tenants/     what is declared: the catalog, the clusters, what six tenants want
+    platform/  clusters/  tenants/     what is declared: the catalog, the clusters, what seven tenants want
     {f"{out}/eu-1/control/":<35}what Argo CD reads first: projects, namespaces, Applications
     {f"{out}/eu-1/platform/stock/":<35}placeholders that hold free GPUs until an instance starts
     {f"{out}/eu-1/tenants/":<35}what each tenant's declarations became

@@ -39,6 +39,7 @@ TENANT_SUSPENDED = "TenantSuspended"
 VERSION_REVOKED = "VersionRevoked"
 NO_FREE_UNIT = "NoFreeUnit"
 STORAGE_UNPREPARED = "StorageUnprepared"
+SOURCE_UNPREPARED = "SourceUnprepared"  # of a storage or snapshot: what it is made from
 
 # Why one with replicas isn't where it should be.
 ROLLOUT_PENDING = "RolloutPending"

@@ -32,7 +32,11 @@ def test_a_tenants_month() -> None:
     )
     assert problems == []
     costs = {cost.what: cost.per_month for cost in monthly_costs(OFFERS, folder)}
-    assert costs == {"instance webui": Decimal("0.21") * 730, "storage models": Decimal(6)}
+    assert costs == {
+        "instance webui": Decimal("0.21") * 730,
+        "storage models": Decimal(6),
+        "storage styles": Decimal(1),
+    }
 
 
 def test_money_is_rounded_half_up() -> None:

@@ -21,7 +21,7 @@ def test_the_summary_counts(sample: Path, allot: Allot, tmp_path: Path) -> None:
     first = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
     assert (
         first.out
-        == f"{out}: 2 clusters, 6 tenants, {len(files(out))} files: {len(files(out))} added, 0 changed, 0 removed, 0 unchanged; 1 warning, see `allot validate`\n"
+        == f"{out}: 2 clusters, 7 tenants, {len(files(out))} files: {len(files(out))} added, 0 changed, 0 removed, 0 unchanged; 1 warning, see `allot validate`\n"
     )
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()

@@ -34,7 +34,7 @@ def test_it_checks_again_on_save(sample: Path) -> None:
                 if " fine" in line or " problem" in line:
                     return line
 
-        assert "6 tenants: fine" in closing()
+        assert "7 tenants: fine" in closing()
         time.sleep(1)  # the watch begins
         edit(sample, WEBUI, "l4-quarter", "l4-quater")
         assert closing().startswith(f"1 problem in {WEBUI}")

@@ -77,12 +77,14 @@ def test_every_object_fits_its_schema(sample_tree: dict[str, bytes]) -> None:
         ),
         *(
             "NodePool",
+            "ObjectBucketClaim",
             "PersistentVolumeClaim",
             "PriorityClass",
             "ReferenceGrant",
             "ResourceQuota",
             "SecurityPolicy",
             "Service",
+            "VolumeSnapshot",
         ),
         *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
     }

@@ -48,7 +48,7 @@ REFERENCE = {
     ),
     "storage spec": (
         swap(ADA_STORAGE, "storageSpec: block-ssd", "storageSpec: floppy"),
-        f"{ADA_STORAGE}:8:16: spec.storageSpec: no StorageSpec is named 'floppy'; known: block-ssd, shared-files [reference]",
+        f"{ADA_STORAGE}:8:16: spec.storageSpec: no StorageSpec is named 'floppy'; known: block-ssd, objects, shared-files [reference]",
     ),
     "app": (
         swap(ADA, "name: stable-diffusion-webui", "name: stable-difusion"),
@@ -60,11 +60,11 @@ REFERENCE = {
     ),
     "another tenant's storage": (
         swap(ADA, "- name: models", "- name: model-cache"),
-        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named 'model-cache' in tenants/solo-ada; known: models [reference]",
+        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named 'model-cache' in tenants/solo-ada; known: models, styles [reference]",
     ),
     "storage outside": (
         swap(ADA, "- name: models", "- name: ../../studio-kite/storages/outputs"),
-        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named '../../studio-kite/storages/outputs' in tenants/solo-ada; known: models [reference]",
+        f"{ADA}:13:13: spec.storages[0].name: no GPUStorage is named '../../studio-kite/storages/outputs' in tenants/solo-ada; known: models, styles [reference]",
     ),
     "plan": (
         swap(KITE, "plan: team", "plan: teem"),
@@ -209,7 +209,7 @@ TENANT = {
     ),
     "quota of storage": (
         swap("platform/plans/team.yaml", "storage: 5Ti", "storage: 750Gi"),
-        "tenants/studio-kite/tenant.yaml:6:1: spec: storages take 800Gi together, plan team allows 750Gi; the largest: outputs 500Gi, model-cache 200Gi, comfy-home 100Gi [quota]",
+        "tenants/studio-kite/tenant.yaml:6:1: spec: storages take 1600Gi together, plan team allows 750Gi; the largest: outputs 500Gi, outputs-restored 500Gi, base 200Gi [quota]",
     ),
     "own quota replaces the plan's": (
         swap("tenants/film-house/tenant.yaml", "nvidia-a100-80gb: 4", "nvidia-a100-80gb: 0"),
@@ -217,7 +217,7 @@ TENANT = {
     ),
     "budget": (
         swap("platform/plans/team.yaml", 'perMonth: "4000"', 'perMonth: "2000"'),
-        "tenants/studio-kite/tenant.yaml:9:9: spec.plan: what is declared costs 2114.90 EUR a month, plan team allows 2000.00; the largest:"
+        "tenants/studio-kite/tenant.yaml:9:9: spec.plan: what is declared costs 2276.90 EUR a month, plan team allows 2000.00; the largest:"
         " instance webui-next 1226.40, instance comfy 613.20, instance webui 153.30 [budget]",
     ),
     "shared memory": (
@@ -226,8 +226,8 @@ TENANT = {
     ),
     "storage capacity": (
         swap("clusters/eu-1/cluster.yaml", "capacity: 400Ti", "capacity: 2Ti"),
-        "clusters/eu-1/cluster.yaml:27:17: spec.storages[1].capacity: storages of shared-files take 3148Gi in eu-1, its capacity is 2Ti;"
-        " the largest: film-house/characters 2Ti, studio-kite/outputs 500Gi, film-house/loras 300Gi [storage-capacity]",
+        "clusters/eu-1/cluster.yaml:35:17: spec.storages[2].capacity: storages of shared-files take 4098Gi in eu-1, its capacity is 2Ti;"
+        " the largest: film-house/characters 2Ti, studio-kite/outputs 500Gi, studio-kite/outputs-restored 500Gi [storage-capacity]",
     ),
     "domain within a domain": (
         swap(
@@ -259,7 +259,7 @@ def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: All
 def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:
     found = allot("validate", "--repo", sample, "--as-of", DAY)
     assert (found.code, errors(found)) == (0, [])
-    assert found.out.splitlines()[-1] == "79 files of 6 tenants: fine, 1 warning"
+    assert found.out.splitlines()[-1] == "90 files of 7 tenants: fine, 1 warning"
 
 
 def test_retired_offers_only_warn_who_uses_them_already(sample: Path, allot: Allot) -> None:

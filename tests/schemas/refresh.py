@@ -12,7 +12,9 @@ from typing import Any
 from tests.controlplane import crds
 
 HERE = Path(__file__).parent
-KINDS = frozenset("Application AppProject EC2NodeClass HTTPRoute NodePool ReferenceGrant SecurityPolicy".split())
+KINDS = frozenset(
+    "Application AppProject EC2NodeClass HTTPRoute NodePool ObjectBucketClaim ReferenceGrant SecurityPolicy VolumeSnapshot".split()
+)
 KEPT = frozenset(
     "type properties items required enum pattern format additionalProperties minimum maximum minLength maxLength minItems maxItems"
     " minProperties maxProperties anyOf oneOf allOf not default uniqueItems".split()
@@ -46,7 +48,11 @@ def main() -> None:
                 if kind not in KINDS or version["name"] == "v1beta1":
                     continue  # of two versions we render the newer one
                 schema = structure(version["schema"]["openAPIV3Schema"])
-                schema["properties"]["metadata"] = {"type": "object"}
+                schema["properties"] |= {
+                    "apiVersion": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "metadata": {"type": "object"},
+                }
                 target = HERE / f"{group}_{version['name']}_{kind}.json"
                 said = {"source": f"{module}@{source.version} {file}", "schema": schema}
                 target.write_text(json.dumps(said, separators=(",", ":")) + "\n", encoding="utf-8")

@@ -11,6 +11,7 @@ from allotment.accounts.capacity import holding
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.values import GIBI
 
@@ -41,9 +42,10 @@ class Cost(NamedTuple):
 
 
 def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
-    """Return what a tenant's storages and running instances cost a month at the prices of `offers.as_of`, largest first.
+    """Return what a tenant's storages, snapshots and running instances cost a month at the prices of `offers.as_of`, largest first.
 
-    An instance: units × price per hour × 730. A storage: GiB × price per GiB and month.
+    An instance: units × price per hour × 730. A storage: GiB × price per GiB and month. A snapshot: the same of its storage's
+    GiB, at the price for snapshots.
     """
     specs, storage_specs = offers.platform.of(GPUSpec), offers.platform.of(StorageSpec)
     costs = []
@@ -63,6 +65,12 @@ def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
         if offer is not None:
             per_gib = price_on(offer.model.spec.prices, offers.as_of).per_gib_month
             costs.append(Cost(f"storage {storage.model.name}", storage.path, per_gib * storage.model.spec.size / GIBI))
+    for snapshot in tenant.of(GPUStorageSnapshot).values():
+        of = tenant.of(GPUStorage).get(snapshot.model.spec.storage)
+        offer = storage_specs.get(of.model.spec.storage_spec) if of else None
+        if of is not None and offer is not None and offer.model.spec.snapshot_prices:
+            per_gib = price_on(offer.model.spec.snapshot_prices, offers.as_of).per_gib_month
+            costs.append(Cost(f"snapshot {snapshot.model.name}", snapshot.path, per_gib * of.model.spec.size / GIBI))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.what))
 
 

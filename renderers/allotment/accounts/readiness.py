@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from allotment import conditions
 from allotment.accounts.capacity import Claim, holding, runs
-from allotment.accounts.preparation import job_name
+from allotment.accounts.sources import is_prepared
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.app import App, AppVersion
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -54,13 +54,7 @@ def unprepared(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[st
     """Return the storages that an instance mounts and whose preparation isn't known to have succeeded, sorted."""
     storages = tenant.of(GPUStorage)
     mounted = sorted({mount.name for mount in instance.spec.storages if mount.name in storages})
-    known = offers.prepared.get(tenant.name, frozenset())
-    return [
-        name
-        for name in mounted
-        if (prepare := storages[name].model.spec.prepare) is not None
-        and (storages[name].model.spec.cluster, job_name(name, prepare)) not in known
-    ]
+    return [name for name in mounted if not is_prepared(offers, tenant, name)]
 
 
 def units_of(offers: Offers, tenant: Folder, instance: GPUInstance) -> int:

@@ -16,11 +16,11 @@ from allotment.manifests import paths
 
 WINDOW_SECONDS = 24 * 3600
 NAMED = 8
-_PLURALS = {"instance": "instances", "storage": "storages", "tenant": "tenants"}
+_PLURALS = {"instance": "instances", "snapshot": "snapshots", "storage": "storages", "tenant": "tenants"}
 
 
 class Thing(NamedTuple):
-    """What the brake counts: an instance or storage of a cluster, or a tenant, wherever it has anything."""
+    """What the brake counts: an instance, storage or snapshot of a cluster, or a tenant, wherever it has anything."""
 
     kind: str
     cluster: str
@@ -46,9 +46,8 @@ def things(cluster: str, files: Iterable[str]) -> frozenset[Thing]:
         spot = paths.spot_of(path)
         if spot is None or spot.part not in paths.PARTS:
             continue
-        if spot.is_thing:
-            kind = "storage" if spot.part == "storage" else "instance"
-            found.add(Thing(kind, cluster, spot.tenant, spot.name))
+        if spot.kind:
+            found.add(Thing(spot.kind, cluster, spot.tenant, spot.thing))
         elif spot.name == paths.MARKER:
             found.add(Thing("tenant", "", spot.tenant, ""))
     return frozenset(found)

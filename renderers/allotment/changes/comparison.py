@@ -19,6 +19,7 @@ from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.values import size_text
 from allotment.manifests import paths
@@ -57,14 +58,12 @@ def compare(before: Side, after: Side) -> Compared:
         cluster, _, inner = path.partition("/")
         spot = paths.spot_of(inner)
         old, new = before.files.get(path), after.files.get(path)
-        if spot is None or not spot.is_thing or old == new:
+        if spot is None or not spot.kind or old == new:
             continue
-        kind = "storage" if spot.part == "storage" else "instance"
-        what = f"{kind} {spot.tenant}/{spot.name} in {cluster}"
-        found = list((_storage if kind == "storage" else _instance)(what, before, after, spot.name, old, new))
-        losses += found
-        action, why = _action(before, after, kind, spot.name, (old, new))
-        things.append(ThingChange(spot.tenant, cluster, kind, spot.name, action, why))
+        what = f"{spot.kind} {spot.tenant}/{spot.thing} in {cluster}"
+        losses += _LOSSES[spot.kind](what, before, after, spot.thing, old, new)
+        action, why = _action(before, after, spot.kind, spot.thing, (old, new))
+        things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why))
     return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), _cost(before, after))
 
 
@@ -74,12 +73,12 @@ def _action(
     old, new = data
     if old is None or new is None:
         return ("added" if old is None else "removed"), ()
-    model: type[Declaration] = GPUStorage if kind == "storage" else GPUInstance
+    model = _MODELS[kind]
     why = tuple(_why(before.folder.of(model).get(name), after.folder.of(model).get(name)))
     if not why:
         same = {one.path: one.data for one in before.folder.all()} == {one.path: one.data for one in after.folder.all()}
         why = ("what the platform offers changed" if same else "another file of its tenant changed",)
-    if kind == "storage":
+    if kind != "instance":
         return ("replaced" if job_names(old) != job_names(new) and job_names(old) else "changed"), why
     was, is_now = _deployment(old), _deployment(new)
     both_run = _copies(was) and _copies(is_now)
@@ -172,13 +171,32 @@ def _storage(what: str, before: Side, after: Side, name: str, old: bytes | None,
         yield Loss(what, f"is prepared again: what lies on its volume of {size} may be overwritten")
 
 
+def _snapshot(what: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None) -> Iterator[Loss]:
+    """Yield what is lost, or is about to be, of a snapshot."""
+    was = volume_of(old) if old is not None else None
+    if was is None:
+        return
+    is_now = volume_of(new) if new is not None else None
+    if is_now is None:
+        yield Loss(what, f"is deleted: storage {was.of} as it was then is lost")
+    elif was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
+        yield Loss(what, "is marked for deletion: once its file is removed it is deleted")
+
+
+_LOSSES = {"instance": _instance, "storage": _storage, "snapshot": _snapshot}
+_MODELS: dict[str, type[Declaration]] = {
+    "instance": GPUInstance,
+    "storage": GPUStorage,
+    "snapshot": GPUStorageSnapshot,
+}
+
+
 def _renamed(before: Side, after: Side, things: list[ThingChange]) -> list[ThingChange]:
     """Return the changes; one that is added with the spec of one that is removed says that it replaces it."""
-    models: dict[str, type[Declaration]] = {"instance": GPUInstance, "storage": GPUStorage}
     removed = [one for one in things if one.action == "removed"]
     told = []
     for one in things:
-        model = models[one.kind]
+        model = _MODELS[one.kind]
         declared = after.folder.of(model).get(one.name)
         for gone in removed if one.action == "added" and declared is not None else ():
             old = before.folder.of(model).get(gone.name) if gone.kind == one.kind else None
@@ -209,6 +227,7 @@ def _quota(before: Side, after: Side) -> Iterator[Amount]:
         ("instances", Fraction(was.instances), Fraction(is_now.instances), limits.instances if limits else None, False),
         ("storages", Fraction(was.storages), Fraction(is_now.storages), limits.storages if limits else None, False),
         ("storage", Fraction(was.storage), Fraction(is_now.storage), limits.storage if limits else None, True),
+        ("snapshots", Fraction(was.snapshots), Fraction(is_now.snapshots), limits.snapshots if limits else None, False),
     ]  # fmt: skip
     for what, old, new, limit, is_size in rows:
         if old != new:

@@ -1,6 +1,6 @@
 """What is declared no more leaves in steps, so that nothing is lost by one merge, by a rename or by a mistake.
 
-A storage goes in these steps; an instance has no data and goes at once:
+A storage or snapshot goes in these steps; an instance has no data and goes at once:
 
     storage/<name>.yaml           declared, or marked by deletionPolicy: Delete, and protected
     storage/<name>--leaving.yaml  the file is gone: the volume alone, protected until it was marked for MARKED_SECONDS
@@ -20,7 +20,7 @@ from allotment.declared.layout import Scope, path_of
 from allotment.manifests import paths
 from allotment.manifests.published import leaving_namespace, leaving_volume, lifecycle_of, volume_of
 from allotment.problems import Finding
-from allotment.rules.deletion import storage_gone, tenant_gone
+from allotment.rules.deletion import snapshot_gone, storage_gone, tenant_gone
 
 MARKED_SECONDS = 3600  # the two merges that delete data lie so far apart, at least
 STEP_SECONDS = 600  # Argo CD looks for a new commit every three minutes
@@ -73,8 +73,10 @@ def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
     volume = volume_of(data)
     if volume is None:
         return
+    spot = paths.Spot(leaver.tenant, "storage", name)
     if volume.deletion_policy != "Delete":
-        found.findings.append(storage_gone(path_of("GPUStorage", Scope("tenant", leaver.tenant), name), name))
+        gone = snapshot_gone if spot.kind == "snapshot" else storage_gone
+        found.findings.append(gone(declaration_of(spot), spot.thing))
         return
     if not volume.protected and leaver.age(path) >= STEP_SECONDS:
         return
@@ -82,7 +84,13 @@ def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
     left = paths.tenant_file(leaver.tenant, "storage", name + paths.LEAVING)
     found.files[left] = leaving_volume(data, protected=protected)
     state = "kept until it was marked for an hour" if protected else "unprotected, goes with a later publish"
-    found.pending.append(f"storage {leaver.tenant}/{name}: {state}")
+    found.pending.append(f"{spot.kind} {leaver.tenant}/{spot.thing}: {state}")
+
+
+def declaration_of(spot: paths.Spot) -> str:
+    """Return the path of a storage's or snapshot's declaration."""
+    kind = "GPUStorageSnapshot" if spot.kind == "snapshot" else "GPUStorage"
+    return path_of(kind, Scope("tenant", spot.tenant), spot.thing)
 
 
 def _tenant(leaver: Leaver, found: Remains) -> None:

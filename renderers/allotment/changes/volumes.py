@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from allotment.manifests.published import (
     Volume,
+    awaits,
     job_names,
     predecessor_of,
     volume_of,
     with_jobs_of,
+    with_origin_of,
     with_predecessor,
 )
 from allotment.problems import Finding
@@ -39,10 +41,16 @@ class Successor(NamedTuple):
 
 
 def succeeded(path: str, before: bytes, after: bytes, ask: Callable[[], Users]) -> Successor:
-    """Return what follows a storage's file; `path` is its declaration's. Who uses it is asked only where that counts."""
-    old, new = volume_of(before), volume_of(after)
+    """Return what follows a storage's or snapshot's file; `path` is its declaration's. Who uses it is asked only where that counts.
+
+    What was published waits no more, whatever is known today: a gate that has opened stays open.
+    """
+    old, new, awaited = volume_of(before), volume_of(after), awaits(after)
+    was = job_names(before)
+    if awaited is not None and awaits(before) is None and (awaited in was or (old is not None and not awaited)):
+        return Successor(before, [], "")
     findings = list(_broken(path, old, new)) if old is not None and new is not None else []
-    was, wanted = job_names(before), job_names(after)
+    wanted = job_names(after) | ({awaited} if awaited else frozenset())
     pending = ""
     if was and wanted - was:
         users = ask()
@@ -52,13 +60,22 @@ def succeeded(path: str, before: bytes, after: bytes, ask: Callable[[], Users]) 
             pending = f"its new preparation waits until {', '.join(sorted(users.stopping))} has stopped"
         elif not was <= frozenset(users.over):
             pending = "its new preparation waits until the last one was seen to have ended"
-    data = with_jobs_of(after, before, held=bool(pending))
+    data = with_jobs_of(with_origin_of(after, before), before, held=bool(pending))
     if noted := predecessor_of(before):
         data = with_predecessor(data, noted)
     return Successor(data, findings, pending)
 
 
 def _broken(path: str, old: Volume, new: Volume) -> Iterator[Finding]:
+    if old.kind == new.kind == "VolumeSnapshot":
+        if old.of != new.of:
+            message = f"'{new.of}' was '{old.of}', and a snapshot stays that of its storage: declare another snapshot"
+            yield Finding(path, ("spec", "storage"), message, immutability.RULE)
+        return
+    if old.kind != new.kind:
+        message = "a volume stays a volume, a bucket a bucket: declare another storage"
+        yield Finding(path, ("spec", "storageSpec"), message, immutability.RULE)
+        return
     if new.size < old.size:
         yield immutability.shrunk(path, old.size, new.size)
     for what, was, is_now in (

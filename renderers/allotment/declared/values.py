@@ -37,9 +37,14 @@ _IMAGE_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
 _HTTPS_URL = re.compile(r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
+_HTTP_URL = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?")
+_SOURCE_URL = re.compile(
+    r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?/[A-Za-z0-9._~:/@!$&'()*+,;=%-]*(?:\?[A-Za-z0-9._~:/@!$&'()*+,;=%?-]*)?"
+)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _BASE_PATH = re.compile(r"/(?:[A-Za-z0-9._~-]+/?)*")
 _ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
-_RELATIVE_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
+SUB_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -176,7 +181,7 @@ def _mount_path(value: Any) -> str:
 
 def _sub_path(value: Any) -> str:
     text = _text(value, "a path such as models/v1", "path")
-    if len(text) > 200 or not _RELATIVE_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
+    if len(text) > 200 or not SUB_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
         _fail("path", f"{quoted(text)} is no path inside the storage: write one such as models/v1, without '..'")
     return text
 
@@ -250,9 +255,26 @@ HttpsUrl = Annotated[
     BeforeValidator(_matching(_HTTPS_URL, "url", "an https:// address without query")),
     _schema("string", _HTTPS_URL),
 ]
+HttpUrl = Annotated[
+    str,
+    BeforeValidator(_matching(_HTTP_URL, "url", "an http:// or https:// address of a host and port alone")),
+    _schema("string", _HTTP_URL),
+]
+SourceUrl = Annotated[
+    str,
+    BeforeValidator(
+        _matching(_SOURCE_URL, "url", "an https:// address with a path, percent-encoded, without user or '#'", 2000)
+    ),
+    _schema("string", _SOURCE_URL),
+]
+Sha256 = Annotated[
+    str,
+    BeforeValidator(_matching(_SHA256, "checksum", "a SHA-256 of 64 hexadecimal digits in lower case")),
+    _schema("string", _SHA256),
+]
 BasePath = Annotated[str, BeforeValidator(_base_path), _schema("string", _BASE_PATH)]
 MountPath = Annotated[str, BeforeValidator(_mount_path), _schema("string", _ABSOLUTE_PATH)]
-SubPath = Annotated[str, BeforeValidator(_sub_path), _schema("string", _RELATIVE_PATH)]
+SubPath = Annotated[str, BeforeValidator(_sub_path), _schema("string", SUB_PATH)]
 SshKey = Annotated[str, BeforeValidator(_ssh_key), _schema("string", None)]
 Labels = Annotated[
     dict[str, str],

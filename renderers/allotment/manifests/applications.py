@@ -19,6 +19,8 @@ TENANT_KINDS = (
     ("batch", "Job"),
     ("gateway.envoyproxy.io", "SecurityPolicy"),
     ("gateway.networking.k8s.io", "HTTPRoute"),
+    ("objectbucket.io", "ObjectBucketClaim"),
+    ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
 WHITELIST = [Fixed(group=group, kind=kind) for group, kind in TENANT_KINDS]
 # One wave, no hooks: a failed preparation holds up nothing else. Retries go on, from the newest commit.

@@ -73,7 +73,11 @@ def admission_policies() -> list[dict[str, Any]]:
     return [
         *_policy(
             "allotment-protected",
-            [_resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"])],
+            [
+                _resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"]),
+                _resource_rule(["objectbucket.io"], ["v1alpha1"], ["DELETE"], ["objectbucketclaims"]),
+                _resource_rule(["snapshot.storage.k8s.io"], ["v1"], ["DELETE"], ["volumesnapshots"]),
+            ],
             {},
             [{"name": "protected", "expression": protected}],
             [

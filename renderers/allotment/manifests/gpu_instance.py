@@ -7,11 +7,13 @@ from typing import Any
 
 from allotment.accounts.capacity import holds, pools_for, stocks_of
 from allotment.accounts.readiness import app_version, replicas_of, short_of, units_of, waits_for
+from allotment.accounts.sources import placed
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.container import Container, Port, Probe
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import size_text
 from allotment.manifests import exposure, names, pods
@@ -21,6 +23,10 @@ from allotment.manifests.text import Fixed
 PULL_SECONDS = 1800  # how long an image of tens of GB may take, before the rollout counts as failed
 PROBE_PERIOD = 10
 CONTAINER = "main"
+BUCKET_KEYS = {
+    "secretKeyRef": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+    "configMapKeyRef": ("BUCKET_NAME", "BUCKET_HOST", "BUCKET_PORT", "BUCKET_REGION"),
+}
 
 
 def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUInstance]) -> list[dict[str, Any]]:
@@ -131,7 +137,7 @@ def _pod_template(
         "metadata": {"labels": {**labels, **plan, **pods.bill_labels(instance.metadata.labels)}},
         "spec": pods.pod(
             names.INSTANCE_PRIORITY,
-            [_container(spec, instance, container)],
+            [_container(spec, instance, container, _bucket_env(offers, tenant, instance))],
             _volumes(spec, place.model.spec, instance, container),
             affinity=affinity,
             tolerations=[pods.GPU_TOLERATION],
@@ -163,7 +169,32 @@ def _no_other_tenant(tenant: str) -> dict[str, Any]:
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-def _container(spec: GPUSpecSpec, instance: GPUInstance, container: Container) -> dict[str, Any]:
+def _bucket_env(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[dict[str, Any]]:
+    """Return the variables of an instance's buckets, from the Secret and the ConfigMap that the object store makes for each."""
+    variables: list[dict[str, Any]] = []
+    for use in sorted(instance.spec.buckets, key=lambda use: use.name):
+        for kind, keys in BUCKET_KEYS.items():
+            for key in keys:
+                source = {kind: {"name": use.name, "key": key}}
+                variables.append({"name": f"{use.env_prefix}{key}", "valueFrom": source})
+        entry = placed(offers, tenant.of(GPUStorage)[use.name].model)
+        if entry is not None and entry.object_store is not None and entry.object_store.endpoint is not None:
+            variables.append({"name": f"{use.env_prefix}AWS_ENDPOINT_URL", "value": entry.object_store.endpoint})
+    return variables
+
+
+def _env(container: Container, buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a container's environment: what it declares, over what its buckets give."""
+    # `$(NAME)` in a value would be expanded by the kubelet; `$$` is its escape for `$`.
+    declared = [{"name": one.name, "value": one.value.replace("$", "$$")} for one in sorted_env(container)]
+    named = {one["name"] for one in declared}
+    return declared + [one for one in buckets if one["name"] not in named]
+
+
+def _container(
+    spec: GPUSpecSpec, instance: GPUInstance, container: Container, buckets: list[dict[str, Any]]
+) -> dict[str, Any]:
+    env = _env(container, buckets)
     mounts = [{"name": "scratch", "mountPath": "/scratch"}]
     if container.shm_size is not None:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # a pod's
@@ -179,12 +210,7 @@ def _container(spec: GPUSpecSpec, instance: GPUInstance, container: Container) -
         "image": container.image,
         **({"command": list(container.command)} if container.command else {}),
         **({"args": list(container.args)} if container.args else {}),
-        # `$(NAME)` in a value would be expanded by the kubelet; `$$` is its escape for `$`.
-        **(
-            {"env": [{"name": one.name, "value": one.value.replace("$", "$$")} for one in sorted_env(container)]}
-            if container.env
-            else {}
-        ),
+        **({"env": env} if env else {}),
         **(
             {
                 "ports": [

@@ -1,45 +1,40 @@
-"""GPUStorage → PersistentVolumeClaim, the Job that prepares it, and the accessor that shows its files."""
+"""GPUStorage → PersistentVolumeClaim with what prepares and shows it, or ObjectBucketClaim."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
 
-from allotment.accounts.preparation import input_hash, job_name
-from allotment.accounts.readiness import waits_for
+from allotment.accounts.preparation import job_name
+from allotment.accounts.sources import awaited, is_cloned_by_driver, offered, placed
 from allotment.declared.inventory import Declared, Folder, Offers
-from allotment.declared.kinds.cluster import Cluster
-from allotment.declared.kinds.gpu_instance import GPUInstance
-from allotment.declared.kinds.gpu_storage import GPUStorage, Prepare
-from allotment.declared.kinds.storage_spec import StorageSpec
-from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.values import size_text
-from allotment.manifests import exposure, names, pods
+from allotment.manifests import accessor, names, pods, preparation, waiting
 from allotment.manifests.text import Fixed
-
-JOB_RESOURCES = Fixed(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "4", "memory": "8Gi"})
-# It requests nothing: beside an instance on a full GPU node there is nothing left to request.
-FILES_RESOURCES = Fixed(requests={"cpu": "0", "memory": "0"}, limits={"cpu": "1", "memory": "256Mi"})
-NOT_ON_GPU_NODES = Fixed(
-    nodeAffinity={
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]}]}
-            ]
-        }
-    }
-)
-FILES_PROBE = Fixed(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSeconds=5, failureThreshold=3)
 
 
 def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUStorage]) -> list[dict[str, Any]]:
-    """Return a storage's objects, the PVC first."""
+    """Return a storage's objects, the volume or bucket first.
+
+    What waits for another storage to be prepared has a marker for its Job, and for its volume too where that is made from
+    the other's.
+    """
     storage = declared.model
-    objects = [_claim(offers, cluster, tenant, declared)]
-    if storage.spec.prepare is not None:
-        objects.append(_job(tenant, storage, storage.spec.prepare))
-    if storage.spec.accessor is not None:
-        objects += _accessor(offers, cluster, tenant, storage)
+    spec = offered(offers, storage)
+    assert spec is not None
+    metadata = _metadata(tenant, storage)
+    if spec.bucket is not None:
+        return [_bucket(offers, declared, metadata)]
+    source, cloned = awaited(offers, tenant, storage), is_cloned_by_driver(offers, tenant, storage)
+    objects = [] if source and cloned else [_claim(offers, tenant, declared, metadata)]
+    if storage.spec.prepare is not None and source:
+        job = job_name(storage.name, storage.spec.prepare)
+        objects.append(waiting.marker(metadata, storage.name, source, declared.blob, job))
+    elif storage.spec.prepare is not None:
+        objects += preparation.render(offers, tenant, storage, metadata)
+    if accessor.is_wanted(storage) and not (source and cloned):
+        objects += accessor.render(offers, cluster, tenant, storage, metadata)
     return objects
 
 
@@ -48,146 +43,70 @@ def _labels(tenant: str, storage: str) -> Fixed:
     return Fixed(names.labels(tenant=tenant, storage=storage))
 
 
-def _metadata(tenant: Folder, storage: GPUStorage, name: str, **annotations: str) -> dict[str, Any]:
-    metadata: dict[str, Any] = {
-        "name": name,
+def _metadata(tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
+    return {
+        "name": storage.name,
         "namespace": names.namespace(tenant.name),
         "labels": _labels(tenant.name, storage.name),
     }
-    if annotations:
-        metadata["annotations"] = annotations
-    return metadata
 
 
-def _claim(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUStorage]) -> dict[str, Any]:
-    storage, place = declared.model, cluster.one(Cluster)
-    assert place is not None
-    offer = offers.platform.of(StorageSpec)[storage.spec.storage_spec].model.spec
-    storage_class = next(
-        one.storage_class_name for one in place.model.spec.storages if one.storage_spec == storage.spec.storage_spec
-    )
-    metadata = _metadata(tenant, storage, storage.name)
+def _kept(declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of what holds data: protected, with the declared labels for the bill."""
+    storage = declared.model
+    labels = metadata["labels"]
     if storage.metadata.labels:
-        metadata["labels"] = {**metadata["labels"], **pods.bill_labels(storage.metadata.labels)}
-    metadata["annotations"] = {
+        labels = {**labels, **pods.bill_labels(storage.metadata.labels)}
+    annotations = {
         names.SYNC_OPTIONS: names.KEEP,
         names.BLOB: declared.blob,
         names.DELETION_POLICY: storage.spec.deletion_policy,
         names.PROTECTED: "true",
     }
+    return {**metadata, "labels": labels, "annotations": annotations}
+
+
+def _claim(offers: Offers, tenant: Folder, declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
+    storage = declared.model
+    spec, entry = offered(offers, storage), placed(offers, storage)
+    assert spec is not None and spec.volume is not None and entry is not None
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": metadata,
+        "metadata": _kept(declared, metadata),
         "spec": {
-            "accessModes": [offer.volume.access_mode],
-            "storageClassName": storage_class,
+            "accessModes": [spec.volume.access_mode],
+            "storageClassName": entry.storage_class_name,
             "volumeMode": "Filesystem",
             "resources": {"requests": {"storage": size_text(storage.spec.size)}},
+            **_data_source(offers, tenant, storage),
         },
     }
 
 
-def _job(tenant: Folder, storage: GPUStorage, prepare: Prepare) -> dict[str, Any]:
-    source = prepare.source.image
-    assert source is not None
-    labels = {**_labels(tenant.name, storage.name), names.ROLE: "prepare"}
-    container = {
-        "name": "prepare",
-        "image": source.image,
-        **({"command": list(source.command)} if source.command else {}),
-        **({"args": list(source.args)} if source.args else {}),
-        "resources": JOB_RESOURCES,
-        "securityContext": pods.CONTAINER_SECURITY,
-        "volumeMounts": [{"name": "workspace", "mountPath": "/workspace"}],
-    }
-    volume = {"name": "workspace", "persistentVolumeClaim": {"claimName": storage.name}}
-    annotations = {names.INPUT_HASH: input_hash(prepare), names.ATTEMPT: str(prepare.attempt)}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {**_metadata(tenant, storage, job_name(storage.name, prepare)), "annotations": annotations},
-        "spec": {
-            "backoffLimit": 2,
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": pods.pod(
-                    names.STORAGE_PRIORITY, [container], [volume], restartPolicy="Never", affinity=NOT_ON_GPU_NODES
-                ),
-            },
-        },
-    }
-
-
-def _accessor(offers: Offers, cluster: Folder, tenant: Folder, storage: GPUStorage) -> list[dict[str, Any]]:
-    place, accessor = cluster.one(Cluster), storage.spec.accessor
-    assert place is not None and accessor is not None
-    name = f"{storage.name}--files"
-    selector = {names.STORAGE: storage.name, names.ROLE: "files"}
-    objects = [
-        _files_deployment(offers, tenant, storage, name, selector),
-        exposure.service(_metadata(tenant, storage, name), selector, [("files", names.FILES_PORT)]),
-    ]
-    if accessor.exposure != "Namespace":
-        host = names.files_host(storage.name, tenant.name, place.model.spec.domain)
-        route = _metadata(tenant, storage, name, **{names.EXTERNAL_LINK: f"https://{host}/"})
-        objects.append(exposure.http_route(route, place.model.spec, host, name, names.FILES_PORT))
-        policy = _metadata(tenant, storage, name)
-        objects.append(
-            exposure.security_policy(policy, place.model.spec, host, accessor.exposure, tenant, exposure.FILES_ROLES)
-        )
-    return objects
-
-
-def _files_deployment(
-    offers: Offers, tenant: Folder, storage: GPUStorage, name: str, selector: dict[str, str]
-) -> dict[str, Any]:
-    declared = tenant.one(Tenant)
-    runs = declared is not None and declared.model.spec.lifecycle == "Active"
-    container = {
-        "name": "files",
-        "image": names.FILES_IMAGE,
-        "args": ["/data", "--port", str(names.FILES_PORT)],
-        "ports": [{"name": "files", "containerPort": names.FILES_PORT, "protocol": "TCP"}],
-        "resources": FILES_RESOURCES,
-        "readinessProbe": FILES_PROBE,
-        "securityContext": pods.READ_ONLY_SECURITY,
-        "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True}],
-    }
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": storage.name, "readOnly": True}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _metadata(tenant, storage, name),
-        "spec": {
-            "replicas": 1 if runs else 0,
-            "revisionHistoryLimit": 2,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": {**names.labels(tenant=tenant.name), **selector}},
-                "spec": pods.pod(
-                    names.STORAGE_PRIORITY, [container], [volume], **_beside_its_user(offers, tenant, storage)
-                ),
-            },
-        },
-    }
-
-
-def _beside_its_user(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
-    """A ReadWriteOnce volume is attached to one node: while an instance has it, the accessor goes where the instance is."""
-    offer = offers.platform.of(StorageSpec)[storage.spec.storage_spec].model.spec
-    users = [
-        one.model.name
-        for one in tenant.of(GPUInstance).values()
-        if any(mount.name == storage.name for mount in one.model.spec.storages)
-        and not waits_for(offers, tenant, one.model)
-    ]
-    if offer.volume.access_mode != "ReadWriteOnce" or not users:
+def _data_source(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
+    """Return what the driver makes the volume from, by the one field that Argo CD sees no difference in."""
+    if storage.spec.prepare is None or not is_cloned_by_driver(offers, tenant, storage):
         return {}
-    term = {
-        "labelSelector": {"matchExpressions": [{"key": names.INSTANCE, "operator": "In", "values": users}]},
-        "topologyKey": "kubernetes.io/hostname",
+    source = storage.spec.prepare.source
+    if source.snapshot is not None:
+        group = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": source.snapshot.name}
+        return {"dataSourceRef": group}
+    assert source.storage is not None
+    return {"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": source.storage.name}}
+
+
+def _bucket(offers: Offers, declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
+    """Rook makes a Secret and a ConfigMap of the claim's name, which instances take their environment from."""
+    entry = placed(offers, declared.model)
+    assert entry is not None
+    return {
+        "apiVersion": "objectbucket.io/v1alpha1",
+        "kind": "ObjectBucketClaim",
+        "metadata": _kept(declared, metadata),
+        "spec": {
+            "generateBucketName": declared.model.name,
+            "storageClassName": entry.storage_class_name,
+            "additionalConfig": {"maxSize": size_text(declared.model.spec.size)},
+        },
     }
-    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return {"affinity": affinity, "tolerations": [pods.GPU_TOLERATION]}

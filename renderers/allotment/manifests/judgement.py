@@ -14,9 +14,11 @@ from allotment.problems import printable
 _POD_FIELDS = frozenset(
     "automountServiceAccountToken enableServiceLinks hostUsers priorityClassName securityContext containers volumes affinity tolerations restartPolicy".split()
 )
+_JOB_POD_FIELDS = _POD_FIELDS | {"initContainers"}
 _CONTAINER_FIELDS = frozenset(
     "name image command args env ports resources startupProbe readinessProbe securityContext volumeMounts".split()
 )
+_SIDECAR_FIELDS = _CONTAINER_FIELDS | {"restartPolicy"}
 _PRIORITIES = (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY)
 _TOLERATIONS = ({"key": names.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"},)
 _POD_SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
@@ -30,28 +32,36 @@ _ANNOTATIONS = frozenset(
         names.UNITS,
         names.INPUT_HASH,
         names.ATTEMPT,
+        names.PREPARES,
         names.DELETION_POLICY,
         names.PROTECTED,
         names.EXTERNAL_LINK,
     )
 )
+_VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
 _SPEC_FIELDS = {
     "Deployment": frozenset("replicas revisionHistoryLimit progressDeadlineSeconds strategy selector template".split()),
-    "Job": frozenset("backoffLimit template".split()),
+    "Job": frozenset("activeDeadlineSeconds backoffLimit template".split()),
     "Service": frozenset("type selector ports".split()),
-    "PersistentVolumeClaim": frozenset("accessModes storageClassName volumeMode resources".split()),
+    "ObjectBucketClaim": frozenset("generateBucketName storageClassName additionalConfig".split()),
+    "PersistentVolumeClaim": frozenset("accessModes storageClassName volumeMode resources dataSourceRef".split()),
     "HTTPRoute": frozenset("parentRefs hostnames rules".split()),
     "SecurityPolicy": frozenset("targetRefs oidc jwt authorization".split()),
+    "VolumeSnapshot": frozenset("volumeSnapshotClassName source".split()),
 }
 _TENANT_API = {
     "ConfigMap": "v1",
     "Deployment": "apps/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",
     "Job": "batch/v1",
+    "ObjectBucketClaim": "objectbucket.io/v1alpha1",
     "PersistentVolumeClaim": "v1",
     "SecurityPolicy": "gateway.envoyproxy.io/v1alpha1",
     "Service": "v1",
+    "VolumeSnapshot": "snapshot.storage.k8s.io/v1",
 }
+_KEPT = ("ObjectBucketClaim", "PersistentVolumeClaim", "VolumeSnapshot")  # what holds data
+_DATA_SOURCES = (("snapshot.storage.k8s.io", "VolumeSnapshot"), (None, "PersistentVolumeClaim"))
 _NAMESPACE_API = {
     "LimitRange": "v1",
     "Namespace": "v1",
@@ -59,6 +69,7 @@ _NAMESPACE_API = {
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
 }
+_OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
 _PROJECT_FIELDS = frozenset(
     "description sourceRepos destinations clusterResourceWhitelist namespaceResourceWhitelist roles".split()
 )
@@ -133,7 +144,7 @@ def _same(where: str, value: Any, wanted: Any) -> Iterator[str]:
 
 
 def _identity(one: Object, kinds: dict[str, str]) -> Iterator[str]:
-    yield from _only("", one, frozenset(("apiVersion", "kind", "metadata", "spec", "data")))
+    yield from _only("", one, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable")))
     kind = one.get("kind")
     if kind not in kinds:
         yield f"kind {printable(str(kind))} is not allowed"
@@ -150,13 +161,10 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
         yield from _same("metadata.labels tenant", metadata.get("labels", {}).get(names.TENANT), tenant)
         yield from _only("spec", spec, _SPEC_FIELDS.get(str(kind), frozenset()))
     for key, value in metadata.get("annotations", {}).items():
-        if not (
-            key in _ANNOTATIONS
-            or (key == names.SYNC_OPTIONS and kind == "PersistentVolumeClaim" and value == names.KEEP)
-        ):
+        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and kind in _KEPT and value == names.KEEP)):
             yield f"annotation {printable(key)} is not allowed"
     if kind in ("Deployment", "Job"):
-        yield from _judge_template(tenant, spec.get("template", {}))
+        yield from _judge_template(tenant, spec.get("template", {}), _POD_FIELDS if kind == "Deployment" else _JOB_POD_FIELDS)
     elif kind == "Service":
         yield from _same("spec.type", spec.get("type"), "ClusterIP")
         if not spec.get("selector"):
@@ -167,10 +175,22 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
         yield from _judge_route(boundary, tenant, spec)
     elif kind == "SecurityPolicy":
         yield from _judge_policy(boundary, spec)
-    elif kind == "PersistentVolumeClaim":
-        annotations = metadata.get("annotations", {})
-        if annotations.get(names.DELETION_POLICY) != "Delete" or not _let_go(annotations):
-            yield from _same("sync-options", annotations.get(names.SYNC_OPTIONS), names.KEEP)
+    elif kind in _KEPT:
+        yield from _judge_kept(metadata, spec)
+
+
+def _judge_kept(metadata: Any, spec: Any) -> Iterator[str]:
+    """What holds data is protected until it was marked for deletion and let go; where it comes from lies in its namespace."""
+    annotations = metadata.get("annotations", {})
+    if annotations.get(names.DELETION_POLICY) != "Delete" or not _let_go(annotations):
+        yield from _same("sync-options", annotations.get(names.SYNC_OPTIONS), names.KEEP)
+    source = spec.get("dataSourceRef")
+    if source is not None:
+        yield from _only("dataSourceRef", source, frozenset(("apiGroup", "kind", "name")))
+        if (source.get("apiGroup"), source.get("kind")) not in _DATA_SOURCES:
+            yield f"dataSourceRef {printable(str(source))} is not allowed"
+    if "source" in spec:
+        yield from _only("source", spec["source"], frozenset(("persistentVolumeClaimName",)))
 
 
 def _let_go(annotations: Any) -> bool:
@@ -178,12 +198,12 @@ def _let_go(annotations: Any) -> bool:
     return bool(annotations.get(names.PROTECTED) == "false")
 
 
-def _judge_template(tenant: str, template: Any) -> Iterator[str]:
+def _judge_template(tenant: str, template: Any, fields: frozenset[str]) -> Iterator[str]:
     yield from _only("template", template, frozenset(("metadata", "spec")))
     yield from _only("template.metadata", template.get("metadata"), frozenset(("labels",)))
     yield from _same("template tenant", template.get("metadata", {}).get("labels", {}).get(names.TENANT), tenant)
     pod = template.get("spec", {})
-    yield from _only("pod", pod, _POD_FIELDS)
+    yield from _only("pod", pod, fields)
     yield from _same("pod.automountServiceAccountToken", pod.get("automountServiceAccountToken"), False)
     yield from _same("pod.hostUsers", pod.get("hostUsers"), False)
     yield from _same("pod.securityContext", pod.get("securityContext"), _POD_SECURITY)
@@ -193,9 +213,12 @@ def _judge_template(tenant: str, template: Any) -> Iterator[str]:
         if toleration not in _TOLERATIONS:
             yield f"toleration {printable(str(toleration))} is not allowed"
     for container in pod.get("containers", ()):
-        yield from _judge_container(container)
+        yield from _judge_container(container, _CONTAINER_FIELDS)
+    for container in pod.get("initContainers", ()):
+        yield from _judge_container(container, _SIDECAR_FIELDS)
     for volume in pod.get("volumes", ()):
-        yield from _only("volume", volume, frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim")))
+        yield from _only("volume", volume, _VOLUMES)
+        yield from _only("volume.configMap", volume.get("configMap", {}), frozenset(("name",)))
         yield from _only("volume.emptyDir", volume.get("emptyDir", {}), frozenset(("medium", "sizeLimit")))
         yield from _only(
             "volume.persistentVolumeClaim",
@@ -204,20 +227,30 @@ def _judge_template(tenant: str, template: Any) -> Iterator[str]:
         )
 
 
-def _judge_container(container: Any) -> Iterator[str]:
-    yield from _only("container", container, _CONTAINER_FIELDS)
+def _judge_container(container: Any, fields: frozenset[str]) -> Iterator[str]:
+    yield from _only("container", container, fields)
     security = dict(container.get("securityContext", {}))
     if security.pop("readOnlyRootFilesystem", True) is not True:
         yield "container.securityContext.readOnlyRootFilesystem is not allowed to be false"
     yield from _same("container.securityContext", security, _CONTAINER_SECURITY)
     for variable in container.get("env", ()):
-        yield from _only("env", variable, frozenset(("name", "value")))
+        yield from _only("env", variable, frozenset(("name", "value", "valueFrom")))
+        if "valueFrom" in variable:
+            yield from _judge_reference(variable["valueFrom"])
         if str(variable.get("name")).startswith(("NVIDIA_", "CUDA_MPS_")):
             yield f"env {printable(str(variable.get('name')))} is not allowed"
     for port in container.get("ports", ()):
         yield from _only("container.ports", port, frozenset(("name", "containerPort", "protocol")))
     for mount in container.get("volumeMounts", ()):
         yield from _only("volumeMounts", mount, frozenset(("name", "mountPath", "subPath", "readOnly")))
+
+
+def _judge_reference(source: Any) -> Iterator[str]:
+    """A variable from a key of one Secret or ConfigMap of the namespace."""
+    yield from _only("env.valueFrom", source, frozenset(("secretKeyRef", "configMapKeyRef")))
+    yield from _same("env.valueFrom", len(source), 1)
+    for reference in source.values():
+        yield from _only("env.valueFrom", reference, frozenset(("name", "key")))
 
 
 def _judge_route(boundary: Boundary, tenant: str, spec: Any) -> Iterator[str]:
@@ -250,7 +283,10 @@ def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
 def _judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
     yield from _identity(one, _NAMESPACE_API)
     kind, metadata, space = one.get("kind"), one.get("metadata", {}), names.namespace(tenant)
-    if not _let_go(metadata.get("annotations", {})):
+    opened = kind == "NetworkPolicy" and "--" in str(metadata.get("name"))
+    if opened:
+        yield from _judge_opening(metadata, one.get("spec", {}))
+    elif not _let_go(metadata.get("annotations", {})):
         yield from _same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
     if kind == "Namespace":
         yield from _same("metadata.name", metadata.get("name"), space)
@@ -264,6 +300,28 @@ def _judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Ite
         yield from _same("to", [target.get("kind") for target in one.get("spec", {}).get("to", ())], ["Secret"])
     else:
         yield from _same("metadata.namespace", metadata.get("namespace"), space)
+
+
+def _judge_opening(metadata: Any, spec: Any) -> Iterator[str]:
+    """What a policy opens besides the namespace's own: files for copies, to or from one kind of pod; a store for instances."""
+    yield from _only("metadata", metadata, frozenset(("name", "namespace", "labels")))
+    chosen = spec.get("podSelector", {}).get("matchLabels", {})
+    way = str(metadata.get("name")).partition("--")[0]
+    yield from _only("spec", spec, frozenset(("podSelector", "policyTypes", _OPENINGS.get(way, ""))))
+    if way == "buckets":
+        yield from _same("podSelector", list(chosen), [names.INSTANCE])
+        return
+    yield from _same(
+        "podSelector role", chosen.get(names.ROLE), names.FILES_ROLE if way == "share" else names.COPY_ROLE
+    )
+    other = names.COPY_ROLE if way == "share" else names.FILES_ROLE
+    for rule in spec.get(_OPENINGS.get(way, ""), ({},)):
+        yield from _only("rule", rule, frozenset(("from", "to", "ports")))
+        yield from _same("ports", [one.get("port") for one in rule.get("ports", ())], [names.FILES_PORT])
+        for peer in rule.get("from", []) + rule.get("to", []):
+            yield from _only("peer", peer, frozenset(("namespaceSelector", "podSelector")))
+            role = peer.get("podSelector", {}).get("matchLabels", {}).get(names.ROLE)
+            yield from _same("peer's role", role, other)
 
 
 def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:

@@ -10,6 +10,7 @@ CLUSTER = "allotment.dev/cluster"
 PLAN = "allotment.dev/plan"
 INSTANCE = "allotment.dev/instance"
 STORAGE = "allotment.dev/storage"
+SNAPSHOT = "allotment.dev/snapshot"
 STOCK = "allotment.dev/stock"
 GPU_SPEC = "allotment.dev/gpu-spec"
 LIFECYCLE = "allotment.dev/lifecycle"
@@ -27,6 +28,7 @@ PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
+PREPARES = "allotment.dev/prepares"
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
@@ -42,12 +44,20 @@ INSTANCE_PRIORITY = "allotment-instance"
 STORAGE_PRIORITY = "allotment-storage"
 STOCK_PRIORITIES = 10  # allotment-stock-1 … -10 have the values −10 … −1
 
+FILES_ROLE = "files"
+PREPARE_ROLE = "prepare"
+COPY_ROLE = "copy"  # of a preparation that reads another tenant's files, and of nothing that a tenant brings
+WAITS = "--waits-for--"
+
 GPU_TAINT = "nvidia.com/gpu"
 DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 MIG_CONFIG = "nvidia.com/mig.config"
 
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
-FILES_IMAGE = "docker.io/sigoden/dufs:v0.46.0"
+# Of Python 3.13 for amd64 and arm64, where a platform names no other.
+PREPARE_IMAGE = (
+    "docker.io/library/python:3.13-slim@sha256:6771159cd4fa5d9bba1258caf0b82e6b73458c694d178ad97c5e925c2d0e1a91"
+)
 FILES_PORT = 5000
 
 
@@ -80,6 +90,21 @@ def instance_host(instance: str, port: str, tenant: str, domain: str) -> str:
 def files_host(storage: str, tenant: str, domain: str) -> str:
     """Return the host that serves a storage's files; no port is named `files`."""
     return f"{storage}--files--{tenant}.{domain}"
+
+
+def files_service(storage: str) -> str:
+    """Return the name of the Service, and of all else, that shows a storage's files."""
+    return f"{storage}--files"
+
+
+def files_url(storage: str, tenant: str) -> str:
+    """Return the address inside the cluster that shows a storage's files."""
+    return f"http://{files_service(storage)}.{namespace(tenant)}.svc:{FILES_PORT}/"
+
+
+def waiting_marker(thing: str, source: str) -> str:
+    """Return the name of the ConfigMap that stands where a thing waits for a storage to be prepared."""
+    return f"{thing}{WAITS}{source}"
 
 
 def rendered_branch(cluster: str) -> str:

@@ -194,10 +194,16 @@ def _hard(offers: Offers, cluster: Folder, limits: Limits) -> Fixed:
 
 @lru_cache(maxsize=1024)
 def _hard_of(
-    platform: Folder, cluster: Folder, gpus: tuple[tuple[str, int], ...], instances: int, storages: int, storage: int
+    platform: Folder,
+    cluster: Folder,
+    gpus: tuple[tuple[str, int], ...],
+    instances: int,
+    storages: int,
+    storage: int,
+    snapshots: int,
 ) -> Fixed:
     """The backstop: ROOM times what the plan could hold here; every kind of GPU is named, so that none is unlimited."""
-    density, limits = _density(cluster, platform), Limits(dict(gpus), instances, storages, storage)
+    density, limits = _density(cluster, platform), Limits(dict(gpus), instances, storages, storage, snapshots)
     resources: dict[str, int] = {}
     for (resource, model), slices in density.slices.items():
         resources[resource] = resources.get(resource, 0) + ROOM * limits.gpus.get(model, 0) * slices
@@ -210,6 +216,8 @@ def _hard_of(
         "persistentvolumeclaims": str(claims),
         "requests.storage": size_text(space) if space else "0",
         "count/jobs.batch": str(ROOM * limits.storages + 10),
+        "count/objectbucketclaims.objectbucket.io": str(ROOM * limits.storages + 10),
+        "count/volumesnapshots.snapshot.storage.k8s.io": str(ROOM * limits.snapshots + 10),
         "services": str(ROOM * (limits.instances + limits.storages) + 10),
         "services.nodeports": "0",
         "services.loadbalancers": "0",

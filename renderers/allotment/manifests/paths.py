@@ -8,7 +8,8 @@ from typing import NamedTuple
 PARTS = ("storage", "compute")
 MARKER = "allotment--marker"  # keeps a folder from being empty
 LEAVING_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that leaves the cluster
-LEAVING = "--leaving"  # after the name of a storage whose declaration is gone
+LEAVING = "--leaving"  # after the name of a storage or snapshot whose declaration is gone
+SNAPSHOT = "--snapshot"  # after the name of a snapshot: a storage may have the same
 
 _TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(storage|compute)/([a-z0-9-]+)\.yaml")
 _CONTROL_FILE = re.compile(r"control/(argo|namespaces)/[a-z]/([a-z](?:-?[a-z0-9])*)\.yaml")
@@ -23,9 +24,18 @@ class Spot(NamedTuple):
     name: str
 
     @property
-    def is_thing(self) -> bool:
-        """Whether it is an instance's or storage's own file, none that keeps a folder and none that is leaving."""
-        return self.part in PARTS and "--" not in self.name
+    def thing(self) -> str:
+        """The declared name, where it is a thing's own file."""
+        return self.name.removesuffix(SNAPSHOT) if self.part == "storage" else self.name
+
+    @property
+    def kind(self) -> str:
+        """Whose own file it is: an instance's, a storage's or a snapshot's; empty where it keeps a folder or is leaving."""
+        if self.part not in PARTS or "--" in self.thing:
+            return ""
+        if self.part == "compute":
+            return "instance"
+        return "storage" if self.thing == self.name else "snapshot"
 
 
 def argo_file(tenant: str) -> str:

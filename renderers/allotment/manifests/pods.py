@@ -17,6 +17,7 @@ POD_SECURITY = Fixed(seccompProfile={"type": "RuntimeDefault"}, fsGroup=1000, fs
 CONTAINER_SECURITY = Fixed(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]})
 READ_ONLY_SECURITY = Fixed(allowPrivilegeEscalation=False, capabilities={"drop": ["ALL"]}, readOnlyRootFilesystem=True)
 
+HOST = "kubernetes.io/hostname"
 GPU_TOLERATION = Fixed(key=names.GPU_TAINT, operator="Exists", effect="NoSchedule")
 
 
@@ -32,6 +33,19 @@ def pod(priority: str, containers: list[dict[str, Any]], volumes: list[dict[str,
         "containers": containers,
         **({"volumes": volumes} if volumes else {}),
     }
+
+
+def of_storage(storage: str) -> dict[str, Any]:
+    """Return the term of an affinity to the pods that prepare or show a storage."""
+    return {"labelSelector": {"matchLabels": {names.STORAGE: storage}}, "topologyKey": HOST}
+
+
+def beside_others_of(storage: str) -> dict[str, Any]:
+    """Return the affinity of a storage's own pods to one another: what is attached to one node is used there by all.
+
+    The first of them goes where it likes: the scheduler takes a term that a pod itself fits for met when nobody else does.
+    """
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [of_storage(storage)]}
 
 
 def pool_labels(pool: NodePool) -> dict[str, str]:

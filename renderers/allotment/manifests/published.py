@@ -16,11 +16,16 @@ UNPROTECTED = {names.PROTECTED: "false"}
 
 
 class Volume(NamedTuple):
-    """A storage's PersistentVolumeClaim: its size in bytes, its class, and what may become of it."""
+    """What holds data: a volume, a bucket, or the snapshot of a volume (`of` then names that); and what may become of it.
 
+    `size` is in bytes, 0 of a snapshot.
+    """
+
+    kind: str
     size: int
     storage_class: str
     access_modes: tuple[str, ...]
+    of: str
     deletion_policy: str
     protected: bool
 
@@ -36,18 +41,48 @@ def claim_of(cluster: str, tenant: str, data: bytes) -> Claim | None:
 
 
 def volume_of(data: bytes) -> Volume | None:
-    """Return the volume that a storage's file declares."""
-    claim = load_one(split(data)[0])
-    if claim.get("kind") != "PersistentVolumeClaim":
+    """Return what holds data in a storage's or snapshot's file; None where it waits, and there is nothing yet."""
+    one = load_one(split(data)[0])
+    kind, spec = one.get("kind", ""), one.get("spec", {})
+    if kind == "PersistentVolumeClaim":
+        size, modes = size_of(spec["resources"]["requests"]["storage"]), tuple(spec["accessModes"])
+        about = kind, size, spec["storageClassName"], modes, ""
+    elif kind == "ObjectBucketClaim":
+        about = kind, size_of(spec["additionalConfig"]["maxSize"]), spec["storageClassName"], (), ""
+    elif kind == "VolumeSnapshot":
+        about = kind, 0, spec["volumeSnapshotClassName"], (), spec["source"]["persistentVolumeClaimName"]
+    else:
         return None
-    spec, annotations = claim["spec"], claim["metadata"]["annotations"]
-    return Volume(
-        size_of(spec["resources"]["requests"]["storage"]),
-        spec["storageClassName"],
-        tuple(spec["accessModes"]),
-        annotations[names.DELETION_POLICY],
-        annotations[names.PROTECTED] == "true",
-    )
+    annotations = one["metadata"]["annotations"]
+    return Volume(*about, annotations[names.DELETION_POLICY], annotations[names.PROTECTED] == "true")
+
+
+def awaits(data: bytes) -> str | None:
+    """Return the Job that a storage's file waits to run, empty of a snapshot's; None where the file doesn't wait."""
+    for text in split(data):
+        if names.WAITS_REASON in text and "\nkind: ConfigMap\n" in f"\n{text}\n":
+            job: str = load_one(text)["metadata"]["annotations"].get(names.PREPARES, "")
+            return job
+    return None
+
+
+def with_origin_of(data: bytes, before: bytes) -> bytes:
+    """Return a file whose volume or snapshot is made from what its predecessor's was: that can't change any more."""
+    one, old = load_one(split(data)[0]), load_one(split(before)[0])
+    if one.get("kind") != old.get("kind"):
+        return data
+    if one["kind"] == "VolumeSnapshot":
+        one["spec"] = old["spec"]
+    elif one["kind"] == "PersistentVolumeClaim":
+        origin = {key: value for key, value in old["spec"].items() if key == "dataSourceRef"}
+        one["spec"] = {**{key: value for key, value in one["spec"].items() if key != "dataSourceRef"}, **origin}
+    return _with_first(data, one)
+
+
+def _with_first(data: bytes, one: Object) -> bytes:
+    """Return a file with another first object."""
+    first = dump([one]).decode().removesuffix("\n")
+    return ("\n---\n".join([first, *split(data)[1:]]) + "\n").encode()
 
 
 def declared_blob(data: bytes) -> str:
@@ -64,15 +99,14 @@ def predecessor_of(data: bytes) -> str:
 
 def with_predecessor(data: bytes, uid: str) -> bytes:
     """Return a storage's file that says whose preparation isn't its own."""
-    claim = load_one(split(data)[0])
-    claim["metadata"]["annotations"][names.PREDECESSOR] = uid
-    first = dump([claim]).decode().removesuffix("\n")
-    return ("\n---\n".join([first, *split(data)[1:]]) + "\n").encode()
+    one = load_one(split(data)[0])
+    one["metadata"]["annotations"][names.PREDECESSOR] = uid
+    return _with_first(data, one)
 
 
 def job_names(data: bytes) -> frozenset[str]:
     """Return the names of the Jobs in a storage's file."""
-    return frozenset(name for text in split(data) if (name := _job(text)) is not None)
+    return frozenset(name for text in split(data) if (kind := _ran(text)) and kind[0] == "Job" for name in kind[1:])
 
 
 def mounts_of(data: bytes) -> frozenset[str]:
@@ -89,7 +123,7 @@ def lifecycle_of(data: bytes) -> str:
 
 
 def leaving_volume(data: bytes, *, protected: bool) -> bytes:
-    """Return a storage's volume alone; unprotected, Argo CD may prune it and the cluster lets it go."""
+    """Return what holds data alone; unprotected, Argo CD may prune it and the cluster lets it go."""
     claim = load(data)[0]
     return dump([claim if protected else _unprotected(claim)])
 
@@ -106,22 +140,30 @@ def _unprotected(one: Object) -> Object:
 
 
 def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
-    """Return a file with the Jobs of its predecessor, byte for byte, where their names stand; `held`, with all of them.
+    """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand; `held`, with all.
 
     A Job's template can't change, and a Job that ran must not run again because we write it differently today.
     """
-    old = {name: text for text in split(before) if (name := _job(text)) is not None}
+    old = {ran: text for text in split(before) if (ran := _ran(text)) is not None}
     if held:
-        texts = [text for text in split(data) if _job(text) is None]
+        texts = [text for text in split(data) if _ran(text) is None]
         texts[1:1] = old.values()
     else:
-        texts = [old.get(_job(text) or "", text) for text in split(data)]
+        had = {name for kind, name in old if kind == "Job"}
+        texts = []
+        for text in split(data):
+            ran = _ran(text)
+            if ran is None or ran[1] not in had:
+                texts.append(text)
+            elif ran in old:
+                texts.append(old[ran])
     return ("\n---\n".join(texts) + "\n").encode()
 
 
-def _job(text: str) -> str | None:
-    """Return a Job's name."""
-    if "\nkind: Job\n" not in f"\n{text}\n":
+def _ran(text: str) -> tuple[str, str] | None:
+    """Return the kind and name of a Job, or of the ConfigMap of the same name that holds its programs."""
+    lines = f"\n{text}\n"
+    if "\nkind: Job\n" not in lines and "\nimmutable: true\n" not in lines:
         return None
-    name: str = load_one(text)["metadata"]["name"]
-    return name
+    one = load_one(text)
+    return one["kind"], one["metadata"]["name"]

@@ -18,6 +18,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.manifests import (
@@ -27,10 +28,12 @@ from allotment.manifests import (
     foundation,
     gpu_instance,
     gpu_storage,
+    gpu_storage_snapshot,
     names,
     namespace,
     node_pool,
     paths,
+    sharing,
     stock,
 )
 from allotment.manifests.text import Object, dump
@@ -38,16 +41,30 @@ from allotment.manifests.text import Object, dump
 Files = Iterator[tuple[str, bytes]]
 
 
+def _chosen(tenant: Folder, model: Any) -> str:
+    """Return the cluster that a declaration names."""
+    cluster: str = model.spec.cluster
+    return cluster
+
+
 class Rendered(NamedTuple):
-    """How a declared kind is rendered: by `render`, into files of `folder`."""
+    """How a declared kind is rendered: by `render`, into files of `folder`, in the cluster that `cluster` returns.
+
+    `suffix` follows a thing's name in its file's, where another kind of the folder could have the same name.
+    """
 
     render: Callable[..., list[Object]]
     folder: str
+    cluster: Callable[[Folder, Any], str] = _chosen
+    suffix: str = ""
 
 
 # Of a tenant's kinds, `render(offers, cluster, tenant, declared)`; of a cluster's, `render(offers, cluster, declared, placeholders)`.
 TENANT_MANIFESTS: dict[type[Declaration], Rendered] = {
     GPUStorage: Rendered(gpu_storage.render, "storage"),
+    GPUStorageSnapshot: Rendered(
+        gpu_storage_snapshot.render, "storage", gpu_storage_snapshot.cluster_of, paths.SNAPSHOT
+    ),
     GPUInstance: Rendered(gpu_instance.render, "compute"),
 }
 CLUSTER_MANIFESTS: dict[type[Declaration], Rendered] = {
@@ -58,7 +75,9 @@ CLUSTER_MANIFESTS: dict[type[Declaration], Rendered] = {
 
 def clusters_of(tenant: Folder) -> list[str]:
     """Return the clusters that a tenant declares something in, sorted."""
-    return sorted({one.model.spec.cluster for kind in TENANT_MANIFESTS for one in tenant.of(kind).values()})  # type: ignore[attr-defined]
+    return sorted(
+        {how.cluster(tenant, one.model) for kind, how in TENANT_MANIFESTS.items() for one in tenant.of(kind).values()}
+    )
 
 
 def render_tenant(offers: Offers, tenant: Folder, only: frozenset[str] | None = None) -> Files:
@@ -69,14 +88,19 @@ def render_tenant(offers: Offers, tenant: Folder, only: frozenset[str] | None = 
         cluster = offers.clusters[name]
         space = names.namespace(tenant.name)
         yield f"{name}/{paths.argo_file(tenant.name)}", dump(applications.render(offers, cluster, tenant))
-        isolation = [*namespace.render(offers, cluster, tenant), *applications.secret_grant(cluster, tenant)]
+        isolation = [
+            *namespace.render(offers, cluster, tenant),
+            *sharing.render(offers, cluster, tenant),
+            *applications.secret_grant(cluster, tenant),
+        ]
         yield f"{name}/{paths.namespace_file(tenant.name)}", dump(isolation)
+        for part in paths.PARTS:
+            marker = paths.tenant_file(tenant.name, part, paths.MARKER)
+            yield f"{name}/{marker}", dump([applications.marker(part, space)])
         for kind, rendered in TENANT_MANIFESTS.items():
-            marker = paths.tenant_file(tenant.name, rendered.folder, paths.MARKER)
-            yield f"{name}/{marker}", dump([applications.marker(rendered.folder, space)])
             for declared in tenant.of(kind).values():
-                if declared.model.spec.cluster == name:  # type: ignore[attr-defined]
-                    path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name)
+                if rendered.cluster(tenant, declared.model) == name:
+                    path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
                     yield f"{name}/{path}", dump(rendered.render(offers, cluster, tenant, declared))
 
 

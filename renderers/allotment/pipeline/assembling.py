@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import grants
 from allotment.adapters.source import Source
-from allotment.changes.departure import Leaver, Remains, remains
+from allotment.changes.departure import Leaver, Remains, declaration_of, remains
 from allotment.changes.volumes import Successor, Users, succeeded
 from allotment.declared.inventory import blob_id
-from allotment.declared.layout import Scope, path_of
 from allotment.manifests import paths
-from allotment.manifests.published import claim_of, job_names, mounts_of, with_predecessor
+from allotment.manifests.published import claim_of, job_names, mounts_of, with_origin_of, with_predecessor
 from allotment.pipeline.gating import Known
 from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import cluster_files, gate_of, tenants_with
@@ -165,13 +164,14 @@ class Assembling:
             findings += one.findings
             self.remains[tenant].append((cluster, one))
         for path in self._changed_storages(tenant):
-            name = paths.spot_of(path.partition("/")[2])
-            assert name is not None
-            declared = path_of("GPUStorage", Scope("tenant", tenant), name.name)
-            follows = self._successor(tenant, path, declared)
+            spot = paths.spot_of(path.partition("/")[2])
+            assert spot is not None
+            follows = self._successor(tenant, path, declaration_of(spot))
             findings += follows.findings
             if follows.pending:
-                self.held[tenant].append(f"{path.partition('/')[0]}: storage {tenant}/{name.name}: {follows.pending}")
+                self.held[tenant].append(
+                    f"{path.partition('/')[0]}: {spot.kind} {tenant}/{spot.thing}: {follows.pending}"
+                )
         return sorted(placed(findings, self.source))
 
     def _successor(self, tenant: str, path: str, declared: str) -> Successor:
@@ -210,7 +210,8 @@ class Assembling:
             path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'storage', storage)}"
             if self._was(path) and path in self.rendered[claim.tenant]:
                 before = self._read(path)
-                now = before if self._was(path) == self.rendered[claim.tenant][path] else self.data[path]
+                same = self._was(path) == self.rendered[claim.tenant][path]
+                now = before if same else self._successor(claim.tenant, path, "").data
                 found |= {(claim.cluster, job) for job in job_names(before) & job_names(now)}
         return frozenset(found)
 
@@ -250,7 +251,7 @@ class Assembling:
         for path in sorted(self.published.get(tenant, ())):
             cluster, _, inner = path.partition("/")
             spot = paths.spot_of(inner)
-            if spot is not None and spot.part == "compute" and spot.is_thing:
+            if spot is not None and spot.kind == "instance":
                 claim = claim_of(cluster, tenant, self._read(path))
                 if claim is not None:
                     yield claim
@@ -277,16 +278,20 @@ class Assembling:
         return files
 
     def _note_predecessors(self, tenant: str, files: Blobs, gate: Gate) -> None:
-        """A storage that is declared anew isn't prepared because another of its name was."""
+        """A storage that is declared anew isn't prepared because another of its name was; before that one has gone, it is that."""
         for path in self.rendered[tenant]:
             cluster, _, inner = path.partition("/")
             spot = paths.spot_of(inner)
-            if spot is None or spot.part != "storage" or not spot.is_thing or self._was(path) is not None:
+            if spot is None or spot.kind not in ("storage", "snapshot") or self._was(path) is not None:
                 continue
             if self.branches[cluster].published is None:
                 continue  # nothing was ever published there: the branch is new, not the storage
-            if uid := self.preparations.last(cluster, tenant, spot.name):
-                data = with_predecessor(self.data[path], uid)
+            left = f"{cluster}/{paths.tenant_file(tenant, 'storage', spot.name + paths.LEAVING)}"
+            data = with_origin_of(self.data[path], self._read(left)) if self._was(left) else self.data[path]
+            uid = self.preparations.last(cluster, tenant, spot.name) if spot.kind == "storage" else ""
+            if uid:
+                data = with_predecessor(data, uid)
+            if data is not self.data[path]:
                 gate.check(path, data)
                 self._put(files, path, data)
 

@@ -64,12 +64,7 @@ class Preparations:
         for path in sorted(published):
             place, _, inner = path.partition("/")
             spot = paths.spot_of(inner) if place == cluster else None
-            if (
-                spot is not None
-                and spot.part == "compute"
-                and spot.is_thing
-                and storage in mounts_of(branch.read(inner))
-            ):
+            if spot is not None and spot.kind == "instance" and storage in mounts_of(branch.read(inner)):
                 found.append(spot.name)
         return found
 

@@ -148,10 +148,16 @@ def _sorted(*several: Iterable[Problem]) -> list[Problem]:
 def tenants_part(plain: Iterable[Any]) -> Part:
     """Return a part from its tuples or from JSON's lists."""
     from allotment.accounts.capacity import Claim
-    from allotment.rules.tally import Held, Part
+    from allotment.rules.tally import Held, Part, Read, Share
 
-    claims, storages, clusters = plain
-    return Part(tuple(Claim(*one) for one in claims), tuple(Held(*one) for one in storages), tuple(clusters))
+    claims, storages, clusters, shares, reads = plain
+    return Part(
+        tuple(Claim(*one) for one in claims),
+        tuple(Held(*one) for one in storages),
+        tuple(clusters),
+        tuple(Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares),
+        tuple(Read(*one) for one in reads),
+    )
 
 
 def _memory_key(as_of: datetime.date, contents: Mapping[Scope, str]) -> str:

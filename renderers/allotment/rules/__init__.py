@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from allotment.declared.inventory import Folder, Offers
 from allotment.problems import Finding
 from allotment.rules import (
+    buckets,
     budget,
     change,
     deletion,
@@ -25,7 +26,10 @@ from allotment.rules import (
     prices,
     quota,
     references,
+    sharing,
     sizes,
+    snapshots,
+    sources,
     stock,
     storage_capacity,
 )
@@ -41,6 +45,9 @@ PLATFORM_RULES: dict[str, Callable[[Offers], Iterator[Finding]]] = {
 TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
     "reference": references.check_tenant,
     "mount": mounts.check,
+    "source": sources.check,
+    "snapshot": snapshots.check,
+    "bucket": buckets.check,
     "size": sizes.check,
     "limit": limits.check,
     "quota": quota.check,
@@ -50,6 +57,7 @@ SHARED_RULES: dict[str, Callable[[Offers, Tally], Iterator[Finding]]] = {
     "reference": references.check_stock_tenants,
     "stock": stock.check,
     "storage-capacity": storage_capacity.check,
+    "sharing": sharing.check,
 }
 CHANGE_RULES: dict[str, Callable[[change.Change], Iterator[Finding]]] = {
     "immutable": immutability.check,

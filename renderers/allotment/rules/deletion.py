@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.tenant import Tenant
 from allotment.problems import Finding
 from allotment.rules.change import Change
@@ -18,6 +19,9 @@ def check(change: Change) -> Iterator[Finding]:
     for storage in change.removed(GPUStorage):
         if storage.model.spec.deletion_policy != "Delete":
             yield storage_gone(storage.path, storage.model.name)._replace(related=change.beside)
+    for snapshot in change.removed(GPUStorageSnapshot):
+        if snapshot.model.spec.deletion_policy != "Delete":
+            yield snapshot_gone(snapshot.path, snapshot.model.name)._replace(related=change.beside)
     for tenant in change.removed(Tenant):
         if tenant.model.spec.lifecycle != "Retired":
             yield tenant_gone(tenant.path, tenant.model.name)._replace(related=change.beside)
@@ -31,6 +35,15 @@ def storage_gone(path: str, name: str) -> Finding:
     """Return what is wrong where a storage's file is gone that nothing had marked for deletion."""
     message = (
         f"storage {name} would be deleted with its data (a rename is a deletion): put the file back,"
+        " and to delete it merge deletionPolicy: Delete first"
+    )
+    return Finding(path, (), message, RULE)
+
+
+def snapshot_gone(path: str, name: str) -> Finding:
+    """Return what is wrong where a snapshot's file is gone that nothing had marked for deletion."""
+    message = (
+        f"snapshot {name} would be deleted (a rename is a deletion): put the file back,"
         " and to delete it merge deletionPolicy: Delete first"
     )
     return Finding(path, (), message, RULE)

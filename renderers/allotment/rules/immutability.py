@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allotment.accounts.sources import is_cloned_by_driver
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.values import cpu_text, size_text
@@ -36,7 +38,11 @@ FIELDS: dict[type[Declaration], list[tuple[str, str, str]]] = {
             ("capacityType", "capacity_type"),
         )
     ],
-    StorageSpec: [("spec.volume", "volume", "declare another StorageSpec and retire this one")],
+    StorageSpec: [
+        ("spec.volume", "volume", "declare another StorageSpec and retire this one"),
+        ("spec.bucket", "bucket", "declare another StorageSpec and retire this one"),
+    ],
+    GPUStorageSnapshot: [("spec.storage", "storage", "declare another snapshot")],
     GPUStorage: [
         ("spec.cluster", "cluster", "declare another storage there"),
         ("spec.storageSpec", "storage_spec", "declare another storage of that kind"),
@@ -57,6 +63,19 @@ def check(change: Change) -> Iterator[Finding]:
         was, is_now = old_storage.model.spec.size, new_storage.model.spec.size
         if is_now < was:
             yield shrunk(new_storage.path, was, is_now)
+        yield from _check_origin(change, old_storage, new_storage)
+
+
+def _check_origin(change: Change, old: Declared[GPUStorage], new: Declared[GPUStorage]) -> Iterator[Finding]:
+    """A volume that the driver made from another keeps where it came from; one that wasn't made so never was."""
+    was, is_now = old.model.spec.prepare, new.model.spec.prepare
+    if is_now is None or (was is not None and was.source == is_now.source):
+        return
+    before = is_cloned_by_driver(change.offers, change.before, old.model)
+    after = is_cloned_by_driver(change.offers, change.after, new.model)
+    if before or after:
+        message = "a volume is cloned when it is made, and this one is there already: declare another storage"
+        yield new.finding("spec.prepare.source", message, RULE)
 
 
 def _check_fields(

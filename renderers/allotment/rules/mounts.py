@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from allotment.accounts.sources import writes_once
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance, Mount
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.problems import Finding
 
 RULE = "mount"
@@ -29,7 +29,7 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             if storage.model.spec.cluster != spec.cluster:
                 message = f"storage {mount.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
                 yield instance.finding(field, message, RULE, related=(storage.path,))
-            if spec.state != "Running" or not _writes_once(offers, storage):
+            if spec.state != "Running" or not writes_once(offers, storage.model):
                 continue
             if spec.replicas > 1:
                 message = f"storage {mount.name} is ReadWriteOnce and the instance has {spec.replicas} replicas: write replicas: 1, or use a ReadWriteMany storage"
@@ -42,11 +42,6 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
                 )
                 yield instance.finding(field, message, RULE, related=(storage.path, others[0].path))
             users[mount.name].append(instance)
-
-
-def _writes_once(offers: Offers, storage: Declared[GPUStorage]) -> bool:
-    spec = offers.platform.of(StorageSpec).get(storage.model.spec.storage_spec)
-    return spec is not None and spec.model.spec.volume.access_mode == "ReadWriteOnce"
 
 
 def _check_paths(instance: Declared[GPUInstance]) -> Iterator[Finding]:

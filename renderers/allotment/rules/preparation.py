@@ -13,10 +13,11 @@ RULE = "preparation"
 
 
 def check(change: Change) -> Iterator[Finding]:
-    """Check storages whose `prepare` changed, against the instances that ran on them and still do."""
+    """Check storages that would be prepared anew, against the instances that ran on them and still do."""
     before = change.before.of(GPUInstance)
     for old, new in change.kept(GPUStorage):
-        if old.model.spec.prepare == new.model.spec.prepare:
+        was, is_now = old.model.spec.prepare, new.model.spec.prepare
+        if is_now is None or (was is not None and (was.source, was.attempt) == (is_now.source, is_now.attempt)):
             continue
         users = [
             one

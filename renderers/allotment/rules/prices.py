@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from allotment.declared.inventory import Declared
@@ -16,25 +16,29 @@ RULE = "price"
 
 def check(change: Change) -> Iterator[Finding]:
     """Check the price lists of specs that are there before and after."""
-    for kind in (GPUSpec, StorageSpec):
-        for old, new in change.kept(kind):
-            yield from _check_list(change, old, new)
+    for gpu, new_gpu in change.kept(GPUSpec):
+        yield from _check_list(change, new_gpu, "spec.prices", gpu.model.spec.prices, new_gpu.model.spec.prices)
+    for kind, new_kind in change.kept(StorageSpec):
+        was, is_now = kind.model.spec, new_kind.model.spec
+        yield from _check_list(change, new_kind, "spec.prices", was.prices, is_now.prices)
+        if was.snapshot_prices:
+            yield from _check_list(change, new_kind, "spec.snapshotPrices", was.snapshot_prices, is_now.snapshot_prices)
 
 
-def _check_list(change: Change, old: Declared[Any], new: Declared[Any]) -> Iterator[Finding]:
-    before = {price.start: price for price in old.model.spec.prices}
-    after = {price.start: price for price in new.model.spec.prices}
+def _check_list(
+    change: Change, new: Declared[Any], field: str, was: Sequence[Any], is_now: Sequence[Any]
+) -> Iterator[Finding]:
+    before = {price.start: price for price in was}
+    after = {price.start: price for price in is_now}
     for start in sorted(before):
         if start <= change.as_of and start not in after:
-            yield new.finding(
-                "spec.prices", f"the price from {start} has begun to count and is gone: put it back", RULE
-            )
-    for index, price in enumerate(new.model.spec.prices):
+            yield new.finding(field, f"the price from {start} has begun to count and is gone: put it back", RULE)
+    for index, price in enumerate(is_now):
         if price.start > change.as_of:
             continue
         if price.start not in before:
             message = f"a new price can't begin on {price.start}, before tomorrow ({change.as_of} is today)"
-            yield new.finding(f"spec.prices.{index}.from", message, RULE)
+            yield new.finding(f"{field}.{index}.from", message, RULE)
         elif before[price.start] != price:
             message = f"the price from {price.start} has begun to count and can't change: add an entry with a later day"
-            yield new.finding(f"spec.prices.{index}", message, RULE)
+            yield new.finding(f"{field}.{index}", message, RULE)

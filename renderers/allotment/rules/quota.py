@@ -12,7 +12,8 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.plan import Quota
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.kinds.plan import PartialQuota, Quota
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import size_text
 from allotment.problems import Finding
@@ -28,6 +29,7 @@ class Limits(NamedTuple):
     instances: int
     storages: int
     storage: int
+    snapshots: int
 
 
 def limits_of(offers: Offers, tenant: Folder) -> Limits | None:
@@ -38,12 +40,15 @@ def limits_of(offers: Offers, tenant: Folder) -> Limits | None:
     base: Quota = plan.model.spec.quota
     own = declared.model.spec.quota
     if own is None:
-        return Limits(base.gpus, base.instances, base.storages, base.storage)
+        own = PartialQuota(gpus={})
+    storages = base.storages if own.storages is None else own.storages
+    snapshots = base.snapshots if own.snapshots is None else own.snapshots
     return Limits(
         {**base.gpus, **own.gpus},
         base.instances if own.instances is None else own.instances,
-        base.storages if own.storages is None else own.storages,
+        storages,
         base.storage if own.storage is None else own.storage,
+        storages if snapshots is None else snapshots,
     )
 
 
@@ -52,11 +57,12 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     limits, declared = limits_of(offers, tenant), tenant.one(Tenant)
     if limits is None or declared is None:
         return
-    instances, storages = tenant.of(GPUInstance), tenant.of(GPUStorage)
+    instances, storages, snapshots = tenant.of(GPUInstance), tenant.of(GPUStorage), tenant.of(GPUStorageSnapshot)
     plan = f"plan {declared.model.spec.plan}"
     for count, limit, what, related in (
         (len(instances), limits.instances, "instances", instances),
         (len(storages), limits.storages, "storages", storages),
+        (len(snapshots), limits.snapshots, "snapshots", snapshots),
     ):
         if count > limit:
             paths = tuple(one.path for one in related.values())
@@ -85,13 +91,20 @@ class Usage(NamedTuple):
     instances: int
     storages: int
     storage: int
+    snapshots: int
 
 
 def usage(offers: Offers, tenant: Folder) -> Usage:
     """Return what a tenant declares."""
     gpus = {model: sum((part for part, _, _ in parts), Fraction(0)) for model, parts in _gpus(offers, tenant).items()}
     instances, storages = tenant.of(GPUInstance), tenant.of(GPUStorage)
-    return Usage(gpus, len(instances), len(storages), sum(one.model.spec.size for one in storages.values()))
+    return Usage(
+        gpus,
+        len(instances),
+        len(storages),
+        sum(one.model.spec.size for one in storages.values()),
+        len(tenant.of(GPUStorageSnapshot)),
+    )
 
 
 def _gpus(offers: Offers, tenant: Folder) -> dict[str, list[tuple[Fraction, str, str]]]:

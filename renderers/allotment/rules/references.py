@@ -127,6 +127,14 @@ def _check_cluster_choice(offers: Offers, one: Declared[Declaration], name: str)
 
 def _check_storage(offers: Offers, storage: Declared[GPUStorage]) -> Iterator[Finding]:
     spec, offered = storage.model.spec, offers.platform.of(StorageSpec)
+    platform = offers.platform.one(Platform)
+    if platform is not None and platform.model.spec.images.files is None:
+        for field, given in (("spec.accessor", spec.accessor is not None), ("spec.sharedWith", bool(spec.shared_with))):
+            if given:
+                message = (
+                    "platform/platform.yaml names no image that shows files: the platform team sets spec.images.files"
+                )
+                yield storage.finding(field, message, RULE, related=(platform.path,))
     yield from _check_cluster_choice(offers, storage, spec.cluster)
     if offers.platform.lacks(StorageSpec, spec.storage_spec):
         yield _missing(storage, "spec.storageSpec", "StorageSpec", spec.storage_spec, offered)

@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim
 from allotment.accounts.readiness import claims
+from allotment.accounts.sources import foreign_source
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+
+ALL = "*"
 
 
 class Held(NamedTuple):
@@ -22,12 +25,37 @@ class Held(NamedTuple):
     size: int
 
 
+class Share(NamedTuple):
+    """A storage that its tenant shares, and with whom; ALL stands for every tenant."""
+
+    cluster: str
+    tenant: str
+    storage: str
+    readers: tuple[str, ...]
+
+    def is_open_to(self, tenant: str) -> bool:
+        """Return whether a tenant may copy it."""
+        return tenant in self.readers or ALL in self.readers
+
+
+class Read(NamedTuple):
+    """A storage that is copied from `source`, of the tenant `owner`."""
+
+    cluster: str
+    tenant: str
+    storage: str
+    owner: str
+    source: str
+
+
 class Part(NamedTuple):
     """One tenant's part of the tally; `clusters` are those it declares something in."""
 
     claims: tuple[Claim, ...]
     storages: tuple[Held, ...]
     clusters: tuple[str, ...]
+    shares: tuple[Share, ...] = ()
+    reads: tuple[Read, ...] = ()
 
 
 class Tally:
@@ -37,6 +65,9 @@ class Tally:
         self.tenants = frozenset(parts)
         self.claims = [claim for name in sorted(parts) for claim in parts[name].claims]
         self.storages = [held for name in sorted(parts) for held in parts[name].storages]
+        self.shares = [share for name in sorted(parts) for share in parts[name].shares]
+        self.reads = [read for name in sorted(parts) for read in parts[name].reads]
+        self._read_before = {read for part in (before or {}).values() for read in part.reads}
         self._before = {
             (claim.tenant, claim.instance): claim for part in (before or {}).values() for claim in part.claims
         }
@@ -45,6 +76,10 @@ class Tally:
         """Return whether these units were already held at the base."""
         old = self._before.get((claim.tenant, claim.instance))
         return old is not None and old[:2] == claim[:2] and old.units >= claim.units
+
+    def was_read(self, read: Read) -> bool:
+        """Return whether this was already copied so at the base."""
+        return read in self._read_before
 
     @property
     def newest_last(self) -> Iterable[Claim]:
@@ -59,4 +94,12 @@ def part_of(offers: Offers, tenant: Folder) -> Part:
         for one in tenant.of(GPUStorage).values()
     )
     used = {held.cluster for held in storages} | {one.model.spec.cluster for one in tenant.of(GPUInstance).values()}
-    return Part(tuple(claims(offers, tenant)), storages, tuple(sorted(used)))
+    shares, reads = [], []
+    for one in tenant.of(GPUStorage).values():
+        spec = one.model.spec
+        if spec.shared_with:
+            readers = tuple(reader.tenant or ALL for reader in spec.shared_with)
+            shares.append(Share(spec.cluster, tenant.name, one.model.name, readers))
+        if source := foreign_source(one.model, tenant.name):
+            reads.append(Read(spec.cluster, tenant.name, one.model.name, str(source.tenant), source.name))
+    return Part(tuple(claims(offers, tenant)), storages, tuple(sorted(used)), tuple(shares), tuple(reads))

@@ -70,6 +70,11 @@ SOURCES: Mapping[str, Source] = {
             for kind in ("volumesnapshotclasses", "volumesnapshotcontents", "volumesnapshots")
         ),
     ),
+    "github.com/rook/rook": Source(
+        "v1.20.6",
+        "h1:2+Qe/CLcZ2WrXf9Vhf21JwZQqN8cVXPQskZzHf3KLjU=",
+        ("deploy/olm/assemble/objectbucket.io_objectbucketclaims.yaml",),
+    ),
     "github.com/cert-manager/cert-manager": Source(
         "v1.21.2",
         "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",

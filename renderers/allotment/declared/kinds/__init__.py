@@ -56,6 +56,7 @@ KINDS: dict[str, Kind] = {
         Kind("Tenant", "tenant", "tenants/{tenant}/tenant.yaml"),
         Kind("Members", "members", "tenants/{tenant}/members.yaml"),
         Kind("GPUStorage", "gpu_storage", "tenants/{tenant}/storages/{name}.yaml"),
+        Kind("GPUStorageSnapshot", "gpu_storage_snapshot", "tenants/{tenant}/snapshots/{name}.yaml"),
         Kind("GPUInstance", "gpu_instance", "tenants/{tenant}/instances/{name}.yaml"),
     )
 }

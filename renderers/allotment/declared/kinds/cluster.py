@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
-from allotment.declared.values import Host, HttpsUrl, KubernetesName, Reference, Size, SshKey
+from allotment.declared.values import Host, HttpsUrl, HttpUrl, KubernetesName, Reference, Size, SshKey
 
 
 class Destination(Strict):
@@ -47,12 +47,31 @@ class Oidc(Strict):
     )
 
 
+class ObjectStore(Strict):
+    """Where instances reach their buckets."""
+
+    endpoint: HttpUrl | None = Field(
+        default=None, description="What they get as AWS_ENDPOINT_URL; absent: BUCKET_HOST and BUCKET_PORT alone say it."
+    )
+    namespace: KubernetesName | None = Field(
+        default=None, description="Of the store's own pods, where it runs in the cluster: opened to who has a bucket."
+    )
+
+
 class ClusterStorage(Strict):
     """A StorageSpec that this cluster has."""
 
     storage_spec: Reference
     storage_class_name: KubernetesName = Field(description="Its reclaim policy is Retain.")
     capacity: Size = Field(description="The most that all storages of this kind may take together.")
+    cloning: Literal["Volume", "Copy"] = Field(
+        default="Copy",
+        description="How one becomes another's clone: Volume, by the CSI driver, within seconds; Copy, file by file.",
+    )
+    volume_snapshot_class_name: KubernetesName | None = Field(
+        default=None, description="Its deletion policy is Retain; absent: no snapshots here."
+    )
+    object_store: ObjectStore | None = Field(default=None, description="Of buckets.")
 
 
 class Monitoring(Strict):

@@ -16,7 +16,7 @@ from allotment.problems import printable
 
 _RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
 _ENV_NAME = re.compile(r"[\x21-\x3c\x3e-\x7e]{1,253}")
-_SECRET_VALUES = re.compile(
+SECRET_VALUES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}"
     r"|\bglpat-[A-Za-z0-9_-]{18,}|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
     r"|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}|://[^/\s:@]+:[^/\s:@]{3,}@"
@@ -61,7 +61,7 @@ class EnvVar(Strict):
     @model_validator(mode="after")
     def _no_secret(self) -> Self:
         value = self.value
-        if _SECRET_VALUES.search(value) or (
+        if SECRET_VALUES.search(value) or (
             _SECRET_NAMES.search(self.name) and not _NO_SECRET.fullmatch(value) and _looks_random(value)
         ):
             raise PydanticCustomError(

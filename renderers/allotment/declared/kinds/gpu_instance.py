@@ -28,6 +28,20 @@ class Mount(Strict):
     read_only: bool = False
 
 
+class BucketUse(Strict):
+    """A bucket of the same tenant and cluster, whose address and credentials the container gets as environment variables.
+
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET_NAME, BUCKET_HOST, BUCKET_PORT, BUCKET_REGION, and AWS_ENDPOINT_URL where
+    the cluster declares one.
+    """
+
+    name: Reference = Field(description="The GPUStorage, of a StorageSpec with bucket.")
+    env_prefix: Annotated[str, Field(pattern=r"^(?:[A-Z][A-Z0-9_]{0,38}_)?$")] = Field(
+        default="",
+        description="Before the names of the variables, such as DATA_; the names of two buckets must differ.",
+    )
+
+
 class GPUInstanceSpec(Spec):
     """What runs, where, on which unit: exactly one of app and container.image."""
 
@@ -42,6 +56,7 @@ class GPUInstanceSpec(Spec):
         default=1, description="Copies behind one URL; each holds a unit."
     )
     storages: Annotated[list[Mount], unique("mount_path")] = Field(default=[], max_length=30)
+    buckets: Annotated[list[BucketUse], unique("name"), unique("env_prefix")] = Field(default=[], max_length=10)
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:

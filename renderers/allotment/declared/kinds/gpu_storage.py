@@ -1,13 +1,32 @@
-"""GPUStorage: a volume of a tenant."""
+"""GPUStorage: a volume or bucket of a tenant."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+import re
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of
-from allotment.declared.values import Image, Reference, Size
+from allotment.declared.kinds.container import SECRET_VALUES
+from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
+from allotment.declared.values import (
+    SUB_PATH,
+    Duration,
+    HttpsUrl,
+    Image,
+    KubernetesName,
+    Reference,
+    Sha256,
+    Size,
+    SourceUrl,
+    SubPath,
+)
+
+_SECRET_PARAMETER = re.compile(
+    r"[?&](?:[a-z_-]*token|api_?key|sig|signature|password|x-amz-(?:signature|credential|security-token))=",
+    re.IGNORECASE,
+)
 
 
 class ImageSource(Strict):
@@ -18,11 +37,77 @@ class ImageSource(Strict):
     args: list[str] = Field(default=[], max_length=500)
 
 
+class StorageSource(Strict):
+    """A storage in the same cluster: of this tenant, or of another that lists this one under sharedWith."""
+
+    name: Reference = Field(description="The GPUStorage.")
+    tenant: Reference | None = Field(default=None, description="Whose it is; absent: this tenant's own.")
+
+
+class SnapshotSource(Strict):
+    """A snapshot of this tenant's, restored into a storage of the same cluster and StorageSpec."""
+
+    name: Reference = Field(description="The GPUStorageSnapshot.")
+
+
+class UrlSource(Strict):
+    """A file of the internet. What has another SHA-256 is refused."""
+
+    url: SourceUrl
+    sha256: Sha256
+    path: SubPath | None = Field(default=None, description="What it is called on the storage; absent: as in the URL.")
+
+    @property
+    def target(self) -> str:
+        """The path on the storage."""
+        return self.path or self.url.partition("?")[0].rpartition("/")[2]
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not SUB_PATH.fullmatch(self.target) or self.target in (".", ".."):
+            raise PydanticCustomError("path", "the URL doesn't end in a file's name: write one as path")
+        return self
+
+    @model_validator(mode="after")
+    def _no_secret(self) -> Self:
+        if SECRET_VALUES.search(self.url) or _SECRET_PARAMETER.search(self.url):
+            raise PydanticCustomError(
+                "secret",
+                "the URL's query looks like a secret, and Git can't forget one: revoke it, and use s3 with a secretRef,"
+                " or an image that reads it from a storage",
+            )
+        return self
+
+
+class SecretName(Strict):
+    """A Secret in the tenant's namespace."""
+
+    name: KubernetesName
+
+
+class S3Source(Strict):
+    """What lies under a prefix of an S3 bucket."""
+
+    endpoint: HttpsUrl = Field(description="Such as https://s3.eu-central-1.amazonaws.com; buckets follow as paths.")
+    bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+    prefix: Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
+        default="", description="Such as models/sdxl/; each object goes to the path that follows it."
+    )
+    region: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")] = "us-east-1"
+    secret_ref: SecretName | None = Field(
+        default=None, description="With the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; absent: open to all."
+    )
+
+
 class Source(Strict):
     """Where the content comes from: exactly one of the members."""
 
-    ONE_OF: ClassVar[tuple[str | None, ...]] = ("image",)
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("image", "storage", "snapshot", "url", "s3")
     image: ImageSource | None = None
+    storage: StorageSource | None = None
+    snapshot: SnapshotSource | None = None
+    url: UrlSource | None = None
+    s3: S3Source | None = None
     _exactly_one = model_validator(mode="after")(one_of)
 
 
@@ -30,7 +115,12 @@ class Prepare(Strict):
     """How the storage is filled before anyone mounts it."""
 
     source: Source
-    attempt: Annotated[int, Field(ge=1, le=9999)] = Field(default=1, description="One more runs the preparation again.")
+    attempt: Annotated[int, Field(ge=1, le=9999)] = Field(
+        default=1, description="One more runs the preparation again: `allot recover` says who wanted that, and why."
+    )
+    timeout: Duration = Field(
+        default=86400, description="How long an attempt may take. Counts from the next attempt on."
+    )
 
 
 class Accessor(Strict):
@@ -39,16 +129,28 @@ class Accessor(Strict):
     exposure: Literal["Namespace", "Members", "Public"] = "Members"
 
 
+class Reader(Strict):
+    """Who may copy the storage: exactly one of tenant and tenants."""
+
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("tenant", "tenants")
+    tenant: Reference | None = None
+    tenants: Literal["All"] | None = None
+    _exactly_one = model_validator(mode="after")(one_of)
+
+
 class GPUStorageSpec(Spec):
-    """A volume. Its cluster and storageSpec are immutable."""
+    """A volume or a bucket. Its cluster and storageSpec are immutable."""
 
     cluster: Reference
     storage_spec: Reference
-    size: Size = Field(description="Grows, never shrinks.")
+    size: Size = Field(description="Grows, never shrinks. Of a bucket: the most it may hold.")
     prepare: Prepare | None = Field(
         default=None, description="Instances that mount the storage wait until it has succeeded."
     )
     accessor: Accessor | None = Field(default=None, description="Absent: no web page.")
+    shared_with: Annotated[list[Reader], unique("tenant")] = Field(
+        default=[], max_length=200, description="Tenants that may copy it, inside the cluster, once it is prepared."
+    )
     deletion_policy: Literal["Retain", "Delete"] = Field(
         default="Retain",
         description="Delete is the first of the two merges that delete data; removing the file is the second.",
@@ -56,7 +158,7 @@ class GPUStorageSpec(Spec):
 
 
 class GPUStorage(Declaration):
-    """A volume of a tenant, in one cluster, that its instances mount.
+    """A volume of a tenant, in one cluster, that its instances mount; or a bucket that they speak to.
 
     It outlives them. It is deleted in two merges: deletionPolicy: Delete, then without the file.
     """

@@ -20,6 +20,7 @@ class Quota(Strict):
     instances: CountOrZero
     storages: CountOrZero
     storage: Size = Field(description="Sum of the storages' sizes.")
+    snapshots: CountOrZero | None = Field(default=None, description="Absent: as many as storages.")
 
 
 class PartialQuota(Strict):
@@ -29,6 +30,7 @@ class PartialQuota(Strict):
     instances: CountOrZero | None = None
     storages: CountOrZero | None = None
     storage: Size | None = None
+    snapshots: CountOrZero | None = None
 
 
 class Budget(Strict):

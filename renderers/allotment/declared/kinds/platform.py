@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict
-from allotment.declared.values import Count, HttpsUrl
+from allotment.declared.values import Count, HttpsUrl, Image
 
 
 class Git(Strict):
@@ -47,12 +47,24 @@ class Brake(Strict):
     )
 
 
+class Images(Strict):
+    """The programs of ours that run in the clusters, from a registry that the clusters reach."""
+
+    files: Image | None = Field(
+        default=None, description="dufs 0.46, which shows a storage's files; absent: no storage has an accessor."
+    )
+    prepare: Image | None = Field(
+        default=None, description="Python 3.13 or later, which fills storages; absent: the official image."
+    )
+
+
 class PlatformSpec(Spec):
     """What holds for the whole repository."""
 
     git: Git
     billing: Billing
     brake: Brake = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
+    images: Images = Images()
 
 
 class Platform(Declaration):

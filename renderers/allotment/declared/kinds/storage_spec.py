@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from allotment.declared.kinds.declaration import Declaration, Offer, Strict, unique
+from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
 from allotment.declared.values import Date, Money, Size, size_text
 
 
@@ -17,6 +17,10 @@ class Volume(Strict):
     access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = Field(
         description="ReadWriteOnce: block storage, mounted by one instance at a time. ReadWriteMany: files, by any number."
     )
+
+
+class Bucket(Strict):
+    """A bucket of the cluster's object store."""
 
 
 class SizeRange(Strict):
@@ -42,17 +46,28 @@ class MonthlyPrice(Strict):
 
 
 class StorageSpecSpec(Offer):
-    """What a storage of this kind is. Which StorageClass it is says each cluster."""
+    """What a storage of this kind is: exactly one of volume and bucket. Which StorageClass it is says each cluster."""
 
-    volume: Volume
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("volume", "bucket")
+    volume: Volume | None = None
+    bucket: Bucket | None = None
     size: SizeRange
     prices: Annotated[list[MonthlyPrice], unique("start")] = Field(
         min_length=1, description="Prices by their first day; past ones are immutable."
     )
+    snapshot_prices: Annotated[list[MonthlyPrice], unique("start")] = Field(
+        default=[], description="Of snapshots, for the size of their storage; absent: no snapshots of it."
+    )
+    _exactly_one = model_validator(mode="after")(one_of)
+
+    @property
+    def writes_once(self) -> bool:
+        """Whether one node at a time may mount it."""
+        return self.volume is not None and self.volume.access_mode == "ReadWriteOnce"
 
 
 class StorageSpec(Declaration):
-    """A kind of storage on offer: how it is mounted, how large it may be, what it costs.
+    """A kind of storage on offer: a volume and how it is mounted, or a bucket; how large it may be, what it costs.
 
     A Cluster lists the StorageSpecs it has, each with its StorageClass and capacity.
     """

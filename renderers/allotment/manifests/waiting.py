@@ -1,0 +1,27 @@
+"""What stands in a storage's or snapshot's file while it waits for a storage to be prepared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment import conditions
+from allotment.manifests import names
+
+
+def marker(metadata: dict[str, Any], thing: str, source: str, blob: str, job: str = "") -> dict[str, Any]:
+    """Return a ConfigMap that says it to people, to the next publish (`job` is what it waits to run), and by its name to the reporter."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            **metadata,
+            "name": names.waiting_marker(thing, source),
+            "annotations": {
+                names.BLOB: blob,
+                names.WAITS_FOR: f"preparation of storage {source}",
+                names.WAITS_REASON: conditions.SOURCE_UNPREPARED,
+                **({names.PREPARES: job} if job else {}),
+            },
+        },
+        "data": {"purpose": "Stands here until what it waits for is ready."},
+    }

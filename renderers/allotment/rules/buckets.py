@@ -1,0 +1,57 @@
+"""Buckets: they have no files to mount, prepare or show; instances name them under `buckets`, in their own cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.accounts.sources import is_bucket
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.reading import nearest
+from allotment.problems import Finding, quoted
+
+RULE = "bucket"
+
+
+def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check a tenant's buckets and who uses them."""
+    storages = tenant.of(GPUStorage)
+    for storage in storages.values():
+        if is_bucket(offers, storage.model):
+            spec = storage.model.spec
+            for field, given in (
+                ("prepare", spec.prepare is not None),
+                ("accessor", spec.accessor is not None),
+                ("sharedWith", bool(spec.shared_with)),
+            ):
+                if given:
+                    message = f"{spec.storage_spec} is a bucket, which has no files: remove {field}, or choose a volume"
+                    yield storage.finding(f"spec.{field}", message, RULE)
+    buckets = [name for name, one in storages.items() if is_bucket(offers, one.model)]
+    for instance in tenant.of(GPUInstance).values():
+        yield from _check_instance(offers, tenant, instance, buckets)
+
+
+def _check_instance(
+    offers: Offers, tenant: Folder, instance: Declared[GPUInstance], buckets: list[str]
+) -> Iterator[Finding]:
+    storages, spec = tenant.of(GPUStorage), instance.model.spec
+    for index, mount in enumerate(spec.storages):
+        if mount.name in buckets:
+            message = f"storage {mount.name} is a bucket, which nothing mounts: name it under spec.buckets"
+            yield instance.finding(f"spec.storages.{index}.name", message, RULE, related=(storages[mount.name].path,))
+    for index, use in enumerate(spec.buckets):
+        field, one = f"spec.buckets.{index}.name", storages.get(use.name)
+        if tenant.lacks(GPUStorage, use.name):
+            near = nearest(use.name, buckets)
+            message = f"no GPUStorage is named {quoted(use.name)} in tenants/{tenant.name}{near}"
+            yield instance.finding(field, message, "reference")
+        elif one is None:
+            continue
+        elif not is_bucket(offers, one.model):
+            message = f"storage {use.name} is a volume: name it under spec.storages, with a mountPath"
+            yield instance.finding(field, message, RULE, related=(one.path,))
+        elif one.model.spec.cluster != spec.cluster:
+            message = f"bucket {use.name} lies in cluster {one.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
+            yield instance.finding(field, message, RULE, related=(one.path,))

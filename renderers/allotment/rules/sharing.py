@@ -1,0 +1,45 @@
+"""Sharing: a storage of another tenant is copied only where its owner lists the reader, in the owner's cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Offers
+from allotment.declared.layout import Scope, path_of
+from allotment.declared.reading import nearest
+from allotment.problems import Finding, quoted
+from allotment.rules.tally import Read, Tally
+
+RULE = "sharing"
+FIELD = ("spec", "prepare", "source", "storage")
+
+
+def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
+    """Check everything that is copied across tenants.
+
+    What stood at the base is a warning: an owner who shares no longer must not be stopped by who read before.
+    """
+    for read in tally.reads:
+        if found := _wrong(tally, read):
+            part, message, rule = found
+            path = path_of("GPUStorage", Scope("tenant", read.tenant), read.storage)
+            owners = path_of("GPUStorage", Scope("tenant", read.owner), read.source)
+            yield Finding(path, (*FIELD, part), message, rule, tally.was_read(read), (owners,))
+
+
+def _wrong(tally: Tally, read: Read) -> tuple[str, str, str] | None:
+    """Return the field, what is wrong with it, and the rule."""
+    if read.owner not in tally.tenants:
+        return "tenant", f"no Tenant is named {quoted(read.owner)}{nearest(read.owner, tally.tenants)}", "reference"
+    shared = {one.storage: one for one in tally.shares if one.tenant == read.owner and one.is_open_to(read.tenant)}
+    if read.source not in {one.storage for one in tally.storages if one.tenant == read.owner}:
+        near = nearest(read.source, shared)
+        return "name", f"no GPUStorage is named {quoted(read.source)} in tenants/{read.owner}{near}", "reference"
+    if read.source not in shared:
+        message = f"tenant {read.owner} doesn't share {read.source} with {read.tenant}: ask them to list it under spec.sharedWith"
+        return "name", message, RULE
+    there = shared[read.source].cluster
+    if there != read.cluster:
+        message = f"{read.owner}'s storage {read.source} lies in cluster {there}, this one in {read.cluster}: they must be in one"
+        return "name", message, RULE
+    return None

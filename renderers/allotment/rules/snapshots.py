@@ -1,0 +1,39 @@
+"""Snapshots: of a volume that is there, of a StorageSpec with a price for them, in a cluster that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.accounts.sources import offered, placed
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.reading import nearest
+from allotment.problems import Finding, quoted
+
+RULE = "snapshot"
+
+
+def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check a tenant's snapshots."""
+    storages = tenant.of(GPUStorage)
+    for snapshot in tenant.of(GPUStorageSnapshot).values():
+        name = snapshot.model.spec.storage
+        storage = storages.get(name)
+        if tenant.lacks(GPUStorage, name):
+            message = f"no GPUStorage is named {quoted(name)} in tenants/{tenant.name}{nearest(name, storages)}; a storage stays while a snapshot of it exists"
+            yield snapshot.finding("spec.storage", message, "reference")
+        if storage is None:
+            continue
+        spec, entry, kind = (
+            offered(offers, storage.model),
+            placed(offers, storage.model),
+            storage.model.spec.storage_spec,
+        )
+        if spec is not None and not spec.snapshot_prices:
+            why = "is a bucket" if spec.bucket is not None else "has no snapshotPrices"
+            message = f"storage {name} is of {kind}, which {why}: there are no snapshots of it"
+            yield snapshot.finding("spec.storage", message, RULE, related=(storage.path,))
+        elif entry is not None and entry.volume_snapshot_class_name is None:
+            message = f"storage {name} lies in cluster {storage.model.spec.cluster}, which makes no snapshots of {kind}"
+            yield snapshot.finding("spec.storage", message, RULE, related=(storage.path,))

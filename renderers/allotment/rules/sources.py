@@ -1,0 +1,95 @@
+"""Sources: a storage is filled from what is there, in its own cluster, fits on it, and isn't filled from it in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.accounts.sources import is_bucket, is_cloned_by_driver, own_source, writes_once
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.reading import nearest
+from allotment.declared.values import size_text
+from allotment.problems import Finding, quoted
+
+RULE = "source"
+
+
+def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check what each storage of a tenant is filled from, as far as that is the tenant's own."""
+    for storage in tenant.of(GPUStorage).values():
+        if storage.model.spec.prepare is None:
+            continue
+        yield from _check_named(tenant, storage)
+        source = own_source(tenant, storage.model)
+        if source is not None:
+            yield from _check_fit(offers, tenant, storage, source)
+            yield from _check_circle(tenant, storage, source)
+
+
+def _field(storage: Declared[GPUStorage]) -> str:
+    assert storage.model.spec.prepare is not None
+    return f"spec.prepare.source.{storage.model.spec.prepare.source.chosen}.name"
+
+
+def _check_named(tenant: Folder, storage: Declared[GPUStorage]) -> Iterator[Finding]:
+    assert storage.model.spec.prepare is not None
+    source = storage.model.spec.prepare.source
+    where = f" in tenants/{tenant.name}"
+    if source.storage is not None and source.storage.tenant in (None, tenant.name):
+        name = source.storage.name
+        if tenant.lacks(GPUStorage, name):
+            near = nearest(name, [one for one in tenant.of(GPUStorage) if one != storage.model.name])
+            yield storage.finding(_field(storage), f"no GPUStorage is named {quoted(name)}{where}{near}", "reference")
+    elif source.snapshot is not None and tenant.lacks(GPUStorageSnapshot, source.snapshot.name):
+        name = source.snapshot.name
+        near = nearest(name, tenant.of(GPUStorageSnapshot))
+        yield storage.finding(
+            _field(storage), f"no GPUStorageSnapshot is named {quoted(name)}{where}{near}", "reference"
+        )
+
+
+def _check_fit(
+    offers: Offers, tenant: Folder, storage: Declared[GPUStorage], source: Declared[GPUStorage]
+) -> Iterator[Finding]:
+    here, there = storage.model.spec, source.model.spec
+    name, related = source.model.name, (source.path,)
+    if there.cluster != here.cluster:
+        message = f"storage {name} lies in cluster {there.cluster}, this one in {here.cluster}: they must be in one"
+        yield storage.finding(_field(storage), message, RULE, related=related)
+        return
+    if is_bucket(offers, source.model):
+        message = f"storage {name} is a bucket, which has no files to clone: name a volume"
+        yield storage.finding(_field(storage), message, RULE, related=related)
+        return
+    assert here.prepare is not None
+    if here.prepare.source.snapshot is not None and here.storage_spec != there.storage_spec:
+        message = f"the snapshot is of a {there.storage_spec}, and is restored into nothing else: write that, not {here.storage_spec}"
+        yield storage.finding("spec.storageSpec", message, RULE, related=related)
+    if here.size < there.size:
+        message = f"{size_text(here.size)} is less than the {size_text(there.size)} of {name}, which it is filled from: write at least {size_text(there.size)}"
+        yield storage.finding("spec.size", message, RULE, related=related)
+    if writes_once(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage.model):
+        users = [
+            one.model.name
+            for one in tenant.of(GPUInstance).values()
+            if one.model.spec.state == "Running" and any(mount.name == name for mount in one.model.spec.storages)
+        ]
+        if users:
+            message = (
+                f"storage {name} is ReadWriteOnce, and {users[0]} runs on it: the copy begins once that is stopped"
+            )
+            yield storage.finding(_field(storage), message, RULE, warning=True, related=related)
+
+
+def _check_circle(tenant: Folder, storage: Declared[GPUStorage], source: Declared[GPUStorage]) -> Iterator[Finding]:
+    way = [storage.model.name]
+    one: Declared[GPUStorage] | None = source
+    while one is not None and one.model.name not in way:
+        way.append(one.model.name)
+        one = own_source(tenant, one.model)
+    if one is not None and one.model.name == storage.model.name:
+        words = "itself" if len(way) == 1 else f"itself in a circle: {' ← '.join([*way, storage.model.name])}"
+        related = tuple(tenant.of(GPUStorage)[name].path for name in way[1:])
+        yield storage.finding(_field(storage), f"the storage is filled from {words}", RULE, related=related)
