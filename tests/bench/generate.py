@@ -27,7 +27,8 @@ def write_offers(root: Path, tenants: int) -> None:
         root,
         "platform/platform.yaml",
         "Platform",
-        "  git: {forge: Gitea, url: 'https://git.example/gpus'}\n  billing: {currency: EUR, timeZone: Europe/Berlin}\n",
+        "  git: {forge: Gitea, url: 'https://git.example/gpus'}\n  billing: {currency: EUR, timeZone: Europe/Berlin}\n"
+        f"  images: {{files: 'registry.example/dufs:v0.46.0@sha256:{'a' * 64}'}}\n",
     )
     write(
         root,

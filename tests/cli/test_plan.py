@@ -52,7 +52,7 @@ def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) ->
     (cost,) = found["costs"]
     assert (cost["tenant"], cost["before"], cost["after"], cost["left"]) == (
         "studio-kite",
-        "2114.90",
+        "2276.90",
         "2574.80",
         "1425.20",
     )

@@ -16,7 +16,7 @@ from tests.conftest import DAY, Allot, Result, copy, edit
 from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
-from allotment.manifests import gpu_storage, names
+from allotment.manifests import names, preparation
 from allotment.manifests.text import Fixed, load
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
@@ -145,7 +145,7 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(place: Place) 
     assert said.err.splitlines() == [
         "kept as it was: tenant solo-ada, 1 problem:",
         "  tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
-        "1 tenant kept as published before, 5 published. Correct them and publish again.",
+        "1 tenant kept as published before, 6 published. Correct them and publish again.",
     ]
     after = place.tree("eu-1")
     assert {path for path in after if after[path] != before.get(path)} == {"tenants/uni-lab/compute/group-a.yaml"}
@@ -440,7 +440,7 @@ def test_no_job_is_written_anew_by_an_upgrade(place: Place, monkeypatch: pytest.
     path = "tenants/ml-orbit/storage/weights.yaml"
     place.publish()
     before = place.tree("us-1")[path]
-    monkeypatch.setattr(gpu_storage, "JOB_RESOURCES", Fixed(requests={"cpu": "9"}))
+    monkeypatch.setattr(preparation, "JOB_RESOURCES", Fixed(requests={"cpu": "9"}))
     edit(place.root, "tenants/ml-orbit/storages/weights.yaml", "size: 4Ti", "size: 5Ti")
     assert place.merged().code == 0
     grown = place.tree("us-1")[path]
@@ -453,12 +453,14 @@ def test_no_job_is_written_anew_by_an_upgrade(place: Place, monkeypatch: pytest.
 
 def brake(place: Place, percent: int = 30, objects: int = 10, *approved: str) -> None:
     file = place.root / "platform/platform.yaml"
-    text = file.read_text().split("  brake:")[0]
+    text, _, after = file.read_text().partition("  brake:")
+    after = after[after.index("  images:") :]
     plans = "".join(f'      - "{one}"\n' for one in approved)
     file.write_text(
         text
         + f"  brake:\n    maxDeletedPercent: {percent}\n    minObjects: {objects}\n"
         + (f"    approvedPlans:\n{plans}" if approved else "")
+        + after
     )
 
 

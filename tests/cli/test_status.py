@@ -61,7 +61,7 @@ def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot) -> None
     assert lines[1][:7] == ["solo-ada/webui", "eu-1", "Running", "1/1", "1", "l4-quarter", "0"]
     assert lines[1][-1] == "https://webui.example/"
     assert lines[3][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
-    assert "preparation failed in attempt 2: exit 1; raise spec.prepare.attempt to try again" in said.out
+    assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in said.out
     assert (said.code, said.err) == (0, "us-1: nothing has reported it yet\n")
     assert shown("status", "solo-ada").out == said.out
 

@@ -182,7 +182,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         ),
         "Waiting",
         "StorageUnprepared",
-        "storage models: preparation failed in attempt 2: exit 1; raise spec.prepare.attempt to try again",
+        "storage models: preparation failed in attempt 2: exit 1; `allot recover` tries again",
     ),
     "not applied yet": (
         (live.application(resources=(("Deployment", "webui", "OutOfSync"),)),),

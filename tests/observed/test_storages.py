@@ -10,7 +10,7 @@ from tests.observed.test_instances import look
 
 from allotment.observed.status import Storage
 
-AGAIN = "; raise spec.prepare.attempt to try again"
+AGAIN = "; `allot recover` tries again"
 
 
 def the(*objects: dict[str, Any]) -> Storage:

@@ -97,8 +97,39 @@ CHANGES: dict[str, tuple[Change, str]] = {
         "clusters/us-1/cluster.yaml:23:25: spec.storages[0].storageClassName: 'gp4-retain' was 'gp3-retain', and volumes keep their class: declare another StorageSpec for it [immutable]",
     ),
     "a preparation under running instances": (
-        lambda root: edit(root, CACHE, "attempt: 1", "attempt: 2"),
+        lambda root: edit(root, CACHE, "checkpoints-2026-11", "checkpoints-2026-12"),
         f"{CACHE}:13:3: spec.prepare: the preparation changed while webui, webui-next runs on the storage: stop it first, or declare another storage [preparation]",
+    ),
+    "a snapshot is removed at once": (
+        lambda root: (
+            (root / "tenants/studio-kite/snapshots/before-upgrade.yaml").unlink()
+            or (root / "tenants/studio-kite/storages/outputs-restored.yaml").unlink()
+        ),
+        "tenants/studio-kite/snapshots/before-upgrade.yaml:1:1: (file): snapshot before-upgrade would be deleted (a rename is a deletion): put the file back,"
+        " and to delete it merge deletionPolicy: Delete first [deletion]",
+    ),
+    "a snapshot of another storage": (
+        lambda root: edit(
+            root, "tenants/studio-kite/snapshots/before-upgrade.yaml", "storage: outputs", "storage: model-cache"
+        ),
+        "tenants/studio-kite/snapshots/before-upgrade.yaml:7:12: spec.storage: 'model-cache' was 'outputs' and can't change: declare another snapshot [immutable]",
+    ),
+    "a clone of something else": (
+        lambda root: (
+            copy(root, "tenants/studio-kite/storages/comfy-home.yaml", "tenants/studio-kite/storages/other.yaml")
+            or edit(root, "tenants/studio-kite/storages/comfy-trial.yaml", "name: comfy-home\n", "name: other\n")
+        ),
+        "tenants/studio-kite/storages/comfy-trial.yaml:12:5: spec.prepare.source: a volume is cloned when it is made, and this one is there already: declare another storage [immutable]",
+    ),
+    "a bucket becomes a volume": (
+        lambda root: edit(
+            root, "platform/storage-specs/objects.yaml", "bucket: {}", "volume:\n    accessMode: ReadWriteMany"
+        ),
+        "platform/storage-specs/objects.yaml:9:3: spec.volume: this was nothing and can't change: declare another StorageSpec and retire this one [immutable]",
+    ),
+    "a snapshot's price of the past": (
+        lambda root: edit(root, "platform/storage-specs/block-ssd.yaml", '"0.05"', '"0.04"'),
+        "platform/storage-specs/block-ssd.yaml:18:7: spec.snapshotPrices[0]: the price from 2026-01-01 has begun to count and can't change: add an entry with a later day [price]",
     ),
     "a new use of what is retired": (
         lambda root: (
@@ -117,6 +148,37 @@ def test_a_change_rule_says_exactly(change: Change, line: str, merged: Path, all
     assert found.code == 1, found
     assert line in errors(found), "\n" + "\n".join(["wanted", line, "said", *errors(found)])
     assert line not in allot("validate", "--repo", merged, "--as-of", DAY).lines
+
+
+def warnings(merged: Path, allot: Allot) -> list[str]:
+    found = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
+    assert found.code == 0, found
+    return [line for line in found.lines if ": warning: " in line and "Deprecated" not in line]
+
+
+def test_another_attempt_may_be_declared_while_instances_wait(merged: Path, allot: Allot) -> None:
+    edit(merged, CACHE, "attempt: 1", "attempt: 2")
+    assert warnings(merged, allot) == [
+        f"{CACHE}:22:14: spec.prepare.attempt: warning: attempt 2 follows once webui, webui-next doesn't run on the storage [preparation]"
+    ]
+
+
+def test_a_preparation_goes_under_running_instances_and_what_it_wrote_stays(merged: Path, allot: Allot) -> None:
+    text = (merged / CACHE).read_text()
+    begin, end = text.index("  prepare:"), text.index("  accessor:")
+    (merged / CACHE).write_text(text[:begin] + text[end:])
+    assert warnings(merged, allot) == []
+
+
+def test_who_shares_no_longer_is_not_stopped_by_who_read_before(merged: Path, allot: Allot) -> None:
+    edit(merged, "tenants/northlight/storages/base-models.yaml", "    - tenants: All\n", "    - tenant: uni-lab\n")
+    assert warnings(merged, allot) == [
+        "tenants/studio-kite/storages/base.yaml:14:15: spec.prepare.source.storage.name: warning: tenant northlight doesn't share base-models"
+        " with studio-kite: ask them to list it under spec.sharedWith [sharing]"
+    ]
+    copy(merged, "tenants/studio-kite/storages/base.yaml", "tenants/solo-ada/storages/base.yaml")
+    found = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
+    assert [line.split(": ")[0] for line in errors(found)] == ["tenants/solo-ada/storages/base.yaml:14:15"]
 
 
 def test_two_merges_delete_a_storage(merged: Path, allot: Allot) -> None:

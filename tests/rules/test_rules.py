@@ -100,6 +100,119 @@ REFERENCE = {
     ),
 }
 
+BASE = "tenants/studio-kite/storages/base.yaml"
+TRIAL = "tenants/studio-kite/storages/comfy-trial.yaml"
+RESTORED = "tenants/studio-kite/storages/outputs-restored.yaml"
+SNAPSHOT = "tenants/studio-kite/snapshots/before-upgrade.yaml"
+SHARED = "tenants/northlight/storages/base-models.yaml"
+BUCKET = "tenants/ml-orbit/storages/datasets.yaml"
+LAB = "tenants/ml-orbit/instances/lab.yaml"
+
+SOURCES = {
+    "a clone of nothing": (
+        swap(TRIAL, "name: comfy-home\n", "name: comfy-hme\n"),
+        f"{TRIAL}:14:15: spec.prepare.source.storage.name: no GPUStorage is named 'comfy-hme' in tenants/studio-kite; did you mean 'comfy-home'? [reference]",
+    ),
+    "a clone of itself": (
+        swap(TRIAL, "name: comfy-home\n", "name: comfy-trial\n"),
+        f"{TRIAL}:14:15: spec.prepare.source.storage.name: the storage is filled from itself [source]",
+    ),
+    "clones in a circle": (
+        both(
+            swap(TRIAL, "name: comfy-home\n", "name: comfy-home\n"),
+            swap(
+                "tenants/studio-kite/storages/comfy-home.yaml",
+                "  size: 100Gi\n",
+                "  size: 100Gi\n  prepare:\n    source:\n      storage:\n        name: comfy-trial\n",
+            ),
+        ),
+        f"{TRIAL}:14:15: spec.prepare.source.storage.name: the storage is filled from itself in a circle: comfy-trial ← comfy-home ← comfy-trial [source]",
+    ),
+    "a clone that is too small": (
+        swap(TRIAL, "size: 100Gi", "size: 60Gi"),
+        f"{TRIAL}:10:9: spec.size: 60Gi is less than the 100Gi of comfy-home, which it is filled from: write at least 100Gi [source]",
+    ),
+    "a clone in another cluster": (
+        swap(TRIAL, "cluster: eu-1", "cluster: us-1"),
+        f"{TRIAL}:14:15: spec.prepare.source.storage.name: storage comfy-home lies in cluster eu-1, this one in us-1: they must be in one [source]",
+    ),
+    "no such snapshot": (
+        swap(RESTORED, "name: before-upgrade", "name: after-upgrade"),
+        f"{RESTORED}:13:15: spec.prepare.source.snapshot.name: no GPUStorageSnapshot is named 'after-upgrade' in tenants/studio-kite; did you mean 'before-upgrade'? [reference]",
+    ),
+    "a snapshot restored into another kind": (
+        swap(RESTORED, "storageSpec: shared-files", "storageSpec: block-ssd"),
+        f"{RESTORED}:8:16: spec.storageSpec: the snapshot is of a shared-files, and is restored into nothing else: write that, not block-ssd [source]",
+    ),
+    "a snapshot of nothing": (
+        swap(SNAPSHOT, "storage: outputs", "storage: output"),
+        f"{SNAPSHOT}:7:12: spec.storage: no GPUStorage is named 'output' in tenants/studio-kite; did you mean 'outputs'?; a storage stays while a snapshot of it exists [reference]",
+    ),
+    "a snapshot without a price": (
+        swap(
+            "platform/storage-specs/shared-files.yaml",
+            '  snapshotPrices:\n    - from: "2026-01-01"\n      perGiBMonth: "0.08"\n',
+            "",
+        ),
+        f"{SNAPSHOT}:7:12: spec.storage: storage outputs is of shared-files, which has no snapshotPrices: there are no snapshots of it [snapshot]",
+    ),
+    "a cluster without snapshots": (
+        swap("clusters/eu-1/cluster.yaml", "      volumeSnapshotClassName: rook-cephfs-snapshots\n", ""),
+        f"{SNAPSHOT}:7:12: spec.storage: storage outputs lies in cluster eu-1, which makes no snapshots of shared-files [snapshot]",
+    ),
+    "a storage of a tenant that isn't": (
+        swap(BASE, "tenant: northlight", "tenant: northligth"),
+        f"{BASE}:15:17: spec.prepare.source.storage.tenant: no Tenant is named 'northligth'; did you mean 'northlight'? [reference]",
+    ),
+    "a storage that another tenant lacks": (
+        swap(BASE, "name: base-models", "name: base-model"),
+        f"{BASE}:14:15: spec.prepare.source.storage.name: no GPUStorage is named 'base-model' in tenants/northlight; did you mean 'base-models'? [reference]",
+    ),
+    "a storage that isn't shared": (
+        swap(SHARED, "    - tenants: All\n", "    - tenant: solo-ada\n"),
+        f"{BASE}:14:15: spec.prepare.source.storage.name: tenant northlight doesn't share base-models with studio-kite: ask them to list it under spec.sharedWith [sharing]",
+    ),
+    "a shared storage elsewhere": (
+        both(swap(BASE, "cluster: eu-1", "cluster: us-1")),
+        f"{BASE}:14:15: spec.prepare.source.storage.name: northlight's storage base-models lies in cluster eu-1, this one in us-1: they must be in one [sharing]",
+    ),
+    "a prepared bucket": (
+        swap(BUCKET, "  size: 1Ti\n", "  size: 1Ti\n  accessor:\n    exposure: Members\n"),
+        f"{BUCKET}:10:3: spec.accessor: objects is a bucket, which has no files: remove accessor, or choose a volume [bucket]",
+    ),
+    "a mounted bucket": (
+        swap(LAB, "    - name: notebooks", "    - name: datasets"),
+        f"{LAB}:15:13: spec.storages[0].name: storage datasets is a bucket, which nothing mounts: name it under spec.buckets [bucket]",
+    ),
+    "a volume among the buckets": (
+        swap(LAB, "    - name: datasets", "    - name: notebooks"),
+        f"{LAB}:18:13: spec.buckets[0].name: storage notebooks is a volume: name it under spec.storages, with a mountPath [bucket]",
+    ),
+    "no such bucket": (
+        swap(LAB, "    - name: datasets", "    - name: dataset"),
+        f"{LAB}:18:13: spec.buckets[0].name: no GPUStorage is named 'dataset' in tenants/ml-orbit; did you mean 'datasets'? [reference]",
+    ),
+    "a bucket elsewhere": (
+        both(
+            swap(BUCKET, "cluster: eu-1", "cluster: us-1"),
+            swap(
+                "clusters/us-1/cluster.yaml",
+                "  storages:\n",
+                "  storages:\n    - storageSpec: objects\n      storageClassName: s3\n      capacity: 10Ti\n",
+            ),
+        ),
+        f"{LAB}:18:13: spec.buckets[0].name: bucket datasets lies in cluster us-1, the instance in eu-1: they must be in one [bucket]",
+    ),
+    "no image that shows files": (
+        swap("platform/platform.yaml", "    files: registry", "    prepare: registry"),
+        f"{SHARED}:21:3: spec.accessor: platform/platform.yaml names no image that shows files: the platform team sets spec.images.files [reference]",
+    ),
+    "quota of snapshots": (
+        swap("platform/plans/team.yaml", "    storage: 5Ti\n", "    storage: 5Ti\n    snapshots: 0\n"),
+        "tenants/studio-kite/tenant.yaml:6:1: spec: 1 snapshots are declared, plan team allows 0: remove 1 [quota]",
+    ),
+}
+
 STOCK = {
     "one instance too many": (
         lambda root: (
@@ -242,7 +355,7 @@ TENANT = {
 
 @pytest.mark.parametrize(
     ("change", "line"),
-    [pytest.param(*case, id=name) for table in (REFERENCE, STOCK, TENANT) for name, case in table.items()],
+    [pytest.param(*case, id=name) for table in (REFERENCE, SOURCES, STOCK, TENANT) for name, case in table.items()],
 )
 def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: Allot) -> None:
     change(sample)

@@ -15,7 +15,7 @@ from allotment.cli.options import repository, repository_option
 from allotment.problems import Refused, printable, quoted
 
 if TYPE_CHECKING:
-    from allotment.observed.status import Instance, Storage, TenantStatus
+    from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
     from allotment.pipeline.statuses import Now
 
 
@@ -54,7 +54,7 @@ def place(repo: Path | None, url: str | None) -> tuple[Any, Any, list[tuple[str,
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @place_options
 def command(what: str, stocks: bool, watch: bool, style: str, repo: Path | None, url: str | None) -> None:
-    """Show what the clusters run: all of it, a tenant's, or one instance or storage with everything that is known of it.
+    """Show what the clusters run: all of it, a tenant's, or one instance, storage or snapshot with everything that is known of it.
 
     It is read from the status branches, and says when they are old.
     """
@@ -93,11 +93,11 @@ def _print(found: Now, tenant: str, name: str, stocks: bool, style: str) -> None
         tables.show(tables.overview(found.clusters, found.tenants, now))
 
 
-def _named(found: Now, name: str) -> list[tuple[TenantStatus, Instance | Storage]]:
-    things: list[tuple[TenantStatus, Instance | Storage]] = []
+def _named(found: Now, name: str) -> list[tuple[TenantStatus, Instance | Storage | Snapshot]]:
+    things: list[tuple[TenantStatus, Instance | Storage | Snapshot]] = []
     for tenant in found.tenants:
-        things += [(tenant, one) for one in tenant.instances if one.name == name]
-        things += [(tenant, one) for one in tenant.storages if one.name == name]
+        everything: tuple[Instance | Storage | Snapshot, ...] = (*tenant.instances, *tenant.storages, *tenant.snapshots)
+        things += [(tenant, one) for one in everything if one.name == name]
     if not things:
         owner = printable(found.tenants[0].tenant)
         raise Refused(f"no cluster reports {owner}/{printable(name)}: see `allot status {owner}`")
@@ -119,6 +119,6 @@ def _json(found: Now, name: str, stocks: bool, now: datetime.datetime) -> dict[s
         for left in ("transitions", "previous"):
             one.pop(left, None)
         if name:
-            for kind in ("instances", "storages"):
+            for kind in ("instances", "storages", "snapshots"):
                 one[kind] = [each for each in one.get(kind, ()) if each["name"] == name]
     return {"clusters": clusters, "tenants": tenants}

@@ -19,7 +19,7 @@ FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch"}
 LABELLED = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
 # What a label on an object says about where its declaration lies.
-DECLARED = {"instance": "instances", "storage": "storages"}
+DECLARED = {"instance": "instances", "storage": "storages", "snapshot": "snapshots"}
 
 
 def render(offers: Offers) -> list[dict[str, Any]]:

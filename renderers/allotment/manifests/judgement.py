@@ -33,6 +33,7 @@ _ANNOTATIONS = frozenset(
         names.INPUT_HASH,
         names.ATTEMPT,
         names.PREPARES,
+        names.LOG,
         names.DELETION_POLICY,
         names.PROTECTED,
         names.EXTERNAL_LINK,
@@ -164,7 +165,9 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
         if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and kind in _KEPT and value == names.KEEP)):
             yield f"annotation {printable(key)} is not allowed"
     if kind in ("Deployment", "Job"):
-        yield from _judge_template(tenant, spec.get("template", {}), _POD_FIELDS if kind == "Deployment" else _JOB_POD_FIELDS)
+        yield from _judge_template(
+            tenant, spec.get("template", {}), _POD_FIELDS if kind == "Deployment" else _JOB_POD_FIELDS
+        )
     elif kind == "Service":
         yield from _same("spec.type", spec.get("type"), "ClusterIP")
         if not spec.get("selector"):

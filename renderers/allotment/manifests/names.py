@@ -29,6 +29,7 @@ DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
 PREPARES = "allotment.dev/prepares"
+LOG = "allotment.dev/log"
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"

@@ -43,7 +43,11 @@ def render(offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[s
     program, spec = _pod(offers, tenant, storage, name)
     foreign = foreign_source(storage, tenant.name) is not None
     role = names.COPY_ROLE if foreign else names.PREPARE_ROLE
-    annotations = {names.INPUT_HASH: input_hash(prepare), names.ATTEMPT: str(prepare.attempt)}
+    annotations = {
+        names.INPUT_HASH: input_hash(prepare),
+        names.ATTEMPT: str(prepare.attempt),
+        **_log(offers, tenant, storage, name),
+    }
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -112,6 +116,17 @@ def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> tuple
 @lru_cache
 def _files(program: str) -> Fixed:
     return Fixed(texts(*PROGRAMS_OF.get(program, (program,))))
+
+
+def _log(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[str, str]:
+    """Return where the log of a Job can be read: at its node in Argo CD's page of the tenant's storage."""
+    platform = offers.platform.one(Platform)
+    if platform is None or platform.model.spec.argocd is None:
+        return {}
+    application = names.application(tenant.name, storage.spec.cluster, "storage")
+    node = f"batch/Job/{names.namespace(tenant.name)}/{job}/0"
+    base = platform.model.spec.argocd.url.rstrip("/")
+    return {names.LOG: f"{base}/applications/{names.ARGO_NAMESPACE}/{application}?node={node}&tab=logs"}
 
 
 def _image(offers: Offers) -> str:

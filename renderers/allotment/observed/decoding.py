@@ -9,7 +9,17 @@ import msgspec
 
 from allotment.manifests import names
 from allotment.observed.objects import Seen
-from allotment.observed.shapes import application, deployment, job, pod, replica_set, route, volume_claim
+from allotment.observed.shapes import (
+    application,
+    bucket_claim,
+    deployment,
+    job,
+    pod,
+    replica_set,
+    route,
+    volume_claim,
+    volume_snapshot,
+)
 from allotment.observed.shapes.base import Shape
 
 T = TypeVar("T")
@@ -134,6 +144,18 @@ JOBS = Kind("jobs", "/apis/batch/v1/jobs", job.RawJob, job.job)
 CLAIMS = Kind(
     "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", volume_claim.RawVolumeClaim, volume_claim.volume_claim
 )
+BUCKETS = Kind(
+    "objectbucketclaims",
+    "/apis/objectbucket.io/v1alpha1/objectbucketclaims",
+    bucket_claim.RawBucketClaim,
+    bucket_claim.bucket_claim,
+)
+SNAPSHOTS = Kind(
+    "volumesnapshots",
+    "/apis/snapshot.storage.k8s.io/v1/volumesnapshots",
+    volume_snapshot.RawVolumeSnapshot,
+    volume_snapshot.volume_snapshot,
+)
 ROUTES = Kind("httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", route.RawRoute, route.route)
 APPLICATIONS = Kind(
     "applications",
@@ -141,4 +163,4 @@ APPLICATIONS = Kind(
     application.RawApplication,
     application.application,
 )
-IN_CLUSTER = (PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, ROUTES)
+IN_CLUSTER = (PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 
 class Pod(NamedTuple):
-    """A pod of ours, which has one container. Times are the API's texts; empty where something hasn't happened."""
+    """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the API's
+    texts; empty where something hasn't happened."""
 
     uid: str
     name: str
@@ -33,6 +34,7 @@ class Pod(NamedTuple):
     waiting_words: str
     exit_code: int | None
     ended: str
+    container: str
 
 
 class Deployment(NamedTuple):
@@ -74,7 +76,8 @@ class ReplicaSet(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A preparation: its input and attempt, and how it ended; `failure` is Kubernetes' reason, empty where it didn't fail."""
+    """A preparation: its input and attempt, where its log is, and how it ended; `failure` is Kubernetes' reason, empty where it
+    didn't fail."""
 
     uid: str
     name: str
@@ -88,6 +91,7 @@ class Job(NamedTuple):
     active: int
     succeeded: bool
     failure: str
+    log: str
 
 
 class VolumeClaim(NamedTuple):
@@ -103,6 +107,34 @@ class VolumeClaim(NamedTuple):
     phase: str
     requested: str
     capacity: str
+
+
+class BucketClaim(NamedTuple):
+    """A storage's ObjectBucketClaim; `size` is the most it may hold."""
+
+    uid: str
+    name: str
+    tenant: str
+    storage: str
+    blob: str
+    phase: str
+    size: str
+
+
+class VolumeSnapshot(NamedTuple):
+    """A VolumeSnapshot: of which claim, when it was taken, and how large what is restored from it must be."""
+
+    uid: str
+    name: str
+    tenant: str
+    snapshot: str
+    blob: str
+    ending: bool
+    of: str
+    ready: bool
+    taken: str
+    restore_size: str
+    failed: bool
 
 
 class Route(NamedTuple):
@@ -138,4 +170,4 @@ class Application(NamedTuple):
     failed: frozenset[tuple[str, str]]
 
 
-Seen = Pod | Deployment | ReplicaSet | Job | VolumeClaim | Route | Application
+Seen = Pod | Deployment | ReplicaSet | Job | VolumeClaim | BucketClaim | VolumeSnapshot | Route | Application

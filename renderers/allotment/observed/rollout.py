@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from allotment import conditions as word
-from allotment.observed.status import Instance, Storage, TenantStatus
+from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
 
 Progress = Literal["going", "done", "failed"]
 
 
 class Thing(NamedTuple):
-    """An instance or storage that was merged: the blob of its declaration, empty where it was removed."""
+    """An instance, storage or snapshot that was merged: the blob of its declaration, empty where it was removed."""
 
     kind: str
     tenant: str
@@ -51,8 +51,15 @@ _WAYS_OUT = {
     word.SYNC_FAILED: "show this to the platform team",
     word.ROUTE_REFUSED: "show this to the platform team",
     word.VOLUME_LOST: "show this to the platform team",
-    word.JOB_FAILED: "correct the source, or write a higher spec.prepare.attempt to try again",
-    word.DEADLINE_EXCEEDED: "write a higher spec.prepare.attempt to try again",
+    word.JOB_FAILED: "read its log in Argo CD; correct the source, or try again with `allot recover`",
+    word.CHECKSUM_MISMATCH: "correct the URL or its sha256",
+    word.ADDRESS_REFUSED: "name an https address of the internet",
+    word.SOURCE_UNAVAILABLE: "correct the source, or try again with `allot recover`",
+    word.SOURCE_UNREADABLE: "correct the source, or try again with `allot recover`",
+    word.ACCESS_DENIED: "correct the source's secretRef, or ask its owner",
+    word.NO_SPACE: "raise spec.size, then try again with `allot recover`",
+    word.DEADLINE_EXCEEDED: "raise spec.prepare.timeout, then try again with `allot recover`",
+    word.SOURCE_UNPREPARED: "it goes on by itself once that is prepared",
     word.STORAGE_UNPREPARED: "it starts by itself once the storage is prepared",
 }
 _ELSE = "see `allot status`"
@@ -72,14 +79,18 @@ def stage(thing: Thing, published: Published | None, statuses: Sequence[TenantSt
         return Stage("done", "gone") if seen is None else Stage("going", "published", "being removed")
     if seen is None or seen.observed_blob != thing.blob:
         return _unsynced(thing, statuses)
-    return _of_instance(seen) if isinstance(seen, Instance) else _of_storage(seen)
+    return _of_instance(seen) if isinstance(seen, Instance) else _of_data(seen)
 
 
-def _seen(thing: Thing, statuses: Sequence[TenantStatus]) -> Instance | Storage | None:
+def _seen(thing: Thing, statuses: Sequence[TenantStatus]) -> Instance | Storage | Snapshot | None:
     for status in statuses:
         if (status.tenant, status.cluster) == (thing.tenant, thing.cluster):
-            things: Sequence[Instance | Storage] = status.instances if thing.kind == "instance" else status.storages
-            return next((one for one in things if one.name == thing.name), None)
+            things: Mapping[str, Sequence[Instance | Storage | Snapshot]] = {
+                "instance": status.instances,
+                "storage": status.storages,
+                "snapshot": status.snapshots,
+            }
+            return next((one for one in things[thing.kind] if one.name == thing.name), None)
     return None
 
 
@@ -108,14 +119,14 @@ def _of_instance(seen: Instance) -> Stage:
     return Stage("going", "synced" if seen.state == word.INIT else "ready", seen.message or words)
 
 
-def _of_storage(seen: Storage) -> Stage:
+def _of_data(seen: Storage | Snapshot) -> Stage:
     if seen.state == word.AVAILABLE_STORAGE:
-        return Stage("done", "ready", seen.message, seen.url)
+        return Stage("done", "ready", seen.message, seen.url if isinstance(seen, Storage) else "")
     if seen.state in (word.FAILED, word.LOST):
         return _failed(seen)
     words = {word.PENDING: "waits for its volume", word.PREPARING: "is being prepared"}.get(seen.state, seen.state)
     return Stage("going", "synced", seen.message or words)
 
 
-def _failed(seen: Instance | Storage) -> Stage:
+def _failed(seen: Instance | Storage | Snapshot) -> Stage:
     return Stage("failed", "failed", seen.message or seen.reason, way_out=_WAYS_OUT.get(seen.reason, _ELSE))

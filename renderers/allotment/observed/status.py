@@ -48,7 +48,8 @@ class Instance(_Part, frozen=True):
 
 
 class Prepare(_Part, frozen=True):
-    """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called."""
+    """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called. `log` is
+    where its log can be read: nothing of it is ever copied."""
 
     uid: str
     attempt: int
@@ -58,10 +59,14 @@ class Prepare(_Part, frozen=True):
     completion_time: str = ""
     exit_code: int | None = None
     reason: str = ""
+    log: str = ""
 
 
 class Storage(_Part, frozen=True):
-    """A storage. `claim` is the uid of its PersistentVolumeClaim: made anew it is another volume."""
+    """A storage. `claim` is the uid of what holds its data, a volume's claim or a bucket's: made anew it is another.
+
+    `url` shows its files to who may log in, `in_cluster_url` to the tenant's own pods.
+    """
 
     name: str
     observed_blob: str
@@ -73,7 +78,24 @@ class Storage(_Part, frozen=True):
     size: str = ""
     capacity: str = ""
     url: str = ""
+    in_cluster_url: str = msgspec.field(default="", name="inClusterURL")
     prepare: Prepare | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Snapshot(_Part, frozen=True):
+    """A snapshot of a storage: `restore_size` is what it needs to be restored, `creation_time` the moment it is of."""
+
+    name: str
+    observed_blob: str
+    state: str
+    reason: str
+    message: str = ""
+    since: str = ""
+    uid: str = ""
+    storage: str = ""
+    restore_size: str = ""
+    creation_time: str = ""
     conditions: tuple[Condition, ...] = ()
 
 
@@ -89,7 +111,7 @@ class Part(_Part, frozen=True):
 
 
 class Transition(_Part, frozen=True):
-    """A change of state, of the instance or storage `name`; `source` is empty where it began, `target` where it is gone."""
+    """A change of state, of the instance, storage or snapshot `name`; `source` is empty where it began, `target` where it is gone."""
 
     kind: str
     name: str
@@ -111,6 +133,7 @@ class TenantStatus(_Part, frozen=True):
     applications: tuple[Part, ...] = ()
     instances: tuple[Instance, ...] = ()
     storages: tuple[Storage, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
     transitions: tuple[Transition, ...] = ()
     previous: str = ""
 

@@ -7,11 +7,34 @@ from typing import NamedTuple
 
 from allotment import conditions as word
 from allotment.declared.values import size_of
+from allotment.manifests import names
 from allotment.observed.conditions import Conditions, Found
 from allotment.observed.instances import CONFIG_REASONS, IMAGE_REASONS
-from allotment.observed.objects import Deployment, Job, Pod, Route, VolumeClaim
+from allotment.observed.objects import BucketClaim, Deployment, Job, Pod, Route, VolumeClaim
 from allotment.observed.status import Condition, Prepare, Storage
 from allotment.problems import printable
+from allotment.programs import ending
+
+OWN_CONTAINERS = ("copy", "fetch", "seal", "hold")
+_REASONS = {
+    ending.LOCKED: word.LOCKED,
+    ending.CHECKSUM_MISMATCH: word.CHECKSUM_MISMATCH,
+    ending.ADDRESS_REFUSED: word.ADDRESS_REFUSED,
+    ending.SOURCE_UNAVAILABLE: word.SOURCE_UNAVAILABLE,
+    ending.NO_SPACE: word.NO_SPACE,
+    ending.SOURCE_UNREADABLE: word.SOURCE_UNREADABLE,
+    ending.ACCESS_DENIED: word.ACCESS_DENIED,
+}
+_WORDS = {
+    word.LOCKED: "another preparation still holds the volume",
+    word.CHECKSUM_MISMATCH: "what was fetched has another SHA-256 than is declared",
+    word.ADDRESS_REFUSED: "its source isn't an https address of the internet",
+    word.SOURCE_UNAVAILABLE: "its source can't be had",
+    word.NO_SPACE: "the storage is full: raise spec.size",
+    word.SOURCE_UNREADABLE: "its source can't be read",
+    word.ACCESS_DENIED: "its source isn't open to it",
+    word.OUT_OF_MEMORY: "it ran out of memory",
+}
 
 
 class State(NamedTuple):
@@ -23,7 +46,7 @@ class State(NamedTuple):
 
 
 class View(NamedTuple):
-    """What is known of a storage: its objects, how Argo CD stands to it, and the time."""
+    """What is known of a storage: its objects, how Argo CD stands to it, the time, and the storage it waits for, if any."""
 
     claim: VolumeClaim
     jobs: Sequence[Job]
@@ -32,6 +55,7 @@ class View(NamedTuple):
     routes: Sequence[Route]
     synced: Found
     now: str
+    awaited: str = ""
 
 
 def storage(view: View, before: Storage | None) -> Storage:
@@ -52,9 +76,53 @@ def storage(view: View, before: Storage | None) -> Storage:
         size=claim.requested,
         capacity=claim.capacity,
         url=urls[0] if urls else "",
+        in_cluster_url=names.files_url(claim.storage, claim.tenant) if view.accessor is not None else "",
         prepare=prepare,
         conditions=_conditions(view, prepare, Conditions(known.conditions if known else (), view.now)),
     )
+
+
+def bucket(live: BucketClaim, synced: Found, now: str, before: Storage | None) -> Storage:
+    """Return the status of a storage that is a bucket."""
+    known = before if before is not None and before.claim == live.uid else None
+    if live.phase == "Bound":
+        found = State(word.AVAILABLE_STORAGE, word.BUCKET_BOUND)
+    elif live.phase == "Failed":
+        found = State(word.FAILED, word.BUCKET_FAILED, "the object store can't make it: ask the platform team")
+    else:
+        found = State(word.PENDING, word.BINDING, "it has no bucket yet")
+    conditions = Conditions(known.conditions if known else (), now)
+    conditions.add(word.SYNCED, *synced)
+    conditions.add(word.BOUND, "True" if live.phase == "Bound" else "False", found.reason)
+    return Storage(
+        name=live.storage,
+        observed_blob=live.blob,
+        state=found.state,
+        reason=found.reason,
+        message=found.message,
+        since=known.since if known and known.state == found.state else now,
+        claim=live.uid,
+        size=live.size,
+        conditions=conditions.all(),
+    )
+
+
+def unborn(name: str, source: str, now: str, before: Storage | None) -> Storage:
+    """Return the status of a storage whose volume is made from another's, which isn't prepared yet."""
+    found = _awaiting(source)
+    same = before is not None and before.state == found.state
+    return Storage(
+        name,
+        before.observed_blob if before is not None else "",
+        found.state,
+        found.reason,
+        found.message,
+        before.since if before is not None and same else now,
+    )
+
+
+def _awaiting(source: str) -> State:
+    return State(word.PENDING, word.SOURCE_UNPREPARED, f"waits for storage {source} to be prepared")
 
 
 def _reached(state: str, prepare: Prepare | None, now: str) -> str:
@@ -87,6 +155,7 @@ def _prepare(view: View) -> Prepare | None:
         job.ended if state in (word.SUCCEEDED, word.FAILED) else "",
         codes[-1][1] if codes else 0 if job.succeeded else None,
         reason,
+        job.log,
     )
 
 
@@ -96,7 +165,7 @@ def _attempt_state(view: View, job: Job) -> tuple[str, str]:
     if job.succeeded:
         return word.SUCCEEDED, word.PREPARATION_SUCCEEDED
     if job.failure:
-        return word.FAILED, word.DEADLINE_EXCEEDED if job.failure == "DeadlineExceeded" else word.JOB_FAILED
+        return word.FAILED, word.DEADLINE_EXCEEDED if job.failure == "DeadlineExceeded" else _why_failed(view, job)
     own = [pod for pod in view.pods if pod.owner == job.uid]
     if any(pod.started_at for pod in own):
         return word.JOB_RUNNING, word.JOB_ACTIVE
@@ -107,6 +176,17 @@ def _attempt_state(view: View, job: Job) -> tuple[str, str]:
     return word.PENDING, word.JOB_PENDING
 
 
+def _why_failed(view: View, job: Job) -> str:
+    """Return the reason of the last pod that failed. Only our own programs' exit statuses mean something to us."""
+    ends = [pod for pod in view.pods if pod.owner == job.uid and pod.exit_code]
+    last = max(ends, key=lambda pod: (pod.created, pod.name), default=None)
+    if last is None:
+        return word.JOB_FAILED
+    if last.ended == "OOMKilled":
+        return word.OUT_OF_MEMORY
+    return _REASONS.get(last.exit_code or 0, word.JOB_FAILED) if last.container in OWN_CONTAINERS else word.JOB_FAILED
+
+
 def _state(view: View, prepare: Prepare | None) -> State:
     if view.claim.phase == "Lost":
         return State(word.LOST, word.VOLUME_LOST, "its volume is gone: ask the platform team")
@@ -114,17 +194,21 @@ def _state(view: View, prepare: Prepare | None) -> State:
         return State(word.FAILED, prepare.reason, _failure(prepare))
     if prepare is not None and prepare.state != word.SUCCEEDED:
         return State(word.PREPARING, prepare.reason, _going_on(prepare))
+    if view.awaited and prepare is None:
+        return _awaiting(view.awaited)
     if view.claim.phase == "Bound":
         return State(word.AVAILABLE_STORAGE, word.VOLUME_BOUND)
     return State(word.PENDING, word.BINDING, "it has no volume yet")
 
 
 def _failure(prepare: Prepare) -> str:
-    again = "raise spec.prepare.attempt to try again"
+    again = "`allot recover` tries again"
     if prepare.reason == word.OF_ANOTHER_VOLUME:
         return f"attempt {prepare.attempt} prepared a volume that is gone; {again}"
     if prepare.reason == word.DEADLINE_EXCEEDED:
         return f"preparation failed in attempt {prepare.attempt}: it took too long; {again}"
+    if prepare.reason in _WORDS:
+        return f"preparation failed in attempt {prepare.attempt}: {_WORDS[prepare.reason]}; {again}"
     code = f"exit {prepare.exit_code}" if prepare.exit_code is not None else "its pod never ran"
     return f"preparation failed in attempt {prepare.attempt}: {code}; {again}"
 
@@ -146,7 +230,9 @@ def _conditions(view: View, prepare: Prepare | None, found: Conditions) -> tuple
         found.add(word.BOUND, "True", word.VOLUME_BOUND)
     else:
         found.add(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING)
-    if prepare is None:
+    if prepare is None and view.awaited:
+        found.add(word.PREPARED, "False", word.SOURCE_UNPREPARED, _awaiting(view.awaited).message)
+    elif prepare is None:
         found.add(word.PREPARED, "True", word.NOTHING_TO_PREPARE)
     elif prepare.state == word.SUCCEEDED:
         found.add(word.PREPARED, "True", word.PREPARATION_SUCCEEDED, "", prepare.completion_time)

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment import conditions as word
-from allotment.observed import instances, storages
+from allotment.manifests import names, paths
+from allotment.observed import instances, snapshots, storages
 from allotment.observed.conditions import Conditions, synced
 from allotment.observed.objects import (
     Application,
+    BucketClaim,
     Deployment,
     Job,
     Pod,
@@ -18,10 +20,11 @@ from allotment.observed.objects import (
     Route,
     Seen,
     VolumeClaim,
+    VolumeSnapshot,
 )
-from allotment.observed.status import Instance, Part, Storage, TenantStatus, Transition
+from allotment.observed.status import Instance, Part, Snapshot, Storage, TenantStatus, Transition
 
-INSTANCE, STORAGE = "GPUInstance", "GPUStorage"
+INSTANCE, STORAGE, SNAPSHOT = "GPUInstance", "GPUStorage", "GPUStorageSnapshot"
 
 
 class Live(NamedTuple):
@@ -32,6 +35,8 @@ class Live(NamedTuple):
     pods: list[Pod]
     jobs: list[Job]
     claims: list[VolumeClaim]
+    buckets: list[BucketClaim]
+    snapshots: list[VolumeSnapshot]
     routes: list[Route]
     applications: list[Application]
 
@@ -41,7 +46,8 @@ class Live(NamedTuple):
         kinds: dict[type, list[Seen]] = defaultdict(list)
         for one in objects:
             kinds[type(one)].append(one)
-        return Live(*(kinds[kind] for kind in (Deployment, ReplicaSet, Pod, Job, VolumeClaim, Route, Application)))  # type: ignore[arg-type]
+        order = (Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot, Route, Application)
+        return Live(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
 
 
 # By part: the source commit that is live in a folder of the rendered branch, and the folder's Git tree.
@@ -55,7 +61,10 @@ def tenant_status(
     parts = {one.name.rpartition("--")[2]: one for one in live.applications}
     known_storages = {one.name: one for one in before.storages} if before else {}
     known_instances = {one.name: one for one in before.instances} if before else {}
-    kept = tuple(_storages(live, parts.get("storage"), known_storages, now))
+    waiting = _waiting(parts.get("storage"))
+    kept = tuple(_storages(live, parts.get("storage"), waiting, known_storages, now))
+    known_snapshots = {one.name: one for one in before.snapshots} if before else {}
+    taken = tuple(_snapshots(live, parts.get("storage"), waiting, known_snapshots, now))
     by_name = {one.name: one for one in kept}
     run = tuple(_instances(cluster, live, parts.get("compute"), known_instances, by_name, now))
     return TenantStatus(
@@ -64,8 +73,19 @@ def tenant_status(
         tuple(_part(name, one, before, sources or {}) for name, one in sorted(parts.items())),
         run,
         kept,
-        tuple(_transitions(known_instances, run, known_storages, kept, now)),
+        taken,
+        (
+            *_transitions(known_instances, run, known_storages, kept, now),
+            *_taken(known_snapshots, taken, now),
+        ),
     )
+
+
+def _waiting(application: Application | None) -> dict[str, str]:
+    """Return the storages and snapshots that wait for a storage, and for which: by the names of what stands for them."""
+    markers = [name for kind, name in application.resources if kind == "ConfigMap"] if application else []
+    split = [name.split(names.WAITS) for name in markers]
+    return {parts[0]: parts[1] for parts in split if len(parts) == 2}
 
 
 def _part(name: str, one: Application, before: TenantStatus | None, sources: Sources) -> Part:
@@ -77,11 +97,38 @@ def _part(name: str, one: Application, before: TenantStatus | None, sources: Sou
     return Part(name, one.sync or "Unknown", one.health or "Unknown", commit, tree)
 
 
+def _snapshots(
+    live: Live, application: Application | None, waiting: Mapping[str, str], before: Mapping[str, Snapshot], now: str
+) -> Iterator[Snapshot]:
+    there = {one.snapshot: one for one in live.snapshots if one.snapshot}
+    awaited = {
+        thing.removesuffix(paths.SNAPSHOT): source
+        for thing, source in waiting.items()
+        if thing.endswith(paths.SNAPSHOT)
+    }
+    for name in sorted(there.keys() | awaited.keys()):
+        if name in there:
+            found = synced(application, "VolumeSnapshot", there[name].name, live=True)
+            yield snapshots.snapshot(there[name], found, now, before.get(name))
+        else:
+            yield snapshots.waiting(name, awaited[name], now, before.get(name))
+
+
 def _storages(
-    live: Live, application: Application | None, before: Mapping[str, Storage], now: str
+    live: Live, application: Application | None, waiting: Mapping[str, str], before: Mapping[str, Storage], now: str
 ) -> Iterator[Storage]:
-    for claim in sorted((one for one in live.claims if one.storage), key=lambda one: one.name):
-        name = claim.storage
+    claims = {one.storage: one for one in live.claims if one.storage}
+    buckets = {one.storage: one for one in live.buckets if one.storage and one.storage not in claims}
+    unborn = {name for name in waiting if "--" not in name}
+    for name in sorted(claims.keys() | buckets.keys() | unborn):
+        claim = claims.get(name)
+        if claim is None and name in buckets:
+            found = synced(application, "ObjectBucketClaim", name, live=True)
+            yield storages.bucket(buckets[name], found, now, before.get(name))
+            continue
+        if claim is None:
+            yield storages.unborn(name, waiting[name], now, before.get(name))
+            continue
         yield storages.storage(
             storages.View(
                 claim,
@@ -91,6 +138,7 @@ def _storages(
                 [route for route in live.routes if route.storage == name],
                 synced(application, "PersistentVolumeClaim", claim.name, live=True),
                 now,
+                waiting.get(name, ""),
             ),
             before.get(name),
         )
@@ -177,6 +225,16 @@ def _transitions(
             was = None
         if was is None or was.state != each.state:
             yield Transition(STORAGE, each.name, was.state if was else "", each.state, each.reason, each.since)
+
+
+def _taken(before: Mapping[str, Snapshot], taken: Sequence[Snapshot], now: str) -> Iterator[Transition]:
+    there = {one.name for one in taken}
+    for name in sorted(before.keys() - there):
+        yield Transition(SNAPSHOT, name, before[name].state, "", "", now)
+    for one in taken:
+        was = before.get(one.name)
+        if was is None or was.state != one.state:
+            yield Transition(SNAPSHOT, one.name, was.state if was else "", one.state, one.reason, one.since)
 
 
 def unsettled(status: TenantStatus) -> bool:

@@ -286,7 +286,7 @@ class Reporter:
 
 
 def _is_empty(status: TenantStatus) -> bool:
-    return not (status.applications or status.instances or status.storages)
+    return not (status.applications or status.instances or status.storages or status.snapshots)
 
 
 def _seconds(time: str, now: str) -> float:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from allotment import conditions as word
-from allotment.observed.status import ClusterStatus, Instance, Stock, Storage, TenantStatus
+from allotment.observed.status import ClusterStatus, Instance, Snapshot, Stock, Storage, TenantStatus
 from allotment.reports.markdown import plain, table
 
 MOST_ROWS = 500  # troubles that are listed; forges cut long pages
@@ -46,10 +46,10 @@ def _stock(one: Stock) -> tuple[str, ...]:
 def _troubles(tenants: Sequence[TenantStatus]) -> list[str]:
     rows = []
     for tenant in tenants:
-        things: list[Instance | Storage] = [*tenant.instances, *tenant.storages]
+        things: list[Instance | Storage | Snapshot] = [*tenant.instances, *tenant.storages, *tenant.snapshots]
         for one in things:
             if one.state in _TROUBLED:
-                kind = "instance" if isinstance(one, Instance) else "storage"
+                kind = type(one).__name__.lower()
                 rows.append(
                     (plain(f"{tenant.tenant}/{one.name}"), kind, one.state, plain(one.message or one.reason), one.since)
                 )

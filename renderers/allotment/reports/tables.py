@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from allotment import conditions as word
-from allotment.observed.status import ClusterStatus, Condition, Instance, Storage, TenantStatus, Transition
+from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, TenantStatus, Transition
 from allotment.problems import printable
 
 STALE_SECONDS = 3900  # a reporter says hourly that it looked
@@ -58,12 +58,14 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
 def overview(
     clusters: Sequence[ClusterStatus], tenants: Sequence[TenantStatus], now: datetime.datetime
 ) -> RenderableType:
-    """Return all instances and storages, and first which clusters' words may be old."""
+    """Return all instances, storages and snapshots, and first which clusters' words may be old."""
     parts: list[RenderableType] = list(_notices(clusters, now))
     if any(tenant.instances for tenant in tenants):
         parts.append(_instances(tenants, now))
     if any(tenant.storages for tenant in tenants):
         parts += [Text(), _storages(tenants, now)]
+    if any(tenant.snapshots for tenant in tenants):
+        parts += [Text(), _snapshots(tenants, now)]
     return Group(*parts)
 
 
@@ -126,6 +128,21 @@ def _storages(tenants: Sequence[TenantStatus], now: datetime.datetime) -> Table:
     return table
 
 
+def _snapshots(tenants: Sequence[TenantStatus], now: datetime.datetime) -> Table:
+    table = _table("SNAPSHOT", "CLUSTER", "STATE", "STORAGE", "TAKEN", "WHY")
+    for tenant in tenants:
+        for one in tenant.snapshots:
+            table.add_row(
+                _plain(f"{tenant.tenant}/{one.name}"),
+                _plain(tenant.cluster),
+                _state(one.state),
+                _plain(one.storage),
+                _plain(one.creation_time),
+                _plain(one.message),
+            )
+    return table
+
+
 def stocks(clusters: Sequence[ClusterStatus], now: datetime.datetime) -> RenderableType:
     """Return all stocks: units declared, held, free, and ready at once."""
     table = _table("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
@@ -136,15 +153,15 @@ def stocks(clusters: Sequence[ClusterStatus], now: datetime.datetime) -> Rendera
     return Group(*_notices(clusters, now), table)
 
 
-def details(tenant: TenantStatus, one: Instance | Storage, now: datetime.datetime) -> RenderableType:
-    """Return everything that is known of one instance or storage."""
+def details(tenant: TenantStatus, one: Instance | Storage | Snapshot, now: datetime.datetime) -> RenderableType:
+    """Return everything that is known of one instance, storage or snapshot."""
     facts: list[tuple[str, object]] = [
         ("Cluster", tenant.cluster),
         ("State", one.state),
         ("Since", f"{one.since} ({age(one.since, now)})"),
         ("Why", one.message or one.reason),
         ("Declaration", one.observed_blob),
-        ("URL", one.url),
+        ("URL", "" if isinstance(one, Snapshot) else one.url),
     ]
     if isinstance(one, Instance):
         facts += [
@@ -155,8 +172,11 @@ def details(tenant: TenantStatus, one: Instance | Storage, now: datetime.datetim
             ("Restarts", one.restarts),
             ("Started", one.start_time),
         ]
+    elif isinstance(one, Snapshot):
+        facts += [("Storage", one.storage), ("Taken", one.creation_time), ("Restores to", one.restore_size)]
     else:
-        facts += [("Size", f"{one.capacity or 'none'} of {one.size}"), *_preparation(one)]
+        size = f"{one.capacity or 'none'} of {one.size}" if one.size else ""
+        facts += [("In the cluster", one.in_cluster_url), ("Size", size), *_preparation(one)]
     part = "compute" if isinstance(one, Instance) else "storage"
     facts += [
         ("Argo CD", f"{found.sync}, {found.health}, of source commit {found.source_commit or 'unknown'}")
@@ -177,7 +197,8 @@ def _preparation(one: Storage) -> list[tuple[str, object]]:
     ended = f", ended {found.completion_time}" if found.completion_time else ""
     code = f", exit code {found.exit_code}" if found.exit_code is not None else ""
     begun = f", begun {found.start_time}" if found.start_time else ""
-    return [("Preparation", f"attempt {found.attempt}: {found.state}{begun}{ended}{code}")]
+    said = f"attempt {found.attempt}: {found.state}{begun}{ended}{code}"
+    return [("Preparation", said), ("Log", found.log)]
 
 
 def _conditions(conditions: Iterable[Condition], now: datetime.datetime) -> Table:

@@ -1,4 +1,7 @@
-"""Preparation: what fills a storage doesn't change under the instances that run on it."""
+"""Preparation: what fills a storage doesn't change under the instances that run on it.
+
+Another attempt of the same may be declared at any time, since one that failed lets nobody run: publish knows who does.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,14 @@ def check(change: Change) -> Iterator[Finding]:
             and one.model.name in before
             and before[one.model.name].model.spec.state == "Running"
         ]
-        if users:
-            found = changed_under(new.path, [one.model.name for one in users])
-            yield found._replace(related=tuple(one.path for one in users))
+        if not users:
+            continue
+        names = [one.model.name for one in users]
+        if was is not None and was.source == is_now.source:
+            words = f"attempt {is_now.attempt} follows once {', '.join(sorted(names))} doesn't run on the storage"
+            yield new.finding("spec.prepare.attempt", words, RULE, warning=True)
+        else:
+            yield changed_under(new.path, names)._replace(related=tuple(one.path for one in users))
 
 
 def changed_under(path: str, users: Iterable[str]) -> Finding:

@@ -58,6 +58,12 @@ class Images(Strict):
     )
 
 
+class ArgoCD(Strict):
+    """Where people open Argo CD."""
+
+    url: HttpsUrl = Field(description="Of its page: a storage's status links to the log of its preparation there.")
+
+
 class PlatformSpec(Spec):
     """What holds for the whole repository."""
 
@@ -65,6 +71,7 @@ class PlatformSpec(Spec):
     billing: Billing
     brake: Brake = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
     images: Images = Images()
+    argocd: ArgoCD | None = Field(default=None, description="Absent: no status links to a log.")
 
 
 class Platform(Declaration):

@@ -20,6 +20,7 @@ class Labels(
         "tenant": names.TENANT,
         "instance": names.INSTANCE,
         "storage": names.STORAGE,
+        "snapshot": names.SNAPSHOT,
         "stock": names.STOCK,
         "gpu_spec": names.GPU_SPEC,
         "role": names.ROLE,
@@ -31,6 +32,7 @@ class Labels(
     tenant: str = ""
     instance: str = ""
     storage: str = ""
+    snapshot: str = ""
     stock: str = ""
     gpu_spec: str = ""
     role: str = ""
@@ -49,6 +51,7 @@ class Annotations(
         "input_hash": names.INPUT_HASH,
         "attempt": names.ATTEMPT,
         "link": names.EXTERNAL_LINK,
+        "log": names.LOG,
         "revision": "deployment.kubernetes.io/revision",
     },
 ):
@@ -62,6 +65,7 @@ class Annotations(
     input_hash: str = ""
     attempt: str = ""
     link: str = ""
+    log: str = ""
     revision: str = ""
 
 

@@ -37,4 +37,5 @@ def job(raw: RawJob) -> Job:
         status.active,
         complete.status == "True",
         (failed.reason or "Failed") if failed.status == "True" else "",
+        metadata.annotations.log,
     )

@@ -38,6 +38,7 @@ class _State(Shape, frozen=True):
 
 
 class _ContainerStatus(Shape, frozen=True):
+    name: str = ""
     ready: bool = False
     started: bool | None = None
     restart_count: int = 0
@@ -57,6 +58,7 @@ class _PodStatus(Shape, frozen=True):
     reason: str = ""
     nominated_node_name: str = ""
     conditions: tuple[_PodCondition, ...] = ()
+    init_container_statuses: tuple[_ContainerStatus, ...] = ()
     container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
@@ -71,7 +73,7 @@ class RawPod(Shape, frozen=True):
 def pod(raw: RawPod) -> Pod:
     """Return what is kept of a pod."""
     metadata, status, labels = raw.metadata, raw.status, raw.metadata.labels
-    container = status.container_statuses[0] if status.container_statuses else _NO_STATUS
+    container = _telling(status)
     state, running = container.state, container.state.running
     ended = state.terminated or container.last_state.terminated
     scheduled = ready = _NO_POD_CONDITION
@@ -106,4 +108,16 @@ def pod(raw: RawPod) -> Pod:
         state.waiting.message[:CUT] if state.waiting else "",
         ended.exit_code if ended else None,
         ended.reason if ended else "",
+        container.name,
     )
+
+
+def _telling(status: _PodStatus) -> _ContainerStatus:
+    """Return the container that says how a pod is: the first that comes before the main one and isn't done, else that."""
+    for one in status.init_container_statuses:
+        ended = one.state.terminated
+        if not one.started and (ended is None or ended.exit_code):
+            return one
+        if one.started and one.state.running is not None and one is status.init_container_statuses[-1]:
+            return one
+    return status.container_statuses[0] if status.container_statuses else _NO_STATUS

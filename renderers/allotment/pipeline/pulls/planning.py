@@ -253,7 +253,7 @@ class _Planning:
             claims = {name: part.claims for name, part in found.parts.items()}
             for one in outcomes:
                 if one.compared is not None:
-                    claims[one.name] = tenants_part((one.claims[end], (), ())).claims
+                    claims[one.name] = tenants_part((one.claims[end], (), (), (), ())).claims
             sides.append((found.offers, [claim for name in sorted(claims) for claim in claims[name]]))
         return sides
 

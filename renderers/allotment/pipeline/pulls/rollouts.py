@@ -16,7 +16,8 @@ from allotment.declared.inventory import Declared
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.layout import ROOTS, Scope, Spot, path_of, spot_of
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
+from allotment.declared.layout import ROOTS, Scope, Spot, path_of, scope_of, spot_of
 from allotment.declared.reading import read_declaration
 from allotment.manifests import paths
 from allotment.manifests.published import declared_blob
@@ -40,8 +41,15 @@ class _Now(NamedTuple):
     statuses: dict[str, list[TenantStatus]]
 
 
+_KINDS = {
+    "instance": GPUInstance.__name__,
+    "storage": GPUStorage.__name__,
+    "snapshot": GPUStorageSnapshot.__name__,
+}
+
+
 class _Merged(NamedTuple):
-    """What one pull request changed: the instances and storages, and the clusters whose own files it touched."""
+    """What one pull request changed: the instances, storages and snapshots, and the clusters whose own files it touched."""
 
     things: list[Thing]
     platform: bool
@@ -151,14 +159,14 @@ class Rollouts:
 
     def _published(self, thing: Thing, now: _Now) -> Published:
         assert now.source is not None
-        kind = GPUInstance.__name__ if thing.kind == "instance" else GPUStorage.__name__
-        declared = path_of(kind, Scope("tenant", thing.tenant), thing.name)
+        declared = path_of(_KINDS[thing.kind], Scope("tenant", thing.tenant), thing.name)
         source = now.source.blob(declared) or ""
-        if source and not thing.blob and _cluster(_declared(now.source, declared)) != thing.cluster:
+        if source and not thing.blob and _cluster(now.source, _declared(now.source, declared)) != thing.cluster:
             source = ""  # it moved away: here it is gone
         part = "compute" if thing.kind == "instance" else "storage"
         branch: Branch | None = now.published.branches.get(thing.cluster)
-        path = paths.tenant_file(thing.tenant, part, thing.name)
+        stem = thing.name + (paths.SNAPSHOT if thing.kind == "snapshot" else "")
+        path = paths.tenant_file(thing.tenant, part, stem)
         rendered = declared_blob(branch.read(path)) if branch is not None and path in branch.files else ""
         return Published(source, rendered)
 
@@ -190,11 +198,11 @@ def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Th
     """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
     if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Spot):
         return
-    if spot.kind.name not in (GPUInstance.__name__, GPUStorage.__name__):
+    kind = next((kind for kind, name in _KINDS.items() if name == spot.kind.name), None)
+    if kind is None:
         return
-    kind = "instance" if spot.kind.name == GPUInstance.__name__ else "storage"
     was, is_now = (_declared(source, path) for source in (before, after))
-    old, new = _cluster(was), _cluster(is_now)
+    old, new = _cluster(before, was), _cluster(after, is_now)
     if old and old != new and (is_now is not None or after.blob(path) is None):
         yield Thing(kind, spot.scope.name, spot.name, old, "")
     if is_now is not None:
@@ -210,6 +218,11 @@ def _declared(source: CommitSource, path: str) -> Declared[Declaration] | None:
         return None
 
 
-def _cluster(declared: Declared[Declaration] | None) -> str:
-    """Return the cluster of an instance or storage; empty where there is none."""
-    return str(declared.model.spec.cluster) if declared is not None else ""  # type: ignore[attr-defined]  # both have one
+def _cluster(source: CommitSource, declared: Declared[Declaration] | None) -> str:
+    """Return the cluster of an instance or storage, of a snapshot its storage's; empty where there is none."""
+    if declared is None:
+        return ""
+    if isinstance(declared.model, GPUStorageSnapshot):
+        scope = scope_of(declared.path)
+        return _cluster(source, _declared(source, path_of(GPUStorage.__name__, scope, declared.model.spec.storage)))
+    return str(declared.model.spec.cluster)  # type: ignore[attr-defined]  # both have one

@@ -1,0 +1,50 @@
+"""`allot recover`: one more attempt to prepare a storage, as a commit that says who wanted it and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from allotment.cli.options import repository
+from allotment.cli.status import place, place_options
+from allotment.problems import Refused, printable
+
+
+@click.command()
+@click.argument("what", metavar="TENANT/STORAGE")
+@click.option("--reason", required=True, metavar="TEXT", help="Why it should work now; the commit says it.")
+@click.option("--commit", "ref", default="HEAD", metavar="REF", show_default=True, help="The commit to go on from.")
+@click.option("--push", "push", metavar="URL", help="Push the branch there, such as origin; else it is made here.")
+@click.option(
+    "--force", is_flag=True, help="Also where the last attempt wasn't seen to fail: its data may be overwritten."
+)
+@place_options
+def command(
+    what: str, reason: str, ref: str, push: str | None, force: bool, repo: Path | None, url: str | None
+) -> None:
+    """Prepare a storage again whose preparation failed.
+
+    It makes a branch recover/TENANT/STORAGE-ATTEMPT with one commit that raises spec.prepare.attempt, for a pull request;
+    no file here is touched. It is refused unless the status branches say that the last attempt failed.
+    """
+    from allotment.adapters.git.remote import Remote
+    from allotment.pipeline.recovery import point, recovered
+    from allotment.pipeline.statuses import read_now
+
+    if not reason.strip() or len(reason) > 2000:
+        raise click.UsageError("--reason says in a sentence or two why it should work now")
+    root = repository(repo)
+    here, remote, clusters = place(root, url)
+    tenant, slash, name = what.partition("/")
+    if not (tenant and slash and name):
+        raise Refused(f"{printable(what)} is no storage: write TENANT/STORAGE")
+    made = recovered(root, ref, what, reason, read_now(here, remote, clusters, tenant), force=force)
+    point(Remote(here, push or str(root)), made)
+    branch = made.branch.removeprefix("refs/heads/")
+    click.echo(f"{branch}: {made.commit[:12]} raises {what} to attempt {made.attempt}. {made.because}.")
+    if made.overwrites:
+        click.echo(f"With it {made.overwrites}.", err=True)
+    click.echo(
+        "Open a pull request with it." if push else f"Push it, and open a pull request: git push origin {branch}"
+    )

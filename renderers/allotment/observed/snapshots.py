@@ -1,0 +1,46 @@
+"""A live snapshot → its state."""
+
+from __future__ import annotations
+
+from allotment import conditions as word
+from allotment.observed.conditions import Conditions, Found
+from allotment.observed.objects import VolumeSnapshot
+from allotment.observed.status import Snapshot
+
+
+def snapshot(live: VolumeSnapshot, synced: Found, now: str, before: Snapshot | None) -> Snapshot:
+    """Return a snapshot's status; `before` has the times of what hasn't changed since."""
+    known = before if before is not None and before.uid == live.uid else None
+    state, reason, message = _state(live)
+    conditions = Conditions(known.conditions if known else (), now)
+    conditions.add(word.SYNCED, *synced)
+    return Snapshot(
+        live.snapshot,
+        live.blob,
+        state,
+        reason,
+        message,
+        known.since if known and known.state == state else now,
+        live.uid,
+        live.of,
+        live.restore_size,
+        live.taken,
+        conditions.all(),
+    )
+
+
+def waiting(name: str, source: str, now: str, before: Snapshot | None) -> Snapshot:
+    """Return the status of a snapshot that isn't taken yet: its storage is still being prepared."""
+    same = before is not None and before.reason == word.SOURCE_UNPREPARED
+    since = before.since if before is not None and same else now
+    blob = before.observed_blob if before is not None else ""
+    words = f"waits for storage {source} to be prepared"
+    return Snapshot(name, blob, word.PENDING, word.SOURCE_UNPREPARED, words, since, storage=source)
+
+
+def _state(live: VolumeSnapshot) -> tuple[str, str, str]:
+    if live.ready:
+        return word.AVAILABLE_STORAGE, word.SNAPSHOT_TAKEN, ""
+    if live.failed:
+        return word.FAILED, word.SNAPSHOT_FAILED, "the storage driver can't take it: ask the platform team"
+    return word.PENDING, word.SNAPSHOT_PENDING, "it is being taken"
