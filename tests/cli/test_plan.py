@@ -53,8 +53,8 @@ def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) ->
     assert (cost["tenant"], cost["before"], cost["after"], cost["left"]) == (
         "studio-kite",
         "2276.90",
-        "2574.80",
-        "1425.20",
+        "2736.80",
+        "1263.20",
     )
     assert [(one["what"], one["before"], one["after"]) for one in cost["parts"]] == [
         ("instance webui", "153.30", "613.20")

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from tests.controlplane import bed, crds, programs
+from tests.controlplane import bed, crates, crds, programs
 from tests.controlplane.processes import NotStarted
 
 
@@ -21,9 +21,12 @@ def build() -> None:
     """Build the programs that are missing into the cache."""
     started = time.monotonic()
     programs.build()
+    crates.build()
     crds.build()
     for line in programs.said_versions():
         click.echo(line)
+    for name, crate in crates.CRATES.items():
+        click.echo(f"{name} {crate.version}")
     click.echo(f"The control plane's programs are there, after {time.monotonic() - started:.0f} s.")
 
 

@@ -86,6 +86,14 @@ def _storage_classes(cluster: Folder) -> Iterator[dict[str, Any]]:
             "volumeBindingMode": "Immediate",
             "allowVolumeExpansion": True,
         }
+    for snapshot_class in {one.volume_snapshot_class_name for one in place.model.spec.storages} - {None}:
+        yield {
+            "apiVersion": "snapshot.storage.k8s.io/v1",
+            "kind": "VolumeSnapshotClass",
+            "metadata": {"name": snapshot_class},
+            "driver": f"retain.{PROVISIONER}",
+            "deletionPolicy": "Retain",
+        }
 
 
 def _gateway(cluster: Folder) -> Iterator[dict[str, Any]]:

@@ -125,7 +125,13 @@ class Cloud:
 
     def merged(self) -> str:
         """Merge, and wait until it is published; return the source commit."""
-        source = self.merge()
+        self.merge()
+        return self.merged_head()
+
+    def merged_head(self) -> str:
+        """Push what the clone is at to main, and wait until it is published; return the source commit."""
+        git(self.root, "push", "-q", self.url, "HEAD:main")
+        source = git(self.root, "rev-parse", "HEAD")
         eventually(lambda: self.published().get("refs/allotment/source") == source, "the merge to be published", 60)
         return source
 

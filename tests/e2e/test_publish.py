@@ -52,7 +52,12 @@ def deployment(cloud: Cloud, tenant: str, name: str) -> Object:
 
 def kept(client: Client) -> dict[str, str]:
     """Return the identity of everything of ours that must never be lost."""
-    found = [*client.list("v1", "PersistentVolumeClaim"), *client.list("v1", "Namespace", labels=rendered.OURS)]
+    found = [
+        *client.list("v1", "PersistentVolumeClaim"),
+        *client.list("snapshot.storage.k8s.io/v1", "VolumeSnapshot"),
+        *client.list("objectbucket.io/v1alpha1", "ObjectBucketClaim"),
+        *client.list("v1", "Namespace", labels=rendered.OURS),
+    ]
     return {
         f"{one['kind']} {one['metadata'].get('namespace')}/{one['metadata']['name']}": one["metadata"]["uid"]
         for one in found
@@ -272,6 +277,8 @@ KINDS = (
     ("v1", "Namespace"),
     ("v1", "ConfigMap"),
     ("v1", "PersistentVolumeClaim"),
+    ("objectbucket.io/v1alpha1", "ObjectBucketClaim"),
+    ("snapshot.storage.k8s.io/v1", "VolumeSnapshot"),
     ("v1", "ResourceQuota"),
     ("v1", "LimitRange"),
     ("v1", "Service"),

@@ -173,7 +173,7 @@ def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reporte
         assert one.state == "Failed", (one.state, one.message)
         return one
 
-    words = "preparation failed in attempt 1: exit 1; raise spec.prepare.attempt to try again"
+    words = "preparation failed in attempt 1: exit 1; `allot recover` tries again"
     found = eventually(failed, "the preparation to fail", 180, pause=1)
     assert found.message == words
     waiting = instance(cloud, "reader")

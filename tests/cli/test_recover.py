@@ -1,0 +1,171 @@
+"""`allot recover` makes a commit that says who and why, and only of what was seen to fail."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Allot, Result
+from tests.published import Place, git
+
+from allotment.accounts.preparation import input_hash
+from allotment.declared.attempt import raised
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.layout import Spot, spot_of
+from allotment.declared.reading import read_declaration
+from allotment.observed.status import Prepare, Storage, TenantStatus
+
+WHAT, PATH = "studio-kite/model-cache", "tenants/studio-kite/storages/model-cache.yaml"
+BRANCH = "recover/studio-kite/model-cache-2"
+
+
+def seen(place: Place, state: str = "Failed", attempt: int = 1, digest: str = "", reason: str = "NoSpace") -> None:
+    spot = spot_of(PATH)
+    assert isinstance(spot, Spot)
+    declared, _ = read_declaration(PATH, (place.root / PATH).read_bytes(), spot)
+    assert declared is not None
+    assert isinstance(declared.model, GPUStorage)
+    assert declared.model.spec.prepare is not None
+    found = digest or input_hash(declared.model.spec.prepare)
+    ended = "2026-11-21T10:00:00Z" if state in ("Failed", "Succeeded") else ""
+    prepare = Prepare("j1", attempt, found, state, completion_time=ended, exit_code=75, reason=reason)
+    storage = Storage("model-cache", "b", state, reason, claim="c1", prepare=prepare)
+    place.report("eu-1", TenantStatus("studio-kite", "eu-1", storages=(storage,)))
+
+
+@pytest.fixture
+def published(place: Place) -> Place:
+    assert place.publish().code == 0
+    return place
+
+
+def recover(place: Place, allot: Allot, *words: str) -> Result:
+    return allot("recover", WHAT, "--repo", place.root, "--reason", "The volume is larger now.", *words)
+
+
+def test_a_commit_that_says_who_and_why_and_changes_one_line(published: Place, allot: Allot) -> None:
+    seen(published)
+    edited = published.root / "tenants/solo-ada/README.md"
+    edited.write_text("not committed\n")
+    said = recover(published, allot)
+    assert said.code == 0, said
+    commit = git(published.root, "rev-parse", BRANCH)
+    assert said.out == (
+        f"{BRANCH}: {commit[:12]} raises {WHAT} to attempt 2."
+        " Attempt 1 failed on eu-1 at 2026-11-21T10:00:00Z: NoSpace, exit code 75.\n"
+        f"Push it, and open a pull request: git push origin {BRANCH}\n"
+    )
+    assert said.err == ""
+    assert git(published.root, "log", "-1", "--format=%an %ae", BRANCH) == "allotment allotment@northlight.example"
+    message = git(published.root, "log", "-1", "--format=%B", BRANCH)
+    assert message == (
+        f"Recover {WHAT}: attempt 2\n\nThe volume is larger now.\n\n"
+        "Attempt 1 failed on eu-1 at 2026-11-21T10:00:00Z: NoSpace, exit code 75."
+    )
+    changed = git(published.root, "diff", "--unified=0", "main", BRANCH).splitlines()
+    assert [line for line in changed if line[0] in "+-" and line[:3] not in ("+++", "---")] == [
+        "-    attempt: 1",
+        "+    attempt: 2",
+    ]
+    assert git(published.root, "status", "--porcelain") == "?? tenants/solo-ada/README.md"
+
+
+def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) -> None:
+    seen(published)
+    said = recover(published, allot, "--push", "origin")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "Open a pull request with it.")
+    assert git(published.remote, "rev-parse", f"{BRANCH}^") == git(published.root, "rev-parse", "main")
+    again = recover(published, allot, "--push", "origin", "--reason", "Twice.")
+    assert again.code == 2
+    assert "has a branch recover/studio-kite/model-cache-2 already" in again.err
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "words"),
+    [
+        ("Succeeded", {}, f"attempt 1 of {WHAT} succeeded on eu-1 at 2026-11-21T10:00:00Z"),
+        ("Running", {"reason": "PreparationRunning"}, f"attempt 1 of {WHAT} on eu-1 is Running (PreparationRunning)"),
+        ("Failed", {"attempt": 2}, f"attempt 1 of {WHAT} as it is declared hasn't begun on eu-1 yet"),
+        ("Failed", {"digest": "0" * 64}, f"attempt 1 of {WHAT} as it is declared hasn't begun on eu-1 yet"),
+    ],
+)
+def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
+    state: str, more: dict[str, str], words: str, published: Place, allot: Allot
+) -> None:
+    seen(published, state, **more)  # type: ignore[arg-type]
+    refused = recover(published, allot)
+    assert refused.code == 2
+    assert (
+        refused.err
+        == f"allot: {words}; only what failed is recovered. With --force it is prepared again all the same\n"
+    )
+    forced = recover(published, allot, "--force")
+    assert forced.code == 0
+    assert f"Forced: {words}" in git(published.root, "log", "-1", "--format=%B", BRANCH)
+    if state != "Failed":
+        assert forced.err == "With it what lies on its volume of 200Gi may be overwritten.\n"
+
+
+def test_nothing_is_known(published: Place, allot: Allot) -> None:
+    said = recover(published, allot)
+    assert said.code == 2
+    assert f"it isn't known how attempt 1 of {WHAT} ended: nothing has reported it yet" in said.err
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("studio-kite", "studio-kite is no storage: write TENANT/STORAGE"),
+        ("studio-kite/nothing", "tenants/studio-kite/storages/nothing.yaml isn't there"),
+        ("studio-kite/outputs", "studio-kite/outputs has no preparation: there is nothing to recover"),
+        ("../../etc/passwd", "is no storage: write TENANT/STORAGE"),
+        ("studio-kite/--force", "is no storage: write TENANT/STORAGE"),
+    ],
+)
+def test_what_is_no_storage(what: str, words: str, published: Place, allot: Allot) -> None:
+    said = allot("recover", "--repo", published.root, "--reason", "Why not.", "--", what)
+    assert said.code == 2
+    assert words in said.err
+
+
+def test_a_reason_is_needed(published: Place, allot: Allot) -> None:
+    assert allot("recover", "--repo", published.root, WHAT).code == 2
+    assert allot("recover", "--repo", published.root, WHAT, "--reason", "  ").code == 2
+
+
+FILE = """\
+# yaml-language-server: $schema=../../../schemas/GPUStorage.schema.json
+apiVersion: allotment.dev/v1alpha1
+kind: GPUStorage
+metadata:
+  name: models
+spec:
+  cluster: eu-1
+  storageSpec: block-ssd
+  size: 20Gi
+  prepare:
+    # where it comes from
+    source:
+      image:
+        image: busybox:1.37@sha256:aa
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (FILE, FILE + "    attempt: 2\n"),
+        (FILE + "    attempt: 1  # the first\n", FILE + "    attempt: 2  # the first\n"),
+        (FILE + "    attempt: 9\n    timeout: 1h\n", FILE + "    attempt: 2\n    timeout: 1h\n"),
+        (
+            FILE.replace("    source:\n", "    attempt: 1\n    source:\n"),
+            FILE.replace("    # where it comes from\n", "").replace(
+                "    source:\n", "    # where it comes from\n    source:\n"
+            )
+            + "    attempt: 2\n",
+        ),
+    ],
+    ids=["absent", "beside a comment", "among others", "first"],
+)
+def test_one_line_changes_and_comments_stay(text: str, wanted: str) -> None:
+    found = raised(text.encode(), 2).decode()
+    assert sorted(found.splitlines()) == sorted(wanted.splitlines())
+    assert found == raised(found.encode(), 2).decode()

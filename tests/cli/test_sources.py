@@ -1,0 +1,160 @@
+"""A storage or snapshot waits for what it is made from, and once made stays made, whatever a status says later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.conftest import edit
+from tests.published import Place, git
+
+from allotment.manifests.published import awaits, declared_blob, job_names
+from allotment.manifests.text import load
+from allotment.observed.status import Prepare, Storage, TenantStatus
+
+TENANT = "studio-kite"
+FOLDER = f"tenants/{TENANT}/storage"
+SEED = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUStorage
+metadata:
+  name: seed
+spec:
+  cluster: eu-1
+  storageSpec: block-ssd
+  size: 20Gi
+  prepare:
+    source:
+      image:
+        image: registry.example/tools/model-fetch:2.3.0@sha256:cd12048706c9d8f4fc565fc6b3dc6e05511707c5fa4d3a8cbb573667227ef0d1
+"""
+FILLED = SEED[: SEED.index("      image:")] + "      {kind}:\n        name: {of}\n"
+SNAPSHOT = SEED[: SEED.index("spec:")].replace("GPUStorage", "GPUStorageSnapshot") + "spec:\n  storage: seed\n"
+
+
+def named(text: str, name: str) -> str:
+    return text.replace("name: seed\nspec", f"name: {name}\nspec")
+
+
+def kinds(place: Place, stem: str) -> list[str]:
+    return [one["kind"] for one in load(place.tree("eu-1")[f"{FOLDER}/{stem}.yaml"].encode())]
+
+
+def claim(place: Place, name: str) -> Any:
+    return load(place.tree("eu-1")[f"{FOLDER}/{name}.yaml"].encode())[0]
+
+
+def seen(place: Place, *names: str) -> None:
+    """Report these storages of the tenant as prepared, and nothing else."""
+    storages = []
+    for name in names:
+        objects = load(place.tree("eu-1")[f"{FOLDER}/{name}.yaml"].encode())
+        noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
+        attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
+        prepare = Prepare(f"j-{name}", attempt, digest, "Succeeded")
+        storages.append(Storage(name, "b", "Ready", "", claim=f"c-{name}", prepare=prepare))
+    place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=tuple(storages)))
+
+
+@pytest.fixture
+def waiting(place: Place) -> Place:
+    """Return a place where a clone, a copy, a snapshot and what is restored from it wait for one storage."""
+    stored = place.root / f"tenants/{TENANT}/storages"
+    (stored / "seed.yaml").write_text(SEED)
+    (stored / "twin.yaml").write_text(named(FILLED.format(kind="storage", of="seed"), "twin"))
+    files = named(FILLED.format(kind="storage", of="seed"), "files").replace("block-ssd", "shared-files")
+    (stored / "files.yaml").write_text(files.replace("20Gi", "50Gi"))
+    (stored / "later.yaml").write_text(named(FILLED.format(kind="snapshot", of="moment"), "later"))
+    (place.root / f"tenants/{TENANT}/snapshots/moment.yaml").write_text(named(SNAPSHOT, "moment"))
+    said = place.merged()
+    assert said.code == 0, said
+    return place
+
+
+def test_what_the_driver_makes_is_not_made_before_its_source_is_ready(waiting: Place) -> None:
+    assert kinds(waiting, "twin") == ["ConfigMap"]
+    assert kinds(waiting, "later") == ["ConfigMap"]
+    assert kinds(waiting, "moment--snapshot") == ["ConfigMap"]
+    assert kinds(waiting, "files") == ["PersistentVolumeClaim", "ConfigMap"]
+    tree = waiting.tree("eu-1")
+    assert "name: twin--waits-for--seed\n" in tree[f"{FOLDER}/twin.yaml"]
+    assert "name: moment--snapshot--waits-for--seed\n" in tree[f"{FOLDER}/moment--snapshot.yaml"]
+    declared = git(waiting.root, "rev-parse", f"HEAD:tenants/{TENANT}/storages/twin.yaml")
+    assert declared_blob(tree[f"{FOLDER}/twin.yaml"].encode()) == declared
+    assert str(awaits(tree[f"{FOLDER}/twin.yaml"].encode())).startswith("twin--prepare-")
+
+
+def test_it_is_made_then_by_the_driver_or_file_by_file(waiting: Place) -> None:
+    seen(waiting, "seed")
+    assert waiting.publish().err == ""
+    assert kinds(waiting, "twin") == ["PersistentVolumeClaim", "Job", "ConfigMap"]
+    assert claim(waiting, "twin")["spec"]["dataSourceRef"] == {"kind": "PersistentVolumeClaim", "name": "seed"}
+    assert kinds(waiting, "moment--snapshot") == ["VolumeSnapshot"]
+    restored = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "moment"}
+    assert claim(waiting, "later")["spec"]["dataSourceRef"] == restored
+    assert kinds(waiting, "files") == ["PersistentVolumeClaim", "Job", "ConfigMap"]
+    assert "dataSourceRef" not in claim(waiting, "files")["spec"]
+    assert "programs.copy_folder" in waiting.tree("eu-1")[f"{FOLDER}/files.yaml"]
+
+
+def test_once_made_it_stays_whatever_is_known_later(waiting: Place) -> None:
+    seen(waiting, "seed")
+    assert waiting.publish().code == 0
+    before = waiting.tree("eu-1")
+    waiting.report("eu-1")
+    said = waiting.merged()
+    assert (said.code, waiting.tree("eu-1")) == (0, before), said
+    edit(waiting.root, f"tenants/{TENANT}/instances/comfy.yaml", "spec:\n", "spec:\n  displayName: Other\n")
+    assert waiting.merged().code == 0
+    after = waiting.tree("eu-1")
+    assert {path for path in before if before[path] != after[path]} == {f"tenants/{TENANT}/compute/comfy.yaml"}
+
+
+def test_where_a_volume_came_from_never_changes(waiting: Place) -> None:
+    seen(waiting, "seed")
+    assert waiting.publish().code == 0
+    edit(waiting.root, "clusters/eu-1/cluster.yaml", "      cloning: Volume\n", "")
+    edit(waiting.root, f"tenants/{TENANT}/storages/twin.yaml", "20Gi", "30Gi")
+    assert waiting.merged().code == 0
+    live = claim(waiting, "twin")["spec"]
+    assert live["dataSourceRef"] == {"kind": "PersistentVolumeClaim", "name": "seed"}
+    assert live["resources"]["requests"]["storage"] == "30Gi"
+
+
+def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_last(waiting: Place) -> None:
+    seen(waiting, "seed")
+    assert waiting.publish().code == 0
+    (job,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode())
+    (waiting.root / f"tenants/{TENANT}/storages/other.yaml").write_text(named(SEED, "other"))
+    edit(waiting.root, f"tenants/{TENANT}/storages/files.yaml", "name: seed", "name: other")
+    said = waiting.merged()
+    assert "storage studio-kite/files: its new preparation waits until the last one was seen to have ended" in said.err
+    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode()) == {job}
+    seen(waiting, "seed", "files", "other")
+    assert waiting.publish().err == ""
+    (new,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode())
+    assert new != job
+
+
+def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> None:
+    seen(waiting, "seed")
+    assert waiting.publish(hours_ago=9).code == 0
+    taken = waiting.root / f"tenants/{TENANT}/snapshots/moment.yaml"
+    text = taken.read_text()
+    (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
+    taken.unlink()
+    said = waiting.merged(hours_ago=8)
+    assert said.code == 1
+    assert f"tenants/{TENANT}/snapshots/moment.yaml:1:1: (file): snapshot moment would be deleted" in said.err
+    assert "moment--snapshot.yaml" in " ".join(waiting.tree("eu-1"))
+    later = named(FILLED.format(kind="snapshot", of="moment"), "later") + "  deletionPolicy: Delete\n"
+    (waiting.root / f"tenants/{TENANT}/storages/later.yaml").write_text(later)
+    taken.write_text(text + "  deletionPolicy: Delete\n")
+    assert waiting.merged(hours_ago=7).code == 0
+    taken.unlink()
+    (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
+    said = waiting.merged(hours_ago=5)
+    assert "snapshot studio-kite/moment: unprotected, goes with a later publish" in said.err
+    assert kinds(waiting, "moment--snapshot--leaving") == ["VolumeSnapshot"]
+    waiting.publish(hours_ago=4)
+    assert not [path for path in waiting.tree("eu-1") if "moment" in path]

@@ -1,0 +1,256 @@
+"""The programs that fill volumes and the one that shows them, as they are run in pods, with real files: dufs serves, an S3 server
+answers, a copy is killed on its way."""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from allotment.manifests.accessor import ARGS
+from allotment.programs import ending, texts, volume
+from allotment.programs.download import Web
+from allotment.programs.fetch_s3 import Bucket, fetch
+from allotment.programs.signature import Credentials, signed
+from tests.controlplane import crates
+from tests.controlplane.processes import eventually, free_ports
+from tests.programs.server import local
+from tests.programs.volumes import content, files, tree
+
+pytestmark = pytest.mark.e2e
+
+MANY = 100_000
+GIBI = 1024**3
+JOB = "mine--prepare-0123456789-1"
+ACCESSOR_MEMORY = 256 * 1024**2  # bytes, of the accessor's container
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that has the programs as a pod's ConfigMap has them."""
+    folder = tmp_path_factory.mktemp("allotment") / "programs"
+    folder.mkdir()
+    for name, text in texts("copy_folder", "copy_shared", "hold", "seal").items():
+        (folder / name).write_text(text)
+    return folder.parent
+
+
+def run(programs: Path, program: str, *arguments: str) -> list[str]:
+    """Return the command that a pod runs, but for its interpreter's own packages, which are none in its image."""
+    path = f"import sys; sys.path.insert(0, {str(programs)!r}); import runpy; runpy.run_module('programs.{program}', run_name='__main__')"
+    return [sys.executable, "-I", "-S", "-c", path, *arguments]
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Show a folder as an accessor does, on the loopback."""
+    given = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in ARGS]
+    process = subprocess.Popen(
+        [crates.program("dufs"), *given, "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+    )
+    try:
+        eventually(lambda: get(port, "/?json")[0] == 200, "dufs to answer", 20)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def get(port: int, path: str, method: str = "GET") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection.request(method, path, body=b"x" if method == "PUT" else None)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, body
+
+
+def resident(process: subprocess.Popen[bytes]) -> int:
+    """Return the most memory that a process ever held, in bytes."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a volume with a hundred thousand files, most of them in one folder."""
+    root = tmp_path_factory.mktemp("many")
+    (root / "flat").mkdir()
+    for number in range(MANY - 1000):
+        (root / "flat" / f"{number:06}.txt").write_bytes(b"%d" % number)
+    for number in range(1000):
+        folder = root / "deep" / str(number % 10) / str(number % 100)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.bin").write_bytes(os.urandom(100))
+    return root
+
+
+def test_the_accessor_lists_a_hundred_thousand_files_and_changes_none(many: Path) -> None:
+    port = next(free_ports())
+    volume.complete(str(many), JOB)
+    with served(many, port) as process:
+        began = time.monotonic()
+        status, page = get(port, "/flat/")
+        took = time.monotonic() - began
+        assert (status, page.count(b"<html")) == (200, 1)
+        listed = json.loads(get(port, "/flat/?json")[1])["paths"]
+        assert len(listed) == MANY - 1000
+        assert {one["name"] for one in json.loads(get(port, "/?json")[1])["paths"]} == {"flat", "deep"}
+        assert get(port, "/flat/000007.txt") == (200, b"7")
+        for method in ("PUT", "DELETE", "MKCOL"):
+            assert get(port, "/flat/000007.txt", method)[0] in (403, 405)
+        assert get(port, "/../../etc/passwd")[0] in (400, 403, 404)
+        assert resident(process) < ACCESSOR_MEMORY
+    print(f"100,000 files: {took:.1f} s, {len(page) / 1e6:.1f} MB")
+
+
+def test_a_shared_copy_of_a_hundred_thousand_files_is_killed_again_and_again_and_ends_whole(
+    programs: Path, many: Path, tmp_path: Path
+) -> None:
+    port, target = next(free_ports()), tmp_path / "target"
+    target.mkdir()
+    command = run(programs, "copy_shared", f"--volume={target}", f"--job={JOB}", f"--source=http://127.0.0.1:{port}/")
+    rolls = random.Random(8)
+    with served(many, port):
+        for _ in range(5):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(rolls.uniform(0.3, 3))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            assert not volume.is_complete(str(target), JOB)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{MANY} files copied\n"), done.stderr
+    assert volume.is_complete(str(target), JOB)
+    assert sum(1 for one in (target / "flat").iterdir()) == MANY - 1000
+    assert (target / "flat" / "098999.txt").read_bytes() == b"98999"
+    assert files(target / "deep") == files(many / "deep")
+
+
+def test_what_a_shared_copy_brings_of_a_strange_tree(programs: Path, tmp_path: Path) -> None:
+    source, target, port = tmp_path / "source", tmp_path / "target", next(free_ports())
+    for folder in (source, target):
+        folder.mkdir()
+    tree(source)
+    command = run(programs, "copy_shared", f"--volume={target}", f"--job={JOB}", f"--source=http://127.0.0.1:{port}/")
+    with served(source, port):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    left_out = {name for name in files(source) if name.startswith(("latest/", "dangling"))}
+    assert files(target) == {name: data for name, data in files(source).items() if name not in left_out}
+    assert "a link to a folder: 'latest'" in done.stderr
+
+
+def test_a_folder_of_ten_gigabytes_that_are_mostly_holes(programs: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    for folder in (source, target):
+        folder.mkdir()
+    with open(source / "model", "wb") as file:
+        file.truncate(10 * GIBI)
+        for at in range(0, 10 * GIBI, GIBI):
+            file.seek(at)
+            file.write(os.urandom(4096))
+    command = run(programs, "copy_folder", f"--source={source}", f"--volume={target}", f"--job={JOB}")
+    began = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    copied = (target / "model").stat()
+    assert copied.st_size == 10 * GIBI
+    assert copied.st_blocks * 512 < 64 * 1024**2
+    subprocess.run(["cmp", source / "model", target / "model"], check=True)
+    print(f"10 GiB, sparse: {time.monotonic() - began:.1f} s")
+
+
+def test_a_folder_copy_of_a_hundred_thousand_files_is_killed_and_ends_whole(
+    programs: Path, many: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    command = run(programs, "copy_folder", f"--source={many}", f"--volume={target}", f"--job={JOB}")
+    rolls = random.Random(9)
+    for _ in range(5):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(rolls.uniform(0.2, 2))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert not volume.is_complete(str(target), JOB)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{MANY} files copied\n"), done.stderr
+    assert content(target / "deep") == content(many / "deep")
+    assert content(target / "flat") == content(many / "flat")
+
+
+def test_a_program_that_is_not_ours_writes_between_a_lock_and_a_marker(programs: Path, tmp_path: Path) -> None:
+    """The pod of an image source: the sidecar holds, the image writes, the seal comes last; and a second pod waits."""
+    root, held = tmp_path / "volume", tmp_path / "held"
+    root.mkdir()
+    holder = subprocess.Popen(run(programs, "hold", f"--volume={root}", f"--ready={held}"))
+    try:
+        eventually(held.exists, "the lock", 20)
+        (root / "model.bin").write_bytes(b"written by the image")
+        second = subprocess.Popen(run(programs, "hold", f"--volume={root}", f"--ready={tmp_path / 'second'}"))
+        subprocess.run(run(programs, "seal", f"--volume={root}", f"--job={JOB}"), check=True)
+        time.sleep(0.5)
+        assert not (tmp_path / "second").exists()
+        holder.terminate()
+        assert holder.wait(10) == 0
+        eventually((tmp_path / "second").exists, "the second pod's turn", 20)
+        assert not volume.is_complete(str(root), JOB), "whoever writes next takes the marker away"
+    finally:
+        for process in (holder, second):
+            process.kill()
+            process.wait()
+    subprocess.run(run(programs, "seal", f"--volume={root}", f"--job={JOB}"), check=True)
+    assert volume.is_complete(str(root), JOB)
+
+
+@contextmanager
+def bucket(folder: Path) -> Iterator[str]:
+    """Serve a folder's folders as buckets, to who signs with the right secret; yield the endpoint."""
+    port = next(free_ports())
+    command = [str(crates.program("s3s-fs")), "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--access-key", "AKIDEXAMPLE", "--secret-key", "not-a-secret", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    try:
+        eventually(lambda: get(port, "/")[0], "the S3 server to answer", 20)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def fetched(endpoint: str, secret: str, root: Path) -> None:
+
+    def headers(url: str) -> dict[str, str]:
+        now = datetime.datetime.now(datetime.UTC)
+        return signed(url, Credentials("AKIDEXAMPLE", secret, "us-east-1"), now)
+
+    web = Web(local, headers, wait=0.001)
+    try:
+        fetch(Bucket(web, endpoint, "data"), "models/", str(root))
+    finally:
+        web.close()
+
+
+def test_a_real_s3_server_takes_our_signature_and_no_other(tmp_path: Path) -> None:
+    shown, root = tmp_path / "buckets", tmp_path / "volume"
+    for folder in (shown / "data" / "models" / "x y", root / volume.OWN):
+        folder.mkdir(parents=True)
+    (shown / "data" / "models" / "big.bin").write_bytes(os.urandom(5_000_000))
+    (shown / "data" / "models" / "x y" / "é+%.txt").write_bytes(b"strange")
+    (shown / "data" / "other.txt").write_bytes(b"not this")
+    with bucket(shown) as endpoint:
+        fetched(endpoint, "not-a-secret", root)
+        assert files(root) == files(shown / "data" / "models")
+        with pytest.raises(ending.Failed) as failure:
+            fetched(endpoint, "another", root)
+        assert failure.value.status == ending.ACCESS_DENIED

@@ -1,0 +1,264 @@
+"""Storages on their way: filled, cloned, snapshot and restored, grown and deleted, by merges alone; what waits holds no GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from kubernetes.dynamic.exceptions import NotFoundError
+
+from allotment.observed.status import Snapshot, Storage
+from tests.controlplane.client import Object, refusal
+from tests.controlplane.processes import eventually
+from tests.e2e.cloud import IDENTITY, Cloud
+from tests.e2e.test_publish import INSTANCE, STORAGE
+from tests.e2e.test_report import MOUNT, TENANT, allot, instance, pods, status, storage, until
+from tests.published import git
+
+pytestmark = pytest.mark.e2e
+
+SPACE = f"t-{TENANT}"
+CLONE = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUStorage
+metadata:
+  name: {name}
+spec:
+  cluster: eu-1
+  storageSpec: block-ssd
+  size: 20Gi
+  prepare:
+    source:
+      {source}:
+        name: {of}
+"""
+SNAPSHOT = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUStorageSnapshot
+metadata:
+  name: {name}
+spec:
+  storage: {storage}
+"""
+
+
+def ready(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
+    """Return a storage's status once it is ready."""
+
+    def found() -> Storage:
+        one = storage(cloud, name, tenant)
+        assert one.state == "Ready", (one.state, one.reason, one.message)
+        return one
+
+    return eventually(found, f"{tenant}/{name} to be ready", 180, pause=1)
+
+
+def snapshot(cloud: Cloud, name: str) -> Snapshot:
+    return next(one for one in status(cloud).snapshots if one.name == name)
+
+
+def claim(cloud: Cloud, name: str, space: str = SPACE) -> Object | None:
+    try:
+        return cloud.clusters["eu-1"].client.get("v1", "PersistentVolumeClaim", name, space)
+    except NotFoundError:
+        return None
+
+
+def recover(cloud: Cloud, *words: str) -> subprocess.CompletedProcess[str]:
+    place = ["--repo", str(cloud.root), "--from", cloud.url, "--push", cloud.url]
+    command = [sys.executable, "-m", "allotment", "recover", *words, *place]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def merge_branch(cloud: Cloud, branch: str) -> None:
+    """Merge a branch as a forge does, and wait until it is published."""
+    git(cloud.root, "fetch", "-q", cloud.url, branch)
+    git(cloud.root, *IDENTITY, "merge", "-q", "--ff-only", "FETCH_HEAD")
+    cloud.merged_head()
+
+
+def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered(reported_cloud: Cloud) -> None:
+    cloud = reported_cloud
+    origin = f"tenants/{TENANT}/storages/origin.yaml"
+    cloud.declare(origin, STORAGE.format(name="origin") + "        args: [--simulate=first-attempt-fails]\n")
+    cloud.declare(f"tenants/{TENANT}/storages/twin.yaml", CLONE.format(name="twin", source="storage", of="origin"))
+    artist = INSTANCE.format(name="artist", labels="") + MOUNT.format(name="twin")
+    cloud.declare(f"tenants/{TENANT}/instances/artist.yaml", artist)
+    cloud.merged()
+
+    def failed() -> Storage:
+        one = storage(cloud, "origin")
+        assert one.state == "Failed", (one.state, one.message)
+        return one
+
+    found = eventually(failed, "the preparation to fail", 180, pause=1).prepare
+    assert found is not None
+    assert (found.attempt, found.state, found.reason, found.exit_code) == (1, "Failed", "PreparationFailed", 1)
+    job = f"origin--prepare-{found.input_hash[:10]}-1"
+    page = f"https://argocd.northlight.example/applications/argocd/{TENANT}--eu-1--storage"
+    assert found.log == f"{page}?node=batch/Job/{SPACE}/{job}/0&tab=logs"
+    twin = eventually(lambda: storage(cloud, "twin"), "the clone to be told", 60)
+    assert (twin.state, twin.reason) == ("Pending", "SourceUnprepared")
+    assert twin.message == "waits for storage origin to be prepared"
+    assert claim(cloud, "twin") is None
+    waiting = instance(cloud, "artist")
+    assert (waiting.state, waiting.reason, pods(cloud, "artist")) == ("Waiting", "StorageUnprepared", [])
+
+    again = recover(cloud, f"{TENANT}/origin", "--reason", "The registry is back.")
+    assert again.returncode == 0, again.stderr
+    branch = f"recover/{TENANT}/origin-2"
+    assert again.stdout.startswith(f"{branch}: ")
+    merge_branch(cloud, branch)
+    said = git(cloud.root, "log", "-1", "--format=%an|%B")
+    assert said.startswith(
+        f"allotment|Recover {TENANT}/origin: attempt 2\n\nThe registry is back.\n\nAttempt 1 failed on eu-1 at "
+    )
+    assert ready(cloud, "origin").prepare is not None
+    kept = ready(cloud, "twin").prepare
+    assert kept is not None
+    assert kept.state == "Succeeded"
+    live = claim(cloud, "twin")
+    assert live is not None
+    assert live["spec"]["dataSourceRef"]["name"] == "origin"
+    until(cloud, "artist", "Running", seconds=180)
+    refused = recover(cloud, f"{TENANT}/origin", "--reason", "Once more.")
+    assert refused.returncode == 1
+    assert f"attempt 2 of {TENANT}/origin succeeded on eu-1" in refused.stderr
+    cloud.all_synced()
+
+
+def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Cloud) -> None:
+    cloud = reported_cloud
+    cloud.declare(f"tenants/{TENANT}/snapshots/keep.yaml", SNAPSHOT.format(name="keep", storage="origin"))
+    restored = CLONE.format(name="restored", source="snapshot", of="keep") + "  accessor: {exposure: Members}\n"
+    cloud.declare(f"tenants/{TENANT}/storages/restored.yaml", restored)
+    cloud.merged()
+    found = ready(cloud, "restored")
+    assert found.url == f"https://restored--files--{TENANT}.eu-1.gpu.northlight.example/"
+    assert found.in_cluster_url == f"http://restored--files.{SPACE}.svc:5000/"
+    live = claim(cloud, "restored")
+    assert live is not None
+    source = live["spec"]["dataSourceRef"]
+    assert (source["kind"], source["name"]) == ("VolumeSnapshot", "keep")
+
+    def taken() -> Snapshot:
+        one = snapshot(cloud, "keep")
+        assert one.state == "Ready", one
+        return one
+
+    one = eventually(taken, "the snapshot to be ready", 60)
+    assert (one.storage, one.restore_size) == ("origin", "10Gi")
+    assert "keep" in allot(cloud, "status", TENANT)
+    cloud.all_synced()
+
+
+def test_a_storage_grows(reported_cloud: Cloud) -> None:
+    cloud = reported_cloud
+    cloud.edit(f"tenants/{TENANT}/storages/twin.yaml", "20Gi", "30Gi")
+    cloud.merged()
+
+    def grown() -> bool:
+        one = storage(cloud, "twin")
+        resized = [found.status for found in one.conditions if found.type == "Resized"]
+        return (one.size, one.capacity, resized) == ("30Gi", "30Gi", ["True"])
+
+    assert eventually(grown, "the storage to be as large as declared", 120, pause=1)
+    assert instance(cloud, "artist").state == "Running"
+
+
+def test_what_is_shared_is_open_for_copies_alone_once_it_is_prepared(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    ready(cloud, "base-models", "northlight")
+
+    def policy(name: str, space: str) -> Any:
+        return client.get("networking.k8s.io/v1", "NetworkPolicy", name, space)["spec"]
+
+    share = eventually(lambda: policy("share--base-models", "t-northlight"), "the share to be open", 120)
+    assert share["podSelector"]["matchLabels"]["allotment.dev/role"] == "files"
+    (peer,) = share["ingress"][0]["from"]
+    assert peer["podSelector"]["matchLabels"] == {"allotment.dev/role": "copy"}
+    read = policy("read--base", "t-studio-kite")
+    assert read["podSelector"]["matchLabels"] == {"allotment.dev/storage": "base", "allotment.dev/role": "copy"}
+    ready(cloud, "base", "studio-kite")
+    jobs = client.list("batch/v1", "Job", "t-studio-kite", "allotment.dev/storage=base")
+    (job,) = jobs
+    assert job["spec"]["template"]["metadata"]["labels"]["allotment.dev/role"] == "copy"
+    cloud.edit("tenants/northlight/storages/base-models.yaml", "    - tenants: All\n", "    - tenant: uni-lab\n")
+    cloud.merged()
+
+    def closed() -> bool:
+        peers = policy("share--base-models", "t-northlight")["ingress"][0]["from"]
+        names = [one["namespaceSelector"].get("matchLabels", {}) for one in peers]
+        return names == [{"kubernetes.io/metadata.name": "t-uni-lab"}]
+
+    assert eventually(closed, "the share to be as declared", 180)
+
+
+def test_a_bucket_is_made_and_an_instance_gets_its_address_and_credentials(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    found = ready(cloud, "datasets", "ml-orbit")
+    assert (found.reason, found.size) == ("BucketBound", "1Ti")
+    (pod,) = client.list("v1", "Pod", "t-ml-orbit", "allotment.dev/instance=lab")
+    env = {one["name"]: one for one in pod["spec"]["containers"][0]["env"]}
+    assert env["AWS_SECRET_ACCESS_KEY"]["valueFrom"]["secretKeyRef"]["name"] == "datasets"
+    assert env["AWS_ENDPOINT_URL"]["value"] == "http://rook-ceph-rgw-objects.rook-ceph.svc"
+
+
+def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    for api_version, kind, name, space in (
+        ("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE),
+        ("objectbucket.io/v1alpha1", "ObjectBucketClaim", "datasets", "t-ml-orbit"),
+        ("v1", "PersistentVolumeClaim", "twin", SPACE),
+    ):
+        said = refusal(client.delete, api_version, kind, name, space)
+        assert said is not None
+        assert "Allotment protects this" in said
+    paths = [f"tenants/{TENANT}/snapshots/keep.yaml", f"tenants/{TENANT}/storages/restored.yaml"]
+    for path in paths:
+        (cloud.root / path).unlink()
+    cloud.merged()
+    problems = cloud.running.event("tenant kept", tenant=TENANT)["problems"]
+    assert any("snapshot keep would be deleted" in one for one in problems)
+    cloud.all_synced()
+    assert client.get("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)["status"]["readyToUse"]
+    git(cloud.root, "checkout", "-q", "HEAD^", "--", *paths)
+    cloud.merged()
+
+
+def test_a_snapshot_goes_in_two_merges_hours_apart(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    kept = ("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)
+    claimed = ("v1", "PersistentVolumeClaim", "restored", SPACE)
+
+    def protected(value: str) -> bool:
+        return all(
+            client.get(*one)["metadata"]["annotations"]["allotment.dev/protected"] == value for one in (kept, claimed)
+        )
+
+    def gone() -> bool:
+        for one in (kept, claimed):
+            try:
+                client.get(*one)
+            except NotFoundError:
+                continue
+            return False
+        return True
+
+    paths = [f"tenants/{TENANT}/snapshots/keep.yaml", f"tenants/{TENANT}/storages/restored.yaml"]
+    for path in paths:
+        cloud.edit(path, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    with cloud.publisher_stopped():  # hours pass between these, by the dates of the commits
+        cloud.merge()
+        cloud.publish(hours_ago=4)
+        cloud.all_synced()
+        for path in paths:
+            (cloud.root / path).unlink()
+        cloud.merge()
+        cloud.publish(hours_ago=3)  # marked for an hour: unprotected with this one
+        eventually(lambda: protected("false"), "the protection to be lifted", 120)
+        cloud.publish(hours_ago=0)
+        eventually(gone, "both to be gone", 180)
+    assert claim(cloud, "origin") is not None
