@@ -70,9 +70,11 @@ def test_links_lead_to_declarations_on_each_forge(
     assert application["url"].startswith(f"https://github.com/northlight-example/gpus{folder}tenants/")
     assert [one["url"].split("{{")[0] for one in resources] == [
         f"https://github.com/northlight-example/gpus{file}tenants/"
-    ] * 2
-    assert ["/instances/" in one["url"] for one in resources] == [True, False]
-    assert ["/storages/" in one["url"] for one in resources] == [False, True]
+    ] * 3
+    kinds = [
+        next(kind for kind in ("instances", "storages", "snapshots") if f"/{kind}/" in one["url"]) for one in resources
+    ]
+    assert kinds == ["instances", "storages", "snapshots"]
     assert all("allotment.dev/" in one["if"] for one in [application, *resources])
 
 

@@ -1,0 +1,38 @@
+"""What the gate asks of a mapping: does it hold nothing but this, and is this just so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from allotment.manifests import names
+from allotment.manifests.text import Object
+from allotment.problems import printable
+
+
+def only(where: str, value: Any, allowed: frozenset[str]) -> Iterator[str]:
+    """Yield the keys that a mapping may not have."""
+    for key in value if isinstance(value, dict) else ("(no mapping)",):
+        if key not in allowed:
+            yield f"{where}.{printable(str(key))} is not allowed"
+
+
+def same(where: str, value: Any, wanted: Any) -> Iterator[str]:
+    """Yield a value that isn't what it must be."""
+    if value != wanted:
+        yield f"{where} is {printable(str(value))}, must be {printable(str(wanted))}"
+
+
+def identity(one: Object, kinds: dict[str, str]) -> Iterator[str]:
+    """Yield what is wrong with what an object is; `kinds` has the API version of each kind that it may be."""
+    yield from only("", one, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable")))
+    kind = one.get("kind")
+    if kind not in kinds:
+        yield f"kind {printable(str(kind))} is not allowed"
+    else:
+        yield from same(f"{kind}.apiVersion", one.get("apiVersion"), kinds[kind])
+
+
+def let_go(annotations: Any) -> bool:
+    """Return whether an object says that its protection is lifted, the last step before it is deleted."""
+    return bool(annotations.get(names.PROTECTED) == "false")
