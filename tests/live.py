@@ -131,13 +131,18 @@ def waiting(
 
 
 def claim(
-    name: str = "models", uid: str = "c1", *, phase: str = "Bound", capacity: str = "20Gi", created: int = 0
+    name: str = "models",
+    uid: str = "c1",
+    *,
+    phase: str = "Bound",
+    capacity: str = "20Gi",
+    created: int = 0,
+    prepares: str = "",
 ) -> dict[str, Any]:
+    noted = {"declared-blob": "s1", **({"prepares": prepares} if prepares else {})}
     return {
         "kind": "PersistentVolumeClaim",
-        "metadata": metadata(
-            name, uid, {"storage": name}, creationTimestamp=AT.format(created), annotations={"declared-blob": "s1"}
-        ),
+        "metadata": metadata(name, uid, {"storage": name}, creationTimestamp=AT.format(created), annotations=noted),
         "spec": {"resources": {"requests": {"storage": "20Gi"}}},
         "status": {"phase": phase, **({"capacity": {"storage": capacity}} if phase == "Bound" else {})},
     }
@@ -172,6 +177,24 @@ def job_pod(
         "allotment.dev/role": "prepare",
     }
     return made
+
+
+def snapshot(name: str = "keep", *, of: str = "models", **status: Any) -> dict[str, Any]:
+    return {
+        "kind": "VolumeSnapshot",
+        "metadata": metadata(name, f"v-{name}", {"snapshot": name}, annotations={"declared-blob": "v1"}),
+        "spec": {"source": {"persistentVolumeClaimName": of}},
+        **({"status": status} if status else {}),
+    }
+
+
+def bucket(name: str = "data", phase: str = "") -> dict[str, Any]:
+    return {
+        "kind": "ObjectBucketClaim",
+        "metadata": metadata(name, f"o-{name}", {"storage": name}, annotations={"declared-blob": "o1"}),
+        "spec": {"additionalConfig": {"maxSize": "1Ti"}},
+        **({"status": {"phase": phase}} if phase else {}),
+    }
 
 
 def route(name: str = "webui", *, accepted: str = "True", label: str = "instance") -> dict[str, Any]:
@@ -215,6 +238,8 @@ KINDS = {
     "ReplicaSet": decoding.REPLICA_SETS,
     "Job": decoding.JOBS,
     "PersistentVolumeClaim": decoding.CLAIMS,
+    "ObjectBucketClaim": decoding.BUCKETS,
+    "VolumeSnapshot": decoding.SNAPSHOTS,
     "HTTPRoute": decoding.ROUTES,
     "Application": decoding.APPLICATIONS,
 }

@@ -70,10 +70,13 @@ def _claim(offers: Offers, tenant: Folder, declared: Declared[GPUStorage], metad
     storage = declared.model
     spec, entry = offered(offers, storage), placed(offers, storage)
     assert spec is not None and spec.volume is not None and entry is not None
+    kept = _kept(declared, metadata)
+    if storage.spec.prepare is not None:
+        kept["annotations"][names.PREPARES] = job_name(storage.name, storage.spec.prepare)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": _kept(declared, metadata),
+        "metadata": kept,
         "spec": {
             "accessModes": [spec.volume.access_mode],
             "storageClassName": entry.storage_class_name,

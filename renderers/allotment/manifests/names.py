@@ -28,7 +28,7 @@ PROTECTED = "allotment.dev/protected"
 DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
-PREPARES = "allotment.dev/prepares"
+PREPARES = "allotment.dev/prepares"  # the Job that a volume, or what stands for it, is to be filled by
 LOG = "allotment.dev/log"
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"

@@ -95,7 +95,7 @@ class Job(NamedTuple):
 
 
 class VolumeClaim(NamedTuple):
-    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities."""
+    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities, `prepares` is the Job that is to fill it."""
 
     uid: str
     name: str
@@ -107,6 +107,7 @@ class VolumeClaim(NamedTuple):
     phase: str
     requested: str
     capacity: str
+    prepares: str
 
 
 class BucketClaim(NamedTuple):

@@ -196,6 +196,8 @@ def _state(view: View, prepare: Prepare | None) -> State:
         return State(word.PREPARING, prepare.reason, _going_on(prepare))
     if view.awaited and prepare is None:
         return _awaiting(view.awaited)
+    if view.claim.prepares and prepare is None:
+        return State(word.PREPARING, word.JOB_PENDING, "its preparation hasn't begun yet")
     if view.claim.phase == "Bound":
         return State(word.AVAILABLE_STORAGE, word.VOLUME_BOUND)
     return State(word.PENDING, word.BINDING, "it has no volume yet")
@@ -232,6 +234,8 @@ def _conditions(view: View, prepare: Prepare | None, found: Conditions) -> tuple
         found.add(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING)
     if prepare is None and view.awaited:
         found.add(word.PREPARED, "False", word.SOURCE_UNPREPARED, _awaiting(view.awaited).message)
+    elif prepare is None and claim.prepares:
+        found.add(word.PREPARED, "False", word.JOB_PENDING)
     elif prepare is None:
         found.add(word.PREPARED, "True", word.NOTHING_TO_PREPARE)
     elif prepare.state == word.SUCCEEDED:

@@ -52,6 +52,7 @@ class Annotations(
         "attempt": names.ATTEMPT,
         "link": names.EXTERNAL_LINK,
         "log": names.LOG,
+        "prepares": names.PREPARES,
         "revision": "deployment.kubernetes.io/revision",
     },
 ):
@@ -66,6 +67,7 @@ class Annotations(
     attempt: str = ""
     link: str = ""
     log: str = ""
+    prepares: str = ""
     revision: str = ""
 
 

@@ -47,4 +47,5 @@ def volume_claim(raw: RawVolumeClaim) -> VolumeClaim:
         raw.status.phase,
         raw.spec.resources.requests.storage,
         raw.status.capacity.storage,
+        metadata.annotations.prepares,
     )
