@@ -24,6 +24,32 @@ from allotment.observed.status import TenantStatus, text_of
 from tests.conftest import DAY, Allot, Result
 
 DATE = "GIT_COMMITTER_DATE"
+INSTANCE = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUInstance
+metadata:
+  name: {name}
+{labels}spec:
+  cluster: eu-1
+  gpuSpec: l4-quarter
+  app:
+    name: jupyter
+    version: "4.5.0"
+"""
+STORAGE = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUStorage
+metadata:
+  name: {name}
+spec:
+  cluster: eu-1
+  storageSpec: block-ssd
+  size: 20Gi
+  prepare:
+    source:
+      image:
+        image: registry.example/tools/model-fetch:2.3.0@sha256:cd12048706c9d8f4fc565fc6b3dc6e05511707c5fa4d3a8cbb573667227ef0d1
+"""
 
 
 def git(folder: Path, *words: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import edit
-from tests.published import Place, git
+from tests.published import STORAGE, Place, git
 
 from allotment.manifests.published import awaits, declared_blob, job_names
 from allotment.manifests.text import load
@@ -14,20 +14,7 @@ from allotment.observed.status import Prepare, Storage, TenantStatus
 
 TENANT = "studio-kite"
 FOLDER = f"tenants/{TENANT}/storage"
-SEED = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUStorage
-metadata:
-  name: seed
-spec:
-  cluster: eu-1
-  storageSpec: block-ssd
-  size: 20Gi
-  prepare:
-    source:
-      image:
-        image: registry.example/tools/model-fetch:2.3.0@sha256:cd12048706c9d8f4fc565fc6b3dc6e05511707c5fa4d3a8cbb573667227ef0d1
-"""
+SEED = STORAGE.format(name="seed")
 FILLED = SEED[: SEED.index("      image:")] + "      {kind}:\n        name: {of}\n"
 SNAPSHOT = SEED[: SEED.index("spec:")].replace("GPUStorage", "GPUStorageSnapshot") + "spec:\n  storage: seed\n"
 

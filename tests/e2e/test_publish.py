@@ -14,36 +14,9 @@ from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
-from tests.published import git
+from tests.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
-
-INSTANCE = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUInstance
-metadata:
-  name: {name}
-{labels}spec:
-  cluster: eu-1
-  gpuSpec: l4-quarter
-  app:
-    name: jupyter
-    version: "4.5.0"
-"""
-STORAGE = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUStorage
-metadata:
-  name: {name}
-spec:
-  cluster: eu-1
-  storageSpec: block-ssd
-  size: 20Gi
-  prepare:
-    source:
-      image:
-        image: registry.example/tools/model-fetch:2.3.0@sha256:cd12048706c9d8f4fc565fc6b3dc6e05511707c5fa4d3a8cbb573667227ef0d1
-"""
 
 
 def deployment(cloud: Cloud, tenant: str, name: str) -> Object:

@@ -14,8 +14,7 @@ from allotment.observed.status import Instance, Storage, TenantStatus, Transitio
 from tests.controlplane.client import Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
-from tests.e2e.test_publish import INSTANCE, STORAGE
-from tests.published import git
+from tests.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
 

@@ -13,9 +13,8 @@ from allotment.observed.status import Snapshot, Storage
 from tests.controlplane.client import Object, refusal
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import IDENTITY, Cloud
-from tests.e2e.test_publish import INSTANCE, STORAGE
 from tests.e2e.test_report import MOUNT, TENANT, allot, instance, pods, status, storage, until
-from tests.published import git
+from tests.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
 

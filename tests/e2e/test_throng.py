@@ -6,7 +6,8 @@ import pytest
 
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
-from tests.e2e.test_publish import INSTANCE, deployment
+from tests.e2e.test_publish import deployment
+from tests.published import INSTANCE
 
 pytestmark = pytest.mark.e2e
 

@@ -70,16 +70,7 @@ class Copy:
 
     def _entries(self, inner: str) -> list[Entry]:
         url = f"{self._base}/{quote(inner)}{'/' if inner else ''}?json"
-        body = b""
-
-        def once() -> bool:
-            nonlocal body
-            answer = self._web.get(url)
-            body = answer.read(MOST_BYTES)
-            download.refuse(answer, url)
-            return True
-
-        self._web.trying(once)
+        body = self._web.whole(url, MOST_BYTES)
         try:
             return [_entry(one) for one in json.loads(body)["paths"]]
         except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -81,6 +81,20 @@ class Web:
             self.close()
             raise
 
+    def whole(self, url: str, most: int) -> bytes:
+        """Return an answer's body, of `most` bytes, in as many tries as it takes. Raises Failed."""
+        body = b""
+
+        def once() -> bool:
+            nonlocal body
+            answer = self.get(url)
+            body = answer.read(most)
+            refuse(answer, url)
+            return True
+
+        self.trying(once)
+        return body
+
     def close(self) -> None:
         """End the connection; the next request makes a new one."""
         if self._open is not None:

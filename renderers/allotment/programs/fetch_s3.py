@@ -49,16 +49,7 @@ class Bucket:
                 return
 
     def _page(self, url: str) -> ElementTree.Element:
-        body = b""
-
-        def once() -> bool:
-            nonlocal body
-            answer = self._web.get(url)
-            body = answer.read(MOST_BYTES)
-            download.refuse(answer, url)
-            return True
-
-        self._web.trying(once)
+        body = self._web.whole(url, MOST_BYTES)
         if b"<!DOCTYPE" in body:
             raise ending.Failed(ending.SOURCE_UNREADABLE, "the list of the bucket isn't S3's")
         try:
