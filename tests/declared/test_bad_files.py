@@ -13,7 +13,15 @@ from allotment.declared.layout import Scope, path_of, spot_of
 from allotment.declared.reading import read_declaration
 
 BAD = Path(__file__).parent / "bad"
-NAMES = {"GPUInstance": "webui", "GPUSpec": "spec", "NodePool": "pool", "Members": "acme"}
+NAMES = {
+    "GPUInstance": "webui",
+    "GPUSpec": "spec",
+    "GPUStorage": "models",
+    "GPUStorageSnapshot": "before",
+    "Members": "acme",
+    "NodePool": "pool",
+    "StorageSpec": "block",
+}
 
 
 def spoken(file: Path) -> str:

@@ -13,7 +13,7 @@ import re
 from decimal import Decimal
 from typing import Annotated, Any, NoReturn
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from allotment.problems import quoted
@@ -41,6 +41,11 @@ _HTTP_URL = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?")
 _SOURCE_URL = re.compile(
     r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?/[A-Za-z0-9._~:/@!$&'()*+,;=%-]*(?:\?[A-Za-z0-9._~:/@!$&'()*+,;=%?-]*)?"
 )
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_REGION = re.compile(r"[a-z0-9-]{1,40}")
+_PREFIX = re.compile(r"[^\x00-\x1f\x7f]*")
+_ENV_PREFIX = re.compile(r"(?:(?!NVIDIA_|CUDA_MPS_)[A-Z][A-Z0-9_]{0,38}_)?")
+_INSIDE = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # names of no public host
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BASE_PATH = re.compile(r"/(?:[A-Za-z0-9._~-]+/?)*")
 _ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
@@ -158,6 +163,23 @@ def _matching(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -
     return check
 
 
+def _public(value: str) -> str:
+    """Refuse what can be seen to lie inside: the preparation looks at what a name resolves to, again and for good."""
+    host = value.partition("://")[2].partition("/")[0].partition(":")[0].rstrip(".")
+    last = host.rpartition(".")[2]
+    inside = "." not in host or any(host == name or host.endswith(f".{name}") for name in _INSIDE)
+    if last.isdigit() or last.startswith("0x"):
+        from allotment.programs.addresses import is_public
+
+        try:
+            inside = not is_public(host)
+        except ValueError:
+            inside = True
+    if inside:
+        _fail("address", f"{quoted(host)} is no host of the internet: a preparation reaches nothing else")
+    return value
+
+
 def _base_path(value: Any) -> str:
     text = _text(value, "a path such as /lab", "path")
     if len(text) > 200 or not _BASE_PATH.fullmatch(text) or ".." in text:
@@ -262,10 +284,36 @@ HttpUrl = Annotated[
 ]
 SourceUrl = Annotated[
     str,
+    AfterValidator(_public),
     BeforeValidator(
         _matching(_SOURCE_URL, "url", "an https:// address with a path, percent-encoded, without user or '#'", 2000)
     ),
     _schema("string", _SOURCE_URL),
+]
+S3Endpoint = Annotated[HttpsUrl, AfterValidator(_public)]
+BucketName = Annotated[
+    str,
+    BeforeValidator(_matching(_BUCKET, "bucket", "a bucket's name: a-z, 0-9, '-', '.', 3 to 63 characters", 63)),
+    _schema("string", _BUCKET),
+]
+Region = Annotated[
+    str, BeforeValidator(_matching(_REGION, "region", "a region such as eu-central-1", 40)), _schema("string", _REGION)
+]
+KeyPrefix = Annotated[
+    str,
+    BeforeValidator(
+        _matching(_PREFIX, "prefix", "a prefix of keys such as models/sdxl/, without control characters", 500)
+    ),
+    _schema("string", _PREFIX),
+]
+EnvPrefix = Annotated[
+    str,
+    BeforeValidator(
+        _matching(
+            _ENV_PREFIX, "env", "a prefix such as DATA_: A-Z, 0-9 and '_', '_' last, and not NVIDIA_ or CUDA_MPS_", 40
+        )
+    ),
+    _schema("string", _ENV_PREFIX),
 ]
 Sha256 = Annotated[
     str,

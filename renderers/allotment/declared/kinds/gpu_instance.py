@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.container import Container
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
-from allotment.declared.values import MountPath, Reference, SubPath
+from allotment.declared.values import EnvPrefix, MountPath, Reference, SubPath
 
 
 class AppChoice(Strict):
@@ -36,7 +36,7 @@ class BucketUse(Strict):
     """
 
     name: Reference = Field(description="The GPUStorage, of a StorageSpec with bucket.")
-    env_prefix: Annotated[str, Field(pattern=r"^(?:[A-Z][A-Z0-9_]{0,38}_)?$")] = Field(
+    env_prefix: EnvPrefix = Field(
         default="",
         description="Before the names of the variables, such as DATA_; the names of two buckets must differ.",
     )

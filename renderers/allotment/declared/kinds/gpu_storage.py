@@ -12,11 +12,14 @@ from allotment.declared.kinds.container import SECRET_VALUES
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
 from allotment.declared.values import (
     SUB_PATH,
+    BucketName,
     Duration,
-    HttpsUrl,
     Image,
+    KeyPrefix,
     KubernetesName,
     Reference,
+    Region,
+    S3Endpoint,
     Sha256,
     Size,
     SourceUrl,
@@ -88,12 +91,12 @@ class SecretName(Strict):
 class S3Source(Strict):
     """What lies under a prefix of an S3 bucket."""
 
-    endpoint: HttpsUrl = Field(description="Such as https://s3.eu-central-1.amazonaws.com; buckets follow as paths.")
-    bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
-    prefix: Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
+    endpoint: S3Endpoint = Field(description="Such as https://s3.eu-central-1.amazonaws.com; buckets follow as paths.")
+    bucket: BucketName
+    prefix: KeyPrefix = Field(
         default="", description="Such as models/sdxl/; each object goes to the path that follows it."
     )
-    region: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")] = "us-east-1"
+    region: Region = "us-east-1"
     secret_ref: SecretName | None = Field(
         default=None, description="With the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; absent: open to all."
     )
