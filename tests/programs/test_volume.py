@@ -23,6 +23,17 @@ def test_it_is_filled_once(tmp_path: Path) -> None:
     assert times == ["first"]
 
 
+def test_what_only_an_attempt_needs_goes_with_its_end(tmp_path: Path) -> None:
+    own = tmp_path / volume.OWN
+
+    def work() -> None:
+        for name in ("part", "part-0123", "fetched"):
+            (own / name).write_bytes(b"x")
+
+    volume.fill(str(tmp_path), JOB, work)
+    assert sorted(one.name for one in own.iterdir()) == ["lock", "prepared"]
+
+
 def test_another_attempt_fills_it_again_and_what_failed_is_not_complete(tmp_path: Path) -> None:
     volume.fill(str(tmp_path), JOB, lambda: None)
 

@@ -15,6 +15,7 @@ from . import ending
 
 OWN = ".allotment"  # the folder of ours on every volume: lock, marker, downloads that aren't complete
 LEFT_OUT = frozenset((OWN, "lost+found"))
+UNFINISHED = ("part", "fetched")  # how the names of what only an attempt needs begin
 LOCK_SECONDS = 300.0
 
 
@@ -83,6 +84,9 @@ def complete(root: str, job: str) -> None:
         os.fsync(file.fileno())
     os.replace(f"{path}.new", path)
     _flush(own)
+    for name in os.listdir(own):  # of earlier attempts too: nobody goes on from them any more
+        if name.startswith(UNFINISHED):
+            os.unlink(os.path.join(own, name))
 
 
 def fill(root: str, job: str, work: Callable[[], None]) -> None:
