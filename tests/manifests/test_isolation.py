@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.manifests.test_tree import sample_tree
 
+from allotment.manifests.boundary import Boundary
 from allotment.manifests.isolation import STAND_IN_TENANT, Gate, owner_of
-from allotment.manifests.judgement import Boundary, judge
+from allotment.manifests.judgement import judge
 from allotment.manifests.text import dump, load
 from allotment.problems import IsolationBroken
 

@@ -13,7 +13,7 @@ import re
 from decimal import Decimal
 from typing import Annotated, Any, NoReturn
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from allotment.problems import quoted
@@ -35,18 +35,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _IMAGE_NAME = re.compile(r"[a-z0-9][a-z0-9._:-]*(?:/[a-z0-9][a-z0-9._-]*)*")
 _IMAGE_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
-_HTTPS_URL = re.compile(r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
-_HTTP_URL = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?")
-_SOURCE_URL = re.compile(
-    r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?/[A-Za-z0-9._~:/@!$&'()*+,;=%-]*(?:\?[A-Za-z0-9._~:/@!$&'()*+,;=%?-]*)?"
-)
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_REGION = re.compile(r"[a-z0-9-]{1,40}")
-_PREFIX = re.compile(r"[^\x00-\x1f\x7f]*")
 _ENV_PREFIX = re.compile(r"(?:(?!NVIDIA_|CUDA_MPS_)[A-Z][A-Z0-9_]{0,38}_)?")
-_INSIDE = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # names of no public host
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _BASE_PATH = re.compile(r"/(?:[A-Za-z0-9._~-]+/?)*")
 _ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SUB_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
@@ -73,21 +62,22 @@ _SYSTEM_PATHS = (
 )
 
 
-def _fail(rule: str, message: str) -> NoReturn:
+def refuse(rule: str, message: str) -> NoReturn:
+    """Raise the error of a rule."""
     raise PydanticCustomError(rule, message.replace("{", "{{").replace("}", "}}"))
 
 
 def _text(value: Any, want: str, rule: str = "type") -> str:
     if isinstance(value, str):
         return value
-    return _fail(rule, f"{quoted(value)} is no text: write {want}")
+    return refuse(rule, f"{quoted(value)} is no text: write {want}")
 
 
 def _size(value: Any) -> int:
     text = _text(value, "a quoted size such as 16Gi", "quantity")
     if found := _SIZE.fullmatch(text):
         return int(found[1]) * _SIZE_UNITS[found[2]]
-    return _fail("quantity", f"{quoted(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi")
+    return refuse("quantity", f"{quoted(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi")
 
 
 def _cpu(value: Any) -> int:
@@ -95,7 +85,7 @@ def _cpu(value: Any) -> int:
         return value * 1000
     if isinstance(value, str) and (found := _MILLI_CPU.fullmatch(value)):
         return int(found[1])
-    return _fail(
+    return refuse(
         "quantity", f"{quoted(value)} is no amount of CPU: write whole cores such as 8, or millicores such as 500m"
     )
 
@@ -103,7 +93,9 @@ def _cpu(value: Any) -> int:
 def _money(value: Any) -> Decimal:
     if isinstance(value, str) and _MONEY.fullmatch(value):
         return Decimal(value)
-    return _fail("money", f'{quoted(value)} is no amount: write a quoted decimal with at most 6 places, such as "0.24"')
+    return refuse(
+        "money", f'{quoted(value)} is no amount: write a quoted decimal with at most 6 places, such as "0.24"'
+    )
 
 
 def _duration(value: Any) -> int:
@@ -113,9 +105,9 @@ def _duration(value: Any) -> int:
         sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else 0
     )
     if not seconds:
-        _fail("duration", f"{quoted(text)} is no duration: write hours, minutes and seconds, such as 1h30m")
+        refuse("duration", f"{quoted(text)} is no duration: write hours, minutes and seconds, such as 1h30m")
     if seconds > 366 * 86400:
-        _fail("duration", f"{quoted(text)} is longer than a year")
+        refuse("duration", f"{quoted(text)} is longer than a year")
     return seconds
 
 
@@ -125,7 +117,7 @@ def _date(value: Any) -> datetime.date:
             return datetime.date.fromisoformat(value)
         except ValueError:
             pass
-    return _fail("date", f'{quoted(value)} is no date: write a quoted day such as "2026-01-31"')
+    return refuse("date", f'{quoted(value)} is no date: write a quoted day such as "2026-01-31"')
 
 
 def _image(value: Any) -> str:
@@ -135,55 +127,40 @@ def _image(value: Any) -> str:
     if not base or "/" in tag:
         base, tag = name, ""
     if tag == "latest":
-        _fail("image", f"{quoted(text)} names 'latest', which moves: write a version and the digest")
+        refuse("image", f"{quoted(text)} names 'latest', which moves: write a version and the digest")
     if not at or not _DIGEST.fullmatch(digest):
-        _fail("image", f"{quoted(text)} has no digest: write name:version@sha256:… with 64 hexadecimal digits")
+        refuse("image", f"{quoted(text)} has no digest: write name:version@sha256:… with 64 hexadecimal digits")
     if len(text) > 400 or not _IMAGE_NAME.fullmatch(base) or (tag and not _IMAGE_TAG.fullmatch(tag)):
-        _fail("image", f"{quoted(text)} is no image reference: write registry/name:version@sha256:…")
+        refuse("image", f"{quoted(text)} is no image reference: write registry/name:version@sha256:…")
     return text
 
 
 def _registry(value: Any) -> str:
     text = _text(value, "a registry with a '/' at its end", "image")
     if not text.endswith("/") or not _IMAGE_NAME.fullmatch(text[:-1]):
-        _fail(
+        refuse(
             "image",
             f"{quoted(text)} is no registry prefix: write a host and path with '/' at the end, such as registry.example/",
         )
     return text
 
 
-def _matching(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
+def matching(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
+    """Return what checks that a value is a text of this pattern, of `most` characters; `want` says in words what to write."""
+
     def check(value: Any) -> str:
         text = _text(value, want, rule)
         if len(text) > most or not pattern.fullmatch(text):
-            _fail(rule, f"{quoted(text)} is not allowed here: write {want}")
+            refuse(rule, f"{quoted(text)} is not allowed here: write {want}")
         return text
 
     return check
 
 
-def _public(value: str) -> str:
-    """Refuse what can be seen to lie inside: the preparation looks at what a name resolves to, again and for good."""
-    host = value.partition("://")[2].partition("/")[0].partition(":")[0].rstrip(".")
-    last = host.rpartition(".")[2]
-    inside = "." not in host or any(host == name or host.endswith(f".{name}") for name in _INSIDE)
-    if last.isdigit() or last.startswith("0x"):
-        from allotment.programs.addresses import is_public
-
-        try:
-            inside = not is_public(host)
-        except ValueError:
-            inside = True
-    if inside:
-        _fail("address", f"{quoted(host)} is no host of the internet: a preparation reaches nothing else")
-    return value
-
-
 def _base_path(value: Any) -> str:
     text = _text(value, "a path such as /lab", "path")
     if len(text) > 200 or not _BASE_PATH.fullmatch(text) or ".." in text:
-        _fail(
+        refuse(
             "path", f"{quoted(text)} is no base path: write / or letters, digits, '-', '_', '.', '~' between single '/'"
         )
     return text
@@ -192,19 +169,19 @@ def _base_path(value: Any) -> str:
 def _mount_path(value: Any) -> str:
     text = _text(value, "a path such as /workspace/models", "path")
     if len(text) > 200 or not _ABSOLUTE_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
-        _fail(
+        refuse(
             "path",
             f"{quoted(text)} is no absolute path: write one such as /workspace/models, without '..' or a '/' at the end",
         )
     if any(text == taken or text.startswith(f"{taken}/") for taken in _SYSTEM_PATHS):
-        _fail("path", f"{quoted(text)} belongs to the system or the platform: mount below /workspace, say")
+        refuse("path", f"{quoted(text)} belongs to the system or the platform: mount below /workspace, say")
     return text
 
 
 def _sub_path(value: Any) -> str:
     text = _text(value, "a path such as models/v1", "path")
     if len(text) > 200 or not SUB_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
-        _fail("path", f"{quoted(text)} is no path inside the storage: write one such as models/v1, without '..'")
+        refuse("path", f"{quoted(text)} is no path inside the storage: write one such as models/v1, without '..'")
     return text
 
 
@@ -219,28 +196,29 @@ def _ssh_key(value: Any) -> str:
         kind = found[1].encode()
         if blob.startswith(len(kind).to_bytes(4, "big") + kind) and len(blob) > len(kind) + 32:
             return text
-    return _fail(
+    return refuse(
         "ssh-key", f"{quoted(text)} is no public key: write one line as in id_ed25519.pub, without options before it"
     )
 
 
 def _labels(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        _fail("type", f"{quoted(value)} is no mapping: write label: value pairs")
+        refuse("type", f"{quoted(value)} is no mapping: write label: value pairs")
     for key, text in value.items():
         if not _LABEL_KEY.fullmatch(key):
-            _fail("label", f"{quoted(key)} is no label: write letters, digits, '-', '_', '.', at most 63, no '/'")
+            refuse("label", f"{quoted(key)} is no label: write letters, digits, '-', '_', '.', at most 63, no '/'")
         if not isinstance(text, str) or not _LABEL_VALUE.fullmatch(text):
-            _fail(
+            refuse(
                 "label",
                 f"{quoted(text)} is no value of a label: write text of letters, digits, '-', '_', '.', at most 63",
             )
     if len(value) > 20:
-        _fail("label", f"{len(value)} labels are too many: write at most 20")
+        refuse("label", f"{len(value)} labels are too many: write at most 20")
     return value
 
 
-def _schema(kind: str, pattern: re.Pattern[str] | None, *examples: object, **more: object) -> WithJsonSchema:
+def written_as(kind: str, pattern: re.Pattern[str] | None, *examples: object, **more: object) -> WithJsonSchema:
+    """Return how a JSON Schema has a value."""
     schema: dict[str, Any] = {"type": kind, **more}
     if pattern is not None:
         schema["pattern"] = f"^(?:{pattern.pattern})$"
@@ -256,7 +234,7 @@ def name_of(longest: int, shortest: int = 3) -> Any:
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 CountOrZero = Annotated[int, Field(ge=0, le=1_000_000)]
-Size = Annotated[int, BeforeValidator(_size), _schema("string", _SIZE, "16Gi")]
+Size = Annotated[int, BeforeValidator(_size), written_as("string", _SIZE, "16Gi")]
 Cpu = Annotated[
     int,
     BeforeValidator(_cpu),
@@ -264,66 +242,24 @@ Cpu = Annotated[
         {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^(?:{_MILLI_CPU.pattern})$"}]}
     ),
 ]
-Money = Annotated[Decimal, BeforeValidator(_money), _schema("string", _MONEY, "0.24")]
-Duration = Annotated[int, BeforeValidator(_duration), _schema("string", _DURATION, "1h30m")]
-Date = Annotated[datetime.date, BeforeValidator(_date), _schema("string", _DATE, "2026-01-01")]
+Money = Annotated[Decimal, BeforeValidator(_money), written_as("string", _MONEY, "0.24")]
+Duration = Annotated[int, BeforeValidator(_duration), written_as("string", _DURATION, "1h30m")]
+Date = Annotated[datetime.date, BeforeValidator(_date), written_as("string", _DATE, "2026-01-01")]
 Image = Annotated[str, BeforeValidator(_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN})]
-Registry = Annotated[str, BeforeValidator(_registry), _schema("string", None, "registry.example/")]
-Host = Annotated[
-    str, BeforeValidator(_matching(_HOST, "host", "a domain name in lower case")), _schema("string", _HOST)
-]
-HttpsUrl = Annotated[
-    str,
-    BeforeValidator(_matching(_HTTPS_URL, "url", "an https:// address without query")),
-    _schema("string", _HTTPS_URL),
-]
-HttpUrl = Annotated[
-    str,
-    BeforeValidator(_matching(_HTTP_URL, "url", "an http:// or https:// address of a host and port alone")),
-    _schema("string", _HTTP_URL),
-]
-SourceUrl = Annotated[
-    str,
-    AfterValidator(_public),
-    BeforeValidator(
-        _matching(_SOURCE_URL, "url", "an https:// address with a path, percent-encoded, without user or '#'", 2000)
-    ),
-    _schema("string", _SOURCE_URL),
-]
-S3Endpoint = Annotated[HttpsUrl, AfterValidator(_public)]
-BucketName = Annotated[
-    str,
-    BeforeValidator(_matching(_BUCKET, "bucket", "a bucket's name: a-z, 0-9, '-', '.', 3 to 63 characters", 63)),
-    _schema("string", _BUCKET),
-]
-Region = Annotated[
-    str, BeforeValidator(_matching(_REGION, "region", "a region such as eu-central-1", 40)), _schema("string", _REGION)
-]
-KeyPrefix = Annotated[
-    str,
-    BeforeValidator(
-        _matching(_PREFIX, "prefix", "a prefix of keys such as models/sdxl/, without control characters", 500)
-    ),
-    _schema("string", _PREFIX),
-]
+Registry = Annotated[str, BeforeValidator(_registry), written_as("string", None, "registry.example/")]
 EnvPrefix = Annotated[
     str,
     BeforeValidator(
-        _matching(
+        matching(
             _ENV_PREFIX, "env", "a prefix such as DATA_: A-Z, 0-9 and '_', '_' last, and not NVIDIA_ or CUDA_MPS_", 40
         )
     ),
-    _schema("string", _ENV_PREFIX),
+    written_as("string", _ENV_PREFIX),
 ]
-Sha256 = Annotated[
-    str,
-    BeforeValidator(_matching(_SHA256, "checksum", "a SHA-256 of 64 hexadecimal digits in lower case")),
-    _schema("string", _SHA256),
-]
-BasePath = Annotated[str, BeforeValidator(_base_path), _schema("string", _BASE_PATH)]
-MountPath = Annotated[str, BeforeValidator(_mount_path), _schema("string", _ABSOLUTE_PATH)]
-SubPath = Annotated[str, BeforeValidator(_sub_path), _schema("string", SUB_PATH)]
-SshKey = Annotated[str, BeforeValidator(_ssh_key), _schema("string", None)]
+BasePath = Annotated[str, BeforeValidator(_base_path), written_as("string", _BASE_PATH)]
+MountPath = Annotated[str, BeforeValidator(_mount_path), written_as("string", _ABSOLUTE_PATH)]
+SubPath = Annotated[str, BeforeValidator(_sub_path), written_as("string", SUB_PATH)]
+SshKey = Annotated[str, BeforeValidator(_ssh_key), written_as("string", None)]
 Labels = Annotated[
     dict[str, str],
     BeforeValidator(_labels),
@@ -331,8 +267,8 @@ Labels = Annotated[
 ]
 KubernetesName = Annotated[
     str,
-    BeforeValidator(_matching(_KUBERNETES_NAME, "name", "a Kubernetes name: a-z, 0-9, '-', at most 63")),
-    _schema("string", _KUBERNETES_NAME),
+    BeforeValidator(matching(_KUBERNETES_NAME, "name", "a Kubernetes name: a-z, 0-9, '-', at most 63")),
+    written_as("string", _KUBERNETES_NAME),
 ]
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?$")]

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 
 from allotment.manifests import paths
-from allotment.manifests.judgement import Boundary, Owner, judge
+from allotment.manifests.boundary import Boundary
+from allotment.manifests.judgement import Owner, judge
 from allotment.manifests.text import Malformed, split
 from allotment.problems import IsolationBroken, printable
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allotment.manifests import names
+from allotment.manifests.boundary import Boundary
 from allotment.manifests.judged_fields import identity, let_go, only, same
 from allotment.manifests.text import Object
-
-if TYPE_CHECKING:
-    from allotment.manifests.judgement import Boundary
 
 _NAMESPACE_API = {
     "LimitRange": "v1",

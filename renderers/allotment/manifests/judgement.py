@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from allotment.declared.inventory import Folder
-from allotment.declared.kinds.cluster import Cluster
 from allotment.manifests import names, project_roles
+from allotment.manifests.boundary import Boundary
 from allotment.manifests.judged_fields import identity, let_go, only, same
 from allotment.manifests.judged_namespaces import judge_isolation_object
 from allotment.manifests.judged_pods import judge_template
@@ -66,28 +65,6 @@ _PROJECT_KINDS = frozenset(
     for kind, version in _TENANT_API.items()
     for group in [version.split("/")[0] if "/" in version else ""]
 )
-
-
-class Boundary(NamedTuple):
-    """What a cluster's declaration says about where things may lie."""
-
-    cluster: str
-    domain: str
-    gateway: tuple[str, str]
-    secret_namespace: str
-
-    @staticmethod
-    def of(cluster: Folder) -> Boundary:
-        """Return a declared cluster's boundary."""
-        declared = cluster.one(Cluster)
-        assert declared is not None
-        spec = declared.model.spec
-        return Boundary(
-            cluster.name,
-            spec.domain,
-            (spec.gateway.namespace, spec.gateway.name),
-            spec.oidc.client_secret_ref.namespace,
-        )
 
 
 class Owner(NamedTuple):

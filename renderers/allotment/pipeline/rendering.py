@@ -17,8 +17,8 @@ Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
 
 def gate_of(offers: Offers) -> Gate:
     """Return a gate for all clusters that can be read."""
+    from allotment.manifests.boundary import Boundary
     from allotment.manifests.isolation import Gate
-    from allotment.manifests.judgement import Boundary
 
     return Gate({name: Boundary.of(cluster) for name, cluster in offers.clusters.items() if not cluster.broken})
 

@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from allotment.declared.addresses import Host, HttpsUrl, HttpUrl
 from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
-from allotment.declared.values import Host, HttpsUrl, HttpUrl, KubernetesName, Reference, Size, SshKey
+from allotment.declared.values import KubernetesName, Reference, Size, SshKey
 
 
 class Destination(Strict):

@@ -8,23 +8,10 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from allotment.declared.addresses import BucketName, KeyPrefix, Region, S3Endpoint, Sha256, SourceUrl
 from allotment.declared.kinds.container import SECRET_VALUES
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
-from allotment.declared.values import (
-    SUB_PATH,
-    BucketName,
-    Duration,
-    Image,
-    KeyPrefix,
-    KubernetesName,
-    Reference,
-    Region,
-    S3Endpoint,
-    Sha256,
-    Size,
-    SourceUrl,
-    SubPath,
-)
+from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, Reference, Size, SubPath
 
 _SECRET_PARAMETER = re.compile(
     r"[?&](?:[a-z_-]*token|api_?key|sig|signature|password|x-amz-(?:signature|credential|security-token))=",

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict
-from allotment.declared.values import Count, HttpsUrl, Image
+from allotment.declared.values import Count, Image
 
 
 class Git(Strict):

@@ -1,0 +1,86 @@
+"""The values that say where something lies: hosts, URLs, buckets; and by what checksum it is known."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator
+
+from allotment.declared.values import matching, refuse, written_as
+from allotment.problems import quoted
+
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
+_HTTPS_URL = re.compile(r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
+_HTTP_URL = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?")
+_SOURCE_URL = re.compile(
+    r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?/[A-Za-z0-9._~:/@!$&'()*+,;=%-]*(?:\?[A-Za-z0-9._~:/@!$&'()*+,;=%?-]*)?"
+)
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_REGION = re.compile(r"[a-z0-9-]{1,40}")
+_PREFIX = re.compile(r"[^\x00-\x1f\x7f]*")
+_INSIDE = ("localhost", "local", "internal", "svc", "cluster.local", "home.arpa")  # names of no public host
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def _public(value: str) -> str:
+    """Refuse what can be seen to lie inside: the preparation looks at what a name resolves to, again and for good."""
+    host = value.partition("://")[2].partition("/")[0].partition(":")[0].rstrip(".")
+    last = host.rpartition(".")[2]
+    inside = "." not in host or any(host == name or host.endswith(f".{name}") for name in _INSIDE)
+    if last.isdigit() or last.startswith("0x"):
+        from allotment.programs.addresses import is_public
+
+        try:
+            inside = not is_public(host)
+        except ValueError:
+            inside = True
+    if inside:
+        refuse("address", f"{quoted(host)} is no host of the internet: a preparation reaches nothing else")
+    return value
+
+
+Host = Annotated[
+    str, BeforeValidator(matching(_HOST, "host", "a domain name in lower case")), written_as("string", _HOST)
+]
+HttpsUrl = Annotated[
+    str,
+    BeforeValidator(matching(_HTTPS_URL, "url", "an https:// address without query")),
+    written_as("string", _HTTPS_URL),
+]
+HttpUrl = Annotated[
+    str,
+    BeforeValidator(matching(_HTTP_URL, "url", "an http:// or https:// address of a host and port alone")),
+    written_as("string", _HTTP_URL),
+]
+SourceUrl = Annotated[
+    str,
+    AfterValidator(_public),
+    BeforeValidator(
+        matching(_SOURCE_URL, "url", "an https:// address with a path, percent-encoded, without user or '#'", 2000)
+    ),
+    written_as("string", _SOURCE_URL),
+]
+S3Endpoint = Annotated[HttpsUrl, AfterValidator(_public)]
+BucketName = Annotated[
+    str,
+    BeforeValidator(matching(_BUCKET, "bucket", "a bucket's name: a-z, 0-9, '-', '.', 3 to 63 characters", 63)),
+    written_as("string", _BUCKET),
+]
+Region = Annotated[
+    str,
+    BeforeValidator(matching(_REGION, "region", "a region such as eu-central-1", 40)),
+    written_as("string", _REGION),
+]
+KeyPrefix = Annotated[
+    str,
+    BeforeValidator(
+        matching(_PREFIX, "prefix", "a prefix of keys such as models/sdxl/, without control characters", 500)
+    ),
+    written_as("string", _PREFIX),
+]
+Sha256 = Annotated[
+    str,
+    BeforeValidator(matching(_SHA256, "checksum", "a SHA-256 of 64 hexadecimal digits in lower case")),
+    written_as("string", _SHA256),
+]
