@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -93,6 +94,17 @@ def test_a_preparation_of_the_source_is_not_the_copys(source: Path, target: Path
     copy(str(source), str(target))
     assert not volume.is_complete(str(target), "another job")
     assert not (target / "lost+found").exists()
+
+
+def test_a_file_system_that_does_not_know_its_holes(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "lseek", refuses)
+    copy(str(source), str(target))
+    assert content(target) == content(source)
 
 
 def test_a_source_that_is_cut_while_it_is_read(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:

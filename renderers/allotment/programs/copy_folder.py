@@ -7,6 +7,7 @@ a copy that was killed goes on where it was.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import stat
 import sys
@@ -110,14 +111,9 @@ def _write(source: int, part: str, size: int) -> bool:
         os.truncate(target, size)
         at = 0
         while at < size:
-            try:
-                begin = os.lseek(source, at, os.SEEK_DATA)
-            except OSError:
-                break  # nothing but a hole is left
-            end = os.lseek(source, begin, os.SEEK_HOLE)
-            at = begin
-            while at < min(end, size):
-                data = os.pread(source, min(CHUNK, min(end, size) - at), at)
+            at, end = _data(source, at, size)
+            while at < end:
+                data = os.pread(source, min(CHUNK, end - at), at)
                 if not data:
                     return False
                 os.pwrite(target, data, at)
@@ -125,6 +121,15 @@ def _write(source: int, part: str, size: int) -> bool:
         return True
     finally:
         os.close(target)
+
+
+def _data(source: int, at: int, size: int) -> tuple[int, int]:
+    """Return where the next data of a file begins and ends; what can't say where its holes are is data to the end."""
+    try:
+        begin = os.lseek(source, at, os.SEEK_DATA)
+        return begin, min(os.lseek(source, begin, os.SEEK_HOLE), size)
+    except OSError as error:
+        return (size, size) if error.errno == errno.ENXIO else (at, size)
 
 
 def _is_same(target: str, found: os.stat_result) -> bool:
