@@ -159,7 +159,7 @@ def warnings(merged: Path, allot: Allot) -> list[str]:
 def test_another_attempt_may_be_declared_while_instances_wait(merged: Path, allot: Allot) -> None:
     edit(merged, CACHE, "attempt: 1", "attempt: 2")
     assert warnings(merged, allot) == [
-        f"{CACHE}:22:14: spec.prepare.attempt: warning: attempt 2 follows once webui, webui-next doesn't run on the storage [preparation]"
+        f"{CACHE}:22:14: spec.prepare.attempt: warning: attempt 2 begins once nobody runs on the storage; declared to run: webui, webui-next [preparation]"
     ]
 
 

@@ -34,7 +34,7 @@ def check(change: Change) -> Iterator[Finding]:
             continue
         names = [one.model.name for one in users]
         if was is not None and was.source == is_now.source:
-            words = f"attempt {is_now.attempt} follows once {', '.join(sorted(names))} doesn't run on the storage"
+            words = f"attempt {is_now.attempt} begins once nobody runs on the storage; declared to run: {', '.join(sorted(names))}"
             yield new.finding("spec.prepare.attempt", words, RULE, warning=True)
         else:
             yield changed_under(new.path, names)._replace(related=tuple(one.path for one in users))
