@@ -153,6 +153,19 @@ def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Clo
     cloud.all_synced()
 
 
+def test_the_accessor_of_a_volume_that_an_instance_holds_is_on_its_node(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    until(cloud, "webui", "Running", seconds=180)
+
+    def nodes() -> list[str]:
+        files = client.list("v1", "Pod", SPACE, "allotment.dev/storage=models,allotment.dev/role=files")
+        return [one["spec"].get("nodeName", "") for one in files if one["status"].get("phase") == "Running"]
+
+    (pod,) = pods(cloud, "webui")
+    assert eventually(lambda: nodes() == [pod["spec"]["nodeName"]], "the accessor to be where the instance is", 60)
+    assert "AccessorAvailable" in {one.type for one in ready(cloud, "models").conditions if one.status == "True"}
+
+
 def test_a_storage_grows(reported_cloud: Cloud) -> None:
     cloud = reported_cloud
     cloud.edit(f"tenants/{TENANT}/storages/twin.yaml", "20Gi", "30Gi")
