@@ -60,14 +60,15 @@ def missing() -> list[str]:
 def build() -> None:
     """Build what is missing, with the libraries that each crate's own lock names. Raises NotBuilt where that can't be."""
     for name in missing():
-        if shutil.which("cargo") is None:
+        cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo" / "bin"))
+        if cargo is None:
             raise NotBuilt(
                 f"{name}: Rust is needed to build it: install Rust 1.92 or later, or point ALLOT_CONTROLPLANE at a folder that has it"
             )
         crate, started = CRATES[name], time.monotonic()
         print(f"{name} {crate.version} …", flush=True)
         with made_at_once(home(name)) as made:
-            run = ["cargo", "install", name, "--version", crate.version, "--locked", "--quiet"]
+            run = [cargo, "install", name, "--version", crate.version, "--locked", "--quiet"]
             run += ["--features", ",".join(crate.features)] if crate.features else []
             within = [f"--root={made.parent}", f"--target-dir={made.parent / 'target'}"]
             done = subprocess.run([*run, *within], check=False)
