@@ -168,8 +168,8 @@ def test_a_folder_of_ten_gigabytes_that_are_mostly_holes(programs: Path, tmp_pat
     assert copied.st_blocks * 512 < 64 * 1024**2
     with open(source / "model", "rb") as old, open(target / "model", "rb") as new:
         for at in range(0, 10 * GIBI, GIBI):
-            for file in (old, new):
-                file.seek(at)
+            for one in (old, new):
+                one.seek(at)
             assert old.read(8192) == new.read(8192)
     print(f"10 GiB, sparse: {time.monotonic() - began:.1f} s")
 
