@@ -25,13 +25,22 @@ def test_the_price_of_a_day() -> None:
         assert price_on(prices, datetime.date.fromisoformat(day)).per_hour == Decimal(hourly)
 
 
-def test_a_tenants_month() -> None:
-    paths = sorted((PROJECT / "tenants/solo-ada").rglob("*.yaml"))
+def costs_of(tenant: str) -> dict[str, Decimal]:
+    paths = sorted((PROJECT / "tenants" / tenant).rglob("*.yaml"))
     folder, problems = read_folder(
-        Scope("tenant", "solo-ada"), [(path.relative_to(PROJECT).as_posix(), path.read_bytes()) for path in paths]
+        Scope("tenant", tenant), [(path.relative_to(PROJECT).as_posix(), path.read_bytes()) for path in paths]
     )
     assert problems == []
-    costs = {cost.what: cost.per_month for cost in monthly_costs(OFFERS, folder)}
+    return {cost.what: cost.per_month for cost in monthly_costs(OFFERS, folder)}
+
+
+def test_a_snapshot_costs_its_price_for_its_storages_size() -> None:
+    costs = costs_of("studio-kite")
+    assert (costs["storage outputs"], costs["snapshot before-upgrade"]) == (Decimal("80.00"), Decimal("40.00"))
+
+
+def test_a_tenants_month() -> None:
+    costs = costs_of("solo-ada")
     assert costs == {
         "instance webui": Decimal("0.21") * 730,
         "storage models": Decimal(6),

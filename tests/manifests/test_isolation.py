@@ -25,6 +25,13 @@ WEBUI = "eu-1/tenants/solo-ada/compute/webui.yaml"
 MODELS = "eu-1/tenants/solo-ada/storage/models.yaml"
 NAMESPACE = "eu-1/control/namespaces/s/solo-ada.yaml"
 ARGO = "eu-1/control/argo/s/solo-ada.yaml"
+RESTORED = "eu-1/tenants/studio-kite/storage/outputs-restored.yaml"
+SNAPSHOT = "eu-1/tenants/studio-kite/storage/before-upgrade--snapshot.yaml"
+COPY = "eu-1/tenants/studio-kite/storage/base.yaml"
+BUCKET = "eu-1/tenants/ml-orbit/storage/datasets.yaml"
+LAB = "eu-1/tenants/ml-orbit/compute/lab.yaml"
+SHARING = "eu-1/control/namespaces/s/studio-kite.yaml"
+STORE = "eu-1/control/namespaces/m/ml-orbit.yaml"
 Objects = list[dict[str, Any]]
 
 
@@ -34,6 +41,11 @@ def pod(objects: Objects) -> dict[str, Any]:
 
 def of(objects: Objects, kind: str) -> dict[str, Any]:
     return next(one for one in objects if one["kind"] == kind)
+
+
+def opening(objects: Objects) -> dict[str, Any]:
+    """Return the policy that opens something."""
+    return next(one for one in objects if one["kind"] == "NetworkPolicy" and "--" in one["metadata"]["name"])
 
 
 BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
@@ -141,6 +153,47 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
         MODELS,
         lambda o: of(o, "PersistentVolumeClaim")["spec"].update(dataSourceRef={"kind": "X", "name": "y"}),
     ),
+    "a volume's source elsewhere": (
+        RESTORED,
+        lambda o: o[0]["spec"]["dataSourceRef"].update(namespace="t-northlight"),
+    ),
+    "a snapshot that may be pruned": (SNAPSHOT, lambda o: o[0]["metadata"].update(annotations={})),
+    "a snapshot of any content": (SNAPSHOT, lambda o: o[0]["spec"].update(source={"volumeSnapshotContentName": "x"})),
+    "a bucket that may be pruned": (BUCKET, lambda o: o[0]["metadata"].update(annotations={})),
+    "a bucket by another's name": (BUCKET, lambda o: o[0]["spec"].update(bucketName="others")),
+    "a program of the tenant's that copies": (
+        COPY,
+        lambda o: of(o, "Job")["spec"]["template"]["spec"]["containers"][0].update(command=["sh", "-c"]),
+    ),
+    "a second program beside a copy": (
+        COPY,
+        lambda o: of(o, "Job")["spec"]["template"]["spec"].update(initContainers=[{"name": "x", "image": "x"}]),
+    ),
+    "an instance that copies": (
+        WEBUI,
+        lambda o: o[0]["spec"]["template"]["metadata"]["labels"].update({"allotment.dev/role": "copy"}),
+    ),
+    "programs from elsewhere": (
+        COPY,
+        lambda o: of(o, "Job")["spec"]["template"]["spec"]["volumes"][1].update(configMap={"name": "mine"}),
+    ),
+    "a variable from the pod": (
+        LAB,
+        lambda o: pod(o)["containers"][0]["env"].append({"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}),
+    ),
+    "an opening to every pod": (SHARING, lambda o: opening(o)["spec"]["egress"][0]["to"][0].pop("podSelector")),
+    "an opening for every pod": (SHARING, lambda o: opening(o)["spec"].update(podSelector={})),
+    "an opening of another port": (SHARING, lambda o: opening(o)["spec"]["egress"][0]["ports"][0].update(port=22)),
+    "an opening of every port": (SHARING, lambda o: opening(o)["spec"]["egress"][0].pop("ports")),
+    "an opening to an address": (
+        SHARING,
+        lambda o: opening(o)["spec"]["egress"][0]["to"].append({"ipBlock": {"cidr": "0.0.0.0/0"}}),
+    ),
+    "an opening the other way too": (SHARING, lambda o: opening(o)["spec"].update(ingress=[{"ports": []}])),
+    "an opening in another namespace": (SHARING, lambda o: opening(o)["metadata"].update(namespace="t-solo-ada")),
+    "an opening of another name": (SHARING, lambda o: opening(o)["metadata"].update(name="open--all")),
+    "a read that is called a share": (SHARING, lambda o: opening(o)["metadata"].update(name="share--base")),
+    "a store for every pod": (STORE, lambda o: opening(o)["spec"].update(podSelector={})),
     "a weaker namespace": (
         NAMESPACE,
         lambda o: o[0]["metadata"]["labels"].update({"pod-security.kubernetes.io/enforce": "privileged"}),

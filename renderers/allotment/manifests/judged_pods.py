@@ -21,16 +21,24 @@ _PRIORITIES = (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY)
 _TOLERATIONS = ({"key": names.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"},)
 _POD_SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
 _CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+COPY_COMMAND = ["python3", "-m", "programs.copy_shared"]
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
 
 
-def judge_template(tenant: str, template: Any, *, of_job: bool) -> Iterator[str]:
-    """Yield what is wrong with a pod template of a tenant's; a Job's pod has init containers too."""
+def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
+    """Yield what is wrong with a pod template of a tenant's; `job` names the Job that it is of, empty where it is of none.
+
+    A Job's pod has init containers too, and the programs of the Job's own ConfigMap.
+    """
     yield from only("template", template, frozenset(("metadata", "spec")))
     yield from only("template.metadata", template.get("metadata"), frozenset(("labels",)))
     yield from same("template tenant", template.get("metadata", {}).get("labels", {}).get(names.TENANT), tenant)
     pod = template.get("spec", {})
-    yield from only("pod", pod, _JOB_POD_FIELDS if of_job else _POD_FIELDS)
+    if template.get("metadata", {}).get("labels", {}).get(names.ROLE) == names.COPY_ROLE:
+        # Others' files are open to this role: nothing that a tenant brings may have it.
+        programs = [one.get("command") for one in (*pod.get("initContainers", ()), *pod.get("containers", ()))]
+        yield from same("pod that copies", programs, [COPY_COMMAND] if job else [])
+    yield from only("pod", pod, _JOB_POD_FIELDS if job else _POD_FIELDS)
     yield from same("pod.automountServiceAccountToken", pod.get("automountServiceAccountToken"), False)
     yield from same("pod.hostUsers", pod.get("hostUsers"), False)
     yield from same("pod.securityContext", pod.get("securityContext"), _POD_SECURITY)
@@ -45,7 +53,8 @@ def judge_template(tenant: str, template: Any, *, of_job: bool) -> Iterator[str]
         yield from _judge_container(container, _SIDECAR_FIELDS)
     for volume in pod.get("volumes", ()):
         yield from only("volume", volume, _VOLUMES)
-        yield from only("volume.configMap", volume.get("configMap", {}), frozenset(("name",)))
+        if "configMap" in volume:
+            yield from same("volume.configMap", volume["configMap"], {"name": job})
         yield from only("volume.emptyDir", volume.get("emptyDir", {}), frozenset(("medium", "sizeLimit")))
         yield from only(
             "volume.persistentVolumeClaim",

@@ -104,7 +104,7 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
         if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and kind in _KEPT and value == names.KEEP)):
             yield f"annotation {printable(key)} is not allowed"
     if kind in ("Deployment", "Job"):
-        yield from judge_template(tenant, spec.get("template", {}), of_job=kind == "Job")
+        yield from judge_template(tenant, spec.get("template", {}), metadata.get("name", "") if kind == "Job" else "")
     elif kind == "Service":
         yield from same("spec.type", spec.get("type"), "ClusterIP")
         if not spec.get("selector"):
