@@ -123,7 +123,7 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     assert live["spec"]["dataSourceRef"]["name"] == "origin"
     until(cloud, "artist", "Running", seconds=180)
     refused = recover(cloud, f"{TENANT}/origin", "--reason", "Once more.")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert f"attempt 2 of {TENANT}/origin succeeded on eu-1" in refused.stderr
     cloud.all_synced()
 
