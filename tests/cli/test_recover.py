@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.conftest import Allot, Result
 from tests.published import Place, git
@@ -88,9 +90,9 @@ def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) ->
     ],
 )
 def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
-    state: str, more: dict[str, str], words: str, published: Place, allot: Allot
+    state: str, more: dict[str, Any], words: str, published: Place, allot: Allot
 ) -> None:
-    seen(published, state, **more)  # type: ignore[arg-type]
+    seen(published, state, **more)
     refused = recover(published, allot)
     assert refused.code == 2
     assert (

@@ -91,8 +91,7 @@ def _placement(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str,
     users = [
         one.model.name
         for one in tenant.of(GPUInstance).values()
-        if any(mount.name == storage.name for mount in one.model.spec.storages)
-        and not waits_for(offers, tenant, one.model)
+        if one.model.spec.mounts(storage.name) and not waits_for(offers, tenant, one.model)
     ]
     if not users:
         return {"affinity": {"podAffinity": pods.beside_others_of(storage.name)}}

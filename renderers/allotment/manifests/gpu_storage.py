@@ -27,12 +27,12 @@ def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[G
     if spec.bucket is not None:
         return [_bucket(offers, declared, metadata)]
     source, cloned = awaited(offers, tenant, storage), is_cloned_by_driver(offers, tenant, storage)
-    objects = [] if source and cloned else [_claim(offers, tenant, declared, metadata)]
-    if storage.spec.prepare is not None and source:
-        job = job_name(storage.name, storage.spec.prepare)
+    job = job_name(storage.name, storage.spec.prepare) if storage.spec.prepare is not None else ""
+    objects = [] if source and cloned else [_claim(offers, tenant, declared, metadata, job)]
+    if job and source:
         objects.append(waiting.marker(metadata, storage.name, source, declared.blob, job))
-    elif storage.spec.prepare is not None:
-        objects += preparation.render(offers, tenant, storage, metadata)
+    elif job:
+        objects += preparation.render(offers, tenant, storage, metadata, job)
     if accessor.is_wanted(storage) and not (source and cloned):
         objects += accessor.render(offers, cluster, tenant, storage, metadata)
     return objects
@@ -66,13 +66,15 @@ def _kept(declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str,
     return {**metadata, "labels": labels, "annotations": annotations}
 
 
-def _claim(offers: Offers, tenant: Folder, declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
+def _claim(
+    offers: Offers, tenant: Folder, declared: Declared[GPUStorage], metadata: dict[str, Any], job: str
+) -> dict[str, Any]:
     storage = declared.model
     spec, entry = offered(offers, storage), placed(offers, storage)
     assert spec is not None and spec.volume is not None and entry is not None
     kept = _kept(declared, metadata)
-    if storage.spec.prepare is not None:
-        kept["annotations"][names.PREPARES] = job_name(storage.name, storage.spec.prepare)
+    if job:
+        kept["annotations"][names.PREPARES] = job
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from allotment.accounts.preparation import input_hash, job_name
+from allotment.accounts.preparation import input_hash
 from allotment.accounts.sources import foreign_source, is_cloned_by_driver, own_source, writes_once
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Source
@@ -35,11 +35,12 @@ PROGRAMS_OF = {"hold": ("hold", "seal")}
 AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-def render(offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any]) -> list[dict[str, Any]]:
+def render(
+    offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any], name: str
+) -> list[dict[str, Any]]:
     """Return the Job, and a ConfigMap of its name with what it runs; `metadata` is what the storage's objects share."""
     prepare = storage.spec.prepare
     assert prepare is not None
-    name = job_name(storage.name, prepare)
     program, spec = _pod(offers, tenant, storage, name)
     foreign = foreign_source(storage, tenant.name) is not None
     role = names.COPY_ROLE if foreign else names.PREPARE_ROLE

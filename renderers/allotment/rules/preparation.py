@@ -26,7 +26,7 @@ def check(change: Change) -> Iterator[Finding]:
             one
             for one in change.after.of(GPUInstance).values()
             if one.model.spec.state == "Running"
-            and any(mount.name == new.model.name for mount in one.model.spec.storages)
+            and one.model.spec.mounts(new.model.name)
             and one.model.name in before
             and before[one.model.name].model.spec.state == "Running"
         ]

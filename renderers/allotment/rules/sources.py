@@ -74,7 +74,7 @@ def _check_fit(
         users = [
             one.model.name
             for one in tenant.of(GPUInstance).values()
-            if one.model.spec.state == "Running" and any(mount.name == name for mount in one.model.spec.storages)
+            if one.model.spec.state == "Running" and one.model.spec.mounts(name)
         ]
         if users:
             message = (

@@ -58,6 +58,10 @@ class GPUInstanceSpec(Spec):
     storages: Annotated[list[Mount], unique("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique("name"), unique("env_prefix")] = Field(default=[], max_length=10)
 
+    def mounts(self, storage: str) -> bool:
+        """Return whether the container has a storage mounted."""
+        return any(mount.name == storage for mount in self.storages)
+
     @model_validator(mode="after")
     def _one_program(self) -> Self:
         own = self.container
