@@ -43,7 +43,8 @@ def test_the_branches_hold_what_render_writes(place: Place, allot: Allot, tmp_pa
             for path in (out / cluster).rglob("*.yaml")
         }
         assert place.tree(cluster) == written
-        line = f"{cluster}: {len(written)} added, 0 changed, 0 removed: rendered/{cluster} is "
+        things = [path for path in written if not path.endswith("/allotment--marker.yaml")]
+        line = f"{cluster}: {len(things)} added, 0 changed, 0 removed: rendered/{cluster} is "
         assert line in said.out
     assert git(place.root, "status", "--porcelain") == ""
     local = git(place.root, "for-each-ref", "--format=%(refname)").split()
@@ -78,7 +79,9 @@ def test_only_what_changed_is_committed(place: Place) -> None:
     assert said.out.splitlines()[0].startswith("eu-1: 0 added, 2 changed, 0 removed: ")
     assert said.out.splitlines()[1] == "1 cluster more: nothing changed"
     assert git(place.remote, "diff", "--name-only", "rendered/eu-1~", "rendered/eu-1").splitlines() == [
+        "tenants/solo-ada/compute/allotment--marker.yaml",
         "tenants/solo-ada/compute/webui.yaml",
+        "tenants/solo-ada/storage/allotment--marker.yaml",
         "tenants/solo-ada/storage/models.yaml",
     ]
     (place.root / "README.md").write_text("no declaration\n")
@@ -148,7 +151,9 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(place: Place) 
         "1 tenant kept as published before, 6 published. Correct them and publish again.",
     ]
     after = place.tree("eu-1")
-    assert {path for path in after if after[path] != before.get(path)} == {"tenants/uni-lab/compute/group-a.yaml"}
+    assert {path for path in after if after[path] != before.get(path)} == {
+        f"tenants/uni-lab/compute/{name}.yaml" for name in ("allotment--marker", "group-a")
+    }
     assert place.publish().code == 1
     assert place.tree("eu-1") == after
     edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quater", "l4-quarter")
@@ -291,7 +296,9 @@ def test_a_stock_below_what_is_held_stops_nobody(place: Place) -> None:
     said = place.merged()
     assert (said.code, said.err) == (0, "")
     after = place.tree("eu-1")
-    assert {path for path in after if after[path] != before[path]} == {"platform/stock/l4-quarter.yaml"}
+    assert {path for path in after if after[path] != before[path]} == {
+        f"platform/stock/{name}.yaml" for name in ("allotment--marker", "l4-quarter")
+    }
 
 
 def test_a_kept_tenant_keeps_its_units_too(place: Place) -> None:

@@ -94,7 +94,9 @@ def test_once_made_it_stays_whatever_is_known_later(waiting: Place) -> None:
     edit(waiting.root, f"tenants/{TENANT}/instances/comfy.yaml", "spec:\n", "spec:\n  displayName: Other\n")
     assert waiting.merged().code == 0
     after = waiting.tree("eu-1")
-    assert {path for path in before if before[path] != after[path]} == {f"tenants/{TENANT}/compute/comfy.yaml"}
+    assert {path for path in before if before[path] != after[path]} == {
+        f"tenants/{TENANT}/compute/{name}.yaml" for name in ("allotment--marker", "comfy")
+    }
 
 
 def test_where_a_volume_came_from_never_changes(waiting: Place) -> None:

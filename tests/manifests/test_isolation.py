@@ -48,7 +48,33 @@ def opening(objects: Objects) -> dict[str, Any]:
     return next(one for one in objects if one["kind"] == "NetworkPolicy" and "--" in one["metadata"]["name"])
 
 
+CLUSTER = "eu-1/control/platform.yaml"
+SHARD = "eu-1/control/tenants-s.yaml"
+
+
+def read(objects: Objects) -> dict[str, Any]:
+    """Return what the last Application of a file reads."""
+    source: dict[str, Any] = [one for one in objects if one["kind"] == "Application"][-1]["spec"]["source"]
+    return source
+
+
 BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
+    "an Application that reads folders below its own": (ARGO, lambda o: read(o).update(directory={"recurse": True})),
+    "an Application that reads what another reads": (ARGO, lambda o: read(o).update(path="tenants/solo-ada/storage")),
+    "an Application that is missing": (ARGO, lambda o: o.pop()),
+    "an Application of the platform's that is missing": (CLUSTER, lambda o: o.pop()),
+    "an Application of the platform's that reads another folder": (CLUSTER, lambda o: read(o).update(path="control")),
+    "an Application of the platform's that reads another branch": (
+        CLUSTER,
+        lambda o: read(o).update(targetRevision="refs/heads/main"),
+    ),
+    "an Application of a shard that is missing": (SHARD, lambda o: o.pop()),
+    "an Application that nobody expects": (
+        "eu-1/platform/cluster/admission.yaml",
+        lambda o: o.append(
+            {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "x"}, "spec": {}}
+        ),
+    ),
     "a role in another project": (
         ARGO,
         lambda o: o[0]["spec"]["roles"][0].update(

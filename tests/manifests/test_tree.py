@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import kubernetes_validate
 import pytest
+import yaml
 from tests.conftest import DAY, PROJECT, Allot, edit, golden
 
 from allotment.declared.inventory import blob_id
@@ -88,6 +91,36 @@ def test_every_object_fits_its_schema(sample_tree: dict[str, bytes]) -> None:
         ),
         *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
     }
+
+
+def applications(tree: dict[str, bytes], cluster: str) -> Iterator[dict[str, Any]]:
+    """Yield every Application that a cluster's tree and what is applied once declare."""
+    objects = [one for path, data in tree.items() if path.startswith(f"{cluster}/control/") for one in load(data)]
+    once = list(yaml.safe_load_all((PROJECT / "argo/bootstrap.yaml").read_text(encoding="utf-8")))
+    for one in [*once, *objects]:
+        if one["kind"] == "Application" and one["metadata"]["name"].count(f"--{cluster}"):
+            yield one
+
+
+def read_by(application: dict[str, Any], files: Iterable[str]) -> set[str]:
+    """Return the files that Argo CD takes for an Application: of its folder, of folders below where it says so."""
+    source = application["spec"]["source"]
+    folder = f"{source['path']}/"
+    deep = source.get("directory", {}).get("recurse", False)
+    return {path for path in files if path.startswith(folder) and (deep or "/" not in path.removeprefix(folder))}
+
+
+@pytest.mark.parametrize("cluster", ["eu-1", "us-1"])
+def test_every_file_is_read_by_exactly_one_application(cluster: str, sample_tree: dict[str, bytes]) -> None:
+    files = {path.removeprefix(f"{cluster}/") for path in sample_tree if path.startswith(f"{cluster}/")}
+    readers: dict[str, list[str]] = {path: [] for path in files}
+    for one in applications(sample_tree, cluster):
+        there = read_by(one, files)
+        assert there, f"{one['metadata']['name']} reads nothing"
+        for path in there:
+            readers[path].append(one["metadata"]["name"])
+    assert len(files) > 30
+    assert {path: names for path, names in readers.items() if len(names) != 1} == {}
 
 
 def test_a_broken_object_does_not_fit(sample_tree: dict[str, bytes]) -> None:

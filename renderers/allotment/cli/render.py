@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -65,17 +65,23 @@ def command(
 
 def _to_folder(root: Path, source: Source, as_of: datetime.date | None, selection: Selection, out: Path) -> None:
     from allotment.adapters.tree_folder import TreeFolder
+    from allotment.declared.inventory import blob_id
 
     _outside_sources(root, out)
     tree = TreeFolder(out)
     try:
         found = _surveyed(
-            root, source, as_of, selection, lambda files: {path: tree.stage(path, data) for path, data in files}
+            root,
+            source,
+            as_of,
+            selection,
+            lambda files: {path: (blob_id(data), tree.stage(path, data)) for path, data in files},
         )
-        produced: dict[str, bool] = {}
-        for staged in found.made.values():
-            produced.update(staged or {})
-        for path, data in _platform_files(found, selection):
+        staged: dict[str, tuple[str, bool]] = {}
+        for one in found.made.values():
+            staged.update(one or {})
+        produced = {path: differs for path, (_, differs) in staged.items()}
+        for path, data in _platform_files(found, selection, {path: blob for path, (blob, _) in staged.items()}):
             produced[path] = tree.stage(path, data)
         written = tree.commit(produced, lambda path: _selected(path, selection))
     finally:
@@ -85,6 +91,8 @@ def _to_folder(root: Path, source: Source, as_of: datetime.date | None, selectio
 
 def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selection: Selection) -> None:
     """Each process keeps what it renders in a file of its own until all is known to be right."""
+    from allotment.declared.inventory import blob_id
+
     with tempfile.TemporaryDirectory(prefix="allot-render-") as folder, ExitStack() as files:
         spools: dict[str, IO[bytes]] = {}
 
@@ -93,19 +101,21 @@ def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selectio
                 spools[name + mode] = files.enter_context(open(f"{folder}/{name}", mode))
             return spools[name + mode]
 
-        def keep(rendered: Iterable[tuple[str, bytes]]) -> tuple[str, int, int]:
+        def keep(rendered: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, int, int], dict[str, str]]:
             name = str(os.getpid())
             spool = opened(name, "wb")
             start = spool.tell()
-            spool.write(b"".join(_document(path, data) for path, data in rendered))
+            files = list(rendered)
+            spool.write(b"".join(_document(path, data) for path, data in files))
             spool.flush()
-            return name, start, spool.tell()
+            return (name, start, spool.tell()), {path: blob_id(data) for path, data in files}
 
         found = _surveyed(root, source, as_of, selection, keep)
-        ranges = [found.made[tenant] for tenant in sorted(found.made) if found.made[tenant]]
+        made = [found.made[tenant] for tenant in sorted(found.made) if found.made[tenant]]
+        ranges, blobs = [one for one, _ in made], {path: blob for _, one in made for path, blob in one.items()}
         target = sys.stdout.buffer
         try:
-            for path, data in _platform_files(found, selection):
+            for path, data in _platform_files(found, selection, blobs):
                 target.write(_document(path, data))
             for name, start, end in _joined(ranges):
                 spool = opened(name, "rb")
@@ -165,15 +175,26 @@ def _known(what: str, wanted: frozenset[str], known: Iterable[str]) -> None:
         raise Refused(f"no {what} is named {quoted(name)}{nearest(name, known)}")
 
 
-def _platform_files(found: Survey, selection: Selection) -> Iterable[tuple[str, bytes]]:
-    """Return the clusters' own files. They are nobody's when tenants are selected."""
-    from allotment.pipeline.rendering import cluster_files
+def _platform_files(
+    found: Survey, selection: Selection, tenants_files: Mapping[str, str]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the clusters' own files. They are nobody's when tenants are selected; `tenants_files` has the blobs of all theirs."""
+    from allotment.declared.inventory import blob_id
+    from allotment.pipeline.rendering import cluster_files, marker_files
 
     clusters, tenants = selection
     if tenants:
-        return ()
+        return
+    trees: dict[str, dict[str, str]] = {name: {} for name in found.offers.clusters if not clusters or name in clusters}
+    for path, blob in tenants_files.items():
+        cluster, _, inner = path.partition("/")
+        trees[cluster][inner] = blob
     claims = [claim for part in found.parts.values() for claim in part.claims]
-    return cluster_files(found.offers, claims, found.letters, clusters)
+    for path, data in cluster_files(found.offers, claims, found.letters, clusters):
+        cluster, _, inner = path.partition("/")
+        trees[cluster][inner] = blob_id(data)
+        yield path, data
+    yield from marker_files(found.offers, trees)
 
 
 def _selected(path: str, selection: Selection) -> bool:

@@ -34,7 +34,6 @@ SYNC_POLICY = Fixed(
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
 PROJECT_WAVE = Fixed({names.SYNC_WAVE: "-2"})
-PURPOSE = Fixed(purpose="Keeps this folder in Git, so that removing its last manifest prunes it.")
 PARTS = ("storage", "compute")
 
 
@@ -154,13 +153,3 @@ def secret_grant(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
             "spec": {"from": [source], "to": [{"group": "", "kind": "Secret", "name": secret.name}]},
         }
     ]
-
-
-def marker(part: str, space: str) -> dict[str, Any]:
-    """Return what keeps a folder from being empty: Argo CD prunes nothing when a folder is gone."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": f"allotment--{part}", "namespace": space, "labels": names.labels()},
-        "data": PURPOSE,
-    }

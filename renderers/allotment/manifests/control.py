@@ -32,7 +32,8 @@ def _application(
 
 
 def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
-    """Return the project and Applications of what belongs to no tenant; the stock apart from the rest."""
+    """Return the project and Applications of what belongs to no tenant: stock and node pools apart from the rest, so that
+    neither a stock that is refused nor a cluster without Karpenter holds up what everything rests on."""
     there = applications.destination(cluster)
     project = applications.project(
         platform_project(cluster.name),
@@ -46,6 +47,7 @@ def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
     return [
         project,
         _application(offers, cluster, "platform", "platform/cluster", there, "-1"),
+        _application(offers, cluster, "node-pools", "platform/node-pools", there),
         _application(offers, cluster, "stock", "platform/stock", {**there, "namespace": names.STOCK_NAMESPACE}),
     ]
 

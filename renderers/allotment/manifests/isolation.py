@@ -7,12 +7,13 @@ What it doesn't know is refused. A refusal is a bug of ours, never a tenant's mi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from allotment.manifests import paths
+from allotment.manifests import folders, names, paths
 from allotment.manifests.boundary import Boundary
+from allotment.manifests.judged_fields import only, same
 from allotment.manifests.judgement import Owner, judge
-from allotment.manifests.text import Malformed, split
+from allotment.manifests.text import Malformed, load_one, split
 from allotment.problems import IsolationBroken, printable
 
 # Longer than any declared name, so that a text in which a name was replaced can't be mistaken for a real one.
@@ -22,7 +23,8 @@ STAND_IN_THING = f"{STAND_IN}an-instance-or-storage"
 REMEMBERED = 1500
 
 _PLATFORM_FILE = re.compile(
-    r"control/[a-z-]+\.yaml|control/(?:argo|namespaces)/[a-z]/allotment--marker\.yaml|platform/(?:cluster|stock)/[a-z0-9/-]+\.yaml"
+    r"control/[a-z-]+\.yaml|control/(?:argo|namespaces)/[a-z]/allotment--marker\.yaml"
+    r"|platform/(?:cluster|node-pools|stock)/[a-z0-9-]+\.yaml"
 )
 
 Shape = tuple[str, str, str]  # cluster, part of the tree, text
@@ -50,6 +52,15 @@ class Gate:
         wrong = list(self._wrong(boundary, inner, data))
         if wrong:
             raise IsolationBroken(f"{printable(path)}: " + "; ".join(wrong[:5]))
+
+    def check_tree(self, cluster: str, files: Collection[str]) -> None:
+        """Raise IsolationBroken when one of a cluster's whole tree is read by no Application, or a folder lacks its marker.
+
+        That no file is read twice, and which folders an Application's file declares, `check` has seen in each file.
+        """
+        wrong = list(folders.unread(files))
+        if wrong:
+            raise IsolationBroken(f"{cluster}: " + "; ".join(wrong[:5]))
 
     def sift(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
         """Return a file that passed before, less the objects that no longer do, and what is wrong with those.
@@ -84,7 +95,9 @@ class Gate:
         whole = self._shape(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
         if whole is not None and self._verdict(whole):
             return
-        alike = True
+        misread = list(_misread(boundary.cluster, inner, texts)) if owner.part in ("platform", "argo") else []
+        yield from misread
+        alike = not misread
         for text in texts:
             if not self._shape_passes(boundary, owner, text):
                 alike = False
@@ -124,6 +137,24 @@ class Gate:
             passed = next(wrong, None) is None
             self._remember(shape, passed)
         return passed
+
+
+def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
+    """Yield what is wrong with the folders that a file's Applications let Argo CD read."""
+    wanted = folders.declared_by(inner)
+    if not wanted and not any("kind: Application" in text for text in texts):
+        return
+    try:
+        objects = [load_one(text) for text in texts]
+    except Malformed:
+        return  # each text's own judgement says so
+    sources = [one.get("spec", {}).get("source", {}) for one in objects if one.get("kind") == "Application"]
+    read = sorted(str(source.get("path")) for source in sources)
+    if read != sorted(wanted):
+        yield f"its Applications read {printable(str(read))}, must read {sorted(wanted)}"
+    for source in sources:
+        yield from only("source", source, frozenset(("repoURL", "targetRevision", "path")))
+        yield from same("targetRevision", source.get("targetRevision"), names.rendered_branch(cluster))
 
 
 def owner_of(inner: str) -> Owner | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 PARTS = ("storage", "compute")
 MARKER = "allotment--marker"  # keeps a folder from being empty
 LEAVING_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that leaves the cluster
+MARKERS = (MARKER, LEAVING_MARKER)
 LEAVING = "--leaving"  # after the name of a storage or snapshot whose declaration is gone
 SNAPSHOT = "--snapshot"  # after the name of a snapshot: a storage may have the same
 
@@ -51,6 +52,11 @@ def namespace_file(tenant: str) -> str:
 def tenant_file(tenant: str, part: str, name: str) -> str:
     """Return the path of a thing of a tenant, or of what keeps its folder."""
     return f"tenants/{tenant}/{part}/{name}.yaml"
+
+
+def is_marker(path: str) -> bool:
+    """Return whether a file is what keeps its folder."""
+    return path.rpartition("/")[2].removesuffix(".yaml") in MARKERS
 
 
 def shard_file(letter: str) -> str:

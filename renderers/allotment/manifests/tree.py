@@ -3,8 +3,11 @@
     control/*.yaml                        what the root Application reads: Applications of all that follows
     control/argo/<letter>/<tenant>.yaml   AppProject and Applications of a tenant
     control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
-    platform/cluster/                     foundations, node pools;  platform/stock/  placeholders
+    platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
     tenants/<tenant>/storage/, compute/   one file a declared thing
+
+An Application reads the files of one folder and none below it (`folders`), so no folder that one reads has another in it but
+`control/`, whose folders have Applications of their own.
 
 `TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry: a kind's module here renders it.
 """
@@ -25,11 +28,11 @@ from allotment.manifests import (
     applications,
     control,
     device_plugin,
+    folders,
     foundation,
     gpu_instance,
     gpu_storage,
     gpu_storage_snapshot,
-    names,
     namespace,
     node_pool,
     paths,
@@ -68,7 +71,7 @@ TENANT_MANIFESTS: dict[type[Declaration], Rendered] = {
     GPUInstance: Rendered(gpu_instance.render, "compute"),
 }
 CLUSTER_MANIFESTS: dict[type[Declaration], Rendered] = {
-    NodePool: Rendered(node_pool.render, "platform/cluster/node-pools"),
+    NodePool: Rendered(node_pool.render, "platform/node-pools"),
     Stock: Rendered(stock.render, "platform/stock"),
 }
 
@@ -85,37 +88,35 @@ def render_tenant(offers: Offers, tenant: Folder, only: frozenset[str] | None = 
     for name in clusters_of(tenant):
         if only is not None and name not in only:
             continue
-        cluster = offers.clusters[name]
-        space = names.namespace(tenant.name)
-        yield f"{name}/{paths.argo_file(tenant.name)}", dump(applications.render(offers, cluster, tenant))
-        isolation = [
-            *namespace.render(offers, cluster, tenant),
-            *sharing.render(offers, cluster, tenant),
-            *applications.secret_grant(cluster, tenant),
-        ]
-        yield f"{name}/{paths.namespace_file(tenant.name)}", dump(isolation)
-        for part in paths.PARTS:
-            marker = paths.tenant_file(tenant.name, part, paths.MARKER)
-            yield f"{name}/{marker}", dump([applications.marker(part, space)])
-        for kind, rendered in TENANT_MANIFESTS.items():
-            for declared in tenant.of(kind).values():
-                if rendered.cluster(tenant, declared.model) == name:
-                    path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
-                    yield f"{name}/{path}", dump(rendered.render(offers, cluster, tenant, declared))
+        files = _tenant_files(offers, offers.clusters[name], tenant)
+        for path, data in folders.with_markers(name, tenant.name, files):
+            yield f"{name}/{path}", data
+
+
+def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder) -> Files:
+    yield paths.argo_file(tenant.name), dump(applications.render(offers, cluster, tenant))
+    isolation = [
+        *namespace.render(offers, cluster, tenant),
+        *sharing.render(offers, cluster, tenant),
+        *applications.secret_grant(cluster, tenant),
+    ]
+    yield paths.namespace_file(tenant.name), dump(isolation)
+    for kind, rendered in TENANT_MANIFESTS.items():
+        for declared in tenant.of(kind).values():
+            if rendered.cluster(tenant, declared.model) == cluster.name:
+                path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
+                yield path, dump(rendered.render(offers, cluster, tenant, declared))
 
 
 def render_cluster(
     offers: Offers, cluster: Folder, letters: frozenset[str], placeholders: Mapping[tuple[str, str], int]
 ) -> Files:
-    """Yield a cluster's own files; `letters` are the first letters of its tenants, `placeholders` counts by stock."""
+    """Yield a cluster's own files but for the markers of their folders, which depend on tenants' files too
+    (`folders.markers`); `letters` are the first letters of its tenants, `placeholders` counts by stock."""
     name = cluster.name
     yield f"{name}/control/platform.yaml", dump(control.render_platform(offers, cluster))
     for letter in sorted(letters):
         yield f"{name}/{paths.shard_file(letter)}", dump(control.render_shard(offers, cluster, letter))
-        hub_marker = applications.marker(f"{name}--argo-{letter}", names.ARGO_NAMESPACE)
-        yield f"{name}/control/argo/{letter}/{paths.MARKER}.yaml", dump([hub_marker])
-        there_marker = applications.marker(f"namespaces-{letter}", names.STOCK_NAMESPACE)
-        yield f"{name}/control/namespaces/{letter}/{paths.MARKER}.yaml", dump([there_marker])
     parts: dict[str, list[dict[str, Any]]] = {
         "namespaces": foundation.system_namespaces(),
         "priority-classes": foundation.priority_classes(),
@@ -125,7 +126,6 @@ def render_cluster(
     }
     for part, objects in parts.items():
         yield f"{name}/platform/cluster/{part}.yaml", dump(objects)
-    yield f"{name}/platform/stock/{paths.MARKER}.yaml", dump([applications.marker("stock", names.STOCK_NAMESPACE)])
     for kind, rendered in CLUSTER_MANIFESTS.items():
         for declared in cluster.of(kind).values():
             if objects := rendered.render(offers, cluster, declared, placeholders):

@@ -17,10 +17,11 @@ from allotment.changes.departure import Leaver, Remains, declaration_of, remains
 from allotment.changes.volumes import Successor, Users, succeeded
 from allotment.declared.inventory import blob_id
 from allotment.manifests import paths
+from allotment.manifests.folders import folder_of
 from allotment.manifests.published import claim_of, job_names, mounts_of, with_origin_of, with_predecessor
 from allotment.pipeline.gating import Known
 from allotment.pipeline.preparations import Preparations
-from allotment.pipeline.rendering import cluster_files, gate_of, tenants_with
+from allotment.pipeline.rendering import cluster_files, gate_of, marker_files, tenants_with
 from allotment.pipeline.survey import Survey, tenants_part
 from allotment.pipeline.workers import Work, placed, results
 from allotment.problems import Problem
@@ -58,6 +59,7 @@ class Assembling:
         self.held: dict[str, list[str]] = defaultdict(list)
         self.kept = dict(wrong)
         self.data: dict[str, bytes] = {}
+        self.touched: dict[str, set[str]] = defaultdict(set)
         self.remains: dict[str, list[tuple[str, Remains]]] = {}
         self.published: dict[str, Blobs] = defaultdict(dict)
         for cluster in found.offers.clusters:
@@ -80,13 +82,12 @@ class Assembling:
         kept = dict(sorted(self.kept.items()))
         for path, data in cluster_files(self.found.offers, claims, self._letters):
             self._put(files, path, data)
-        by_cluster: dict[str, Blobs] = {name: {} for name in self.found.offers.clusters}
+        self._mark(files)
+        by_cluster = self._by_cluster(files)
         bytes_of: dict[str, dict[str, bytes]] = {name: {} for name in by_cluster}
-        for path, blob in files.items():
+        for path in files.keys() & self.data.keys():
             cluster, _, inner = path.partition("/")
-            by_cluster[cluster][inner] = blob
-            if path in self.data:
-                bytes_of[cluster][inner] = self.data[path]
+            bytes_of[cluster][inner] = self.data[path]
         pending = [
             f"{cluster}: {words}"
             for tenant, several in sorted(self.remains.items())
@@ -106,6 +107,18 @@ class Assembling:
             frozenset(self.found.parts),
             len(self.found.made),
         )
+
+    def _by_cluster(self, files: Blobs) -> dict[str, Blobs]:
+        found: dict[str, Blobs] = {name: {} for name in self.found.offers.clusters}
+        for path, blob in files.items():
+            cluster, _, inner = path.partition("/")
+            found[cluster][inner] = blob
+        return found
+
+    def _mark(self, files: Blobs) -> None:
+        """Write the markers of all folders that hold something else than what their tenant was rendered to."""
+        for path, data in list(marker_files(self.found.offers, self._by_cluster(files), self.touched)):
+            self._put(files, path, data)
 
     def _take(self, made: Compared | None) -> None:
         for path, (_, data) in (made or {}).items():
@@ -307,6 +320,9 @@ class Assembling:
                     self._put(files, path, data)
 
     def _put(self, files: Blobs, path: str, data: bytes) -> None:
+        cluster, _, inner = path.partition("/")
+        if inner.startswith("tenants/"):
+            self.touched[cluster].add(folder_of(inner))
         files[path] = blob_id(data)
         self._have(path, data if self._was(path) != files[path] else None)
 

@@ -19,6 +19,7 @@ from allotment.adapters.source import Source
 from allotment.changes import brake
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests.names import rendered_branch
+from allotment.manifests.paths import is_marker
 from allotment.pipeline.assembler import Assembler
 from allotment.pipeline.assembly import Assembly
 from allotment.pipeline.declared import cluster_names, platform_of, reporter_keys
@@ -39,7 +40,8 @@ class Rewound(Refused):
 
 
 class Committed(NamedTuple):
-    """What was, or would be, committed for a cluster: `paths` has A, M or D by path; `replaced` a commit not of ours."""
+    """What was, or would be, committed for a cluster: `paths` has A, M or D by path, of all but markers; `replaced` a commit
+    not of ours."""
 
     cluster: str
     commit: str
@@ -181,14 +183,15 @@ class Publisher:
         for cluster, files in assembly.files.items():
             branch = found.branches[cluster]
             changes = branch.changed(files)
+            told = {path: letter for path, letter in changes.items() if not is_marker(path)}
             replaced = branch.tip if branch.foreign else None
             if self._dry_run:
                 if changes or replaced:
-                    committed.append(Committed(cluster, "", changes, replaced))
+                    committed.append(Committed(cluster, "", told, replaced))
                 continue
-            text = _message(cluster, source.commit, self.statuses.commits.get(cluster), changes, replaced)
+            text = _message(cluster, source.commit, self.statuses.commits.get(cluster), told, replaced)
             commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
-            committed.append(Committed(cluster, commit, changes, replaced))
+            committed.append(Committed(cluster, commit, told, replaced))
         return committed
 
     def _pushed(self, source: str, found: Look, committed: list[Committed], approved: bool) -> bool:

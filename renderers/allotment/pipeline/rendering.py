@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,3 +60,23 @@ def cluster_files(
             for path, data in render_cluster(offers, cluster, frozenset(letters(name)), counts):
                 gate.check(path, data)
                 yield path, data
+
+
+def marker_files(
+    offers: Offers, trees: Mapping[str, Mapping[str, str]], touched: Mapping[str, Collection[str]] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the markers of all clusters' own folders, and of the tenants' folders that were `touched`, `<cluster>/<path>`.
+
+    `trees` has each cluster's whole tree, the blob of every file by its path. Raises IsolationBroken where not exactly one
+    Application reads each file.
+    """
+    from allotment.manifests import folders
+
+    gate = gate_of(offers)
+    for cluster, files in trees.items():
+        wanted = folders.of_platform(files) | set((touched or {}).get(cluster, ()))
+        made = dict(folders.markers(cluster, wanted, files))
+        for path, data in made.items():
+            gate.check(f"{cluster}/{path}", data)
+            yield f"{cluster}/{path}", data
+        gate.check_tree(cluster, files.keys() | made.keys())

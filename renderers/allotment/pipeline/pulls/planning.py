@@ -20,6 +20,7 @@ from allotment.declared.inventory import Folder, Offers, blob_id
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import ROOTS, Scope
 from allotment.declared.reading import read_folder
+from allotment.manifests import paths
 from allotment.pipeline.pulls.authority import unauthorised
 from allotment.pipeline.rendering import cluster_files, gate_of
 from allotment.pipeline.survey import Recall, Survey, resurvey, survey, tenants_part
@@ -105,8 +106,10 @@ class Comparing(NamedTuple):
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Note the files that differ."""
+    """Note the files that differ; a marker differs with those beside it, and says nothing more to anybody."""
     for path in sorted(before.keys() | after.keys()):
+        if paths.is_marker(path):
+            continue
         old, new = before.get(path), after.get(path)
         if old != new:
             blobs = tuple(None if data is None else blob_id(data) for data in (old, new))

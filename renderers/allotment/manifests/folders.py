@@ -1,0 +1,163 @@
+"""The folders that Argo CD reads: one Application a folder, and in each a marker with the hash of what lies beside it.
+
+A folder that became empty wouldn't exist in Git, and Argo CD then prunes nothing. And Argo CD asks
+`git diff --name-only` which folders changed (`manifest-generate-paths`), which names a moved file by its new path alone: the
+folder that it left would keep what it had. A marker stays where it is, and changes with every file beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from allotment.declared.inventory import blob_id
+from allotment.manifests import names, paths
+from allotment.manifests.text import Fixed, Object, dump
+
+BOOTSTRAP = ""  # where the root Application is declared: in no file of the tree
+_PURPOSE = "Keeps this folder in Git, and says by a hash that something in it has changed."
+
+
+class _Read(NamedTuple):
+    """Folders of one kind: the file that declares the Application which reads them, and their marker's name and namespace.
+
+    Each is a template of the folder's names, `c` being the cluster.
+    """
+
+    folder: re.Pattern[str]
+    declared_in: str
+    marker: str
+    space: str
+
+
+_READ = (
+    _Read(re.compile(r"control"), BOOTSTRAP, "allotment--{c}--control", names.ARGO_NAMESPACE),
+    _Read(
+        re.compile(r"control/argo/(?P<l>[a-z])"),
+        "control/tenants-{l}.yaml",
+        "allotment--{c}--argo-{l}",
+        names.ARGO_NAMESPACE,
+    ),
+    _Read(
+        re.compile(r"control/namespaces/(?P<l>[a-z])"),
+        "control/tenants-{l}.yaml",
+        "allotment--namespaces-{l}",
+        names.STOCK_NAMESPACE,
+    ),
+    _Read(
+        re.compile(r"platform/(?P<p>cluster|node-pools|stock)"),
+        "control/platform.yaml",
+        "allotment--{p}",
+        names.STOCK_NAMESPACE,
+    ),
+    _Read(
+        re.compile(r"tenants/(?P<t>(?P<l>[a-z])[a-z0-9-]*)/(?P<p>storage|compute)"),
+        "control/argo/{l}/{t}.yaml",
+        "allotment--{p}",
+        names.namespace("{t}"),
+    ),
+)
+
+
+def folder_of(path: str) -> str:
+    """Return the folder that a file lies in."""
+    return path.rpartition("/")[0]
+
+
+def declared_in(folder: str) -> str | None:
+    """Return the file that declares the Application which reads a folder, BOOTSTRAP for the root's; None where none reads it."""
+    found = _kind_of(folder)
+    return found[0].declared_in.format(**found[1]) if found else None
+
+
+def declared_by(path: str) -> frozenset[str]:
+    """Return the folders whose Applications a file of the tree declares; the gate makes sure that it does."""
+    if path == "control/platform.yaml":
+        return frozenset(f"platform/{part}" for part in ("cluster", "node-pools", "stock"))
+    if letter := paths.letter_of(path):
+        return frozenset((f"control/argo/{letter}", f"control/namespaces/{letter}"))
+    spot = paths.spot_of(path)
+    if spot is not None and spot.part == "argo":
+        return frozenset(f"tenants/{spot.tenant}/{part}" for part in paths.PARTS)
+    return frozenset()
+
+
+def unread(files: Collection[str]) -> Iterator[str]:
+    """Yield in words, for each folder of a whole tree, that not exactly one Application reads it, or that it has no marker."""
+    there = set(files)
+    folders = {folder_of(path) for path in there}
+    for folder in sorted(folders):
+        reader = declared_in(folder)
+        if reader is None or (reader != BOOTSTRAP and reader not in there):
+            yield f"no Application reads {folder}/"
+        elif not any(f"{folder}/{stem}.yaml" in there for stem in paths.MARKERS):
+            yield f"{folder}/ has no marker"
+    for path in sorted(there):
+        yield from (f"{path} reads {folder}/, which is empty" for folder in declared_by(path) - folders)
+
+
+def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]]) -> bytes:
+    """Return the marker of a folder whose files are `blobs`: path and Git blob of each, the marker's own left out."""
+    found = _kind_of(folder)
+    assert found is not None, folder
+    kind, words = found
+    metadata = {
+        "name": kind.marker.format(c=cluster, **words),
+        "namespace": kind.space.format(**words),
+        "labels": _LABELS,
+    }
+    one: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    return dump([{**one, "data": {"purpose": _PURPOSE, "content": _content(blobs)}}])
+
+
+_LABELS = Fixed(names.labels())
+
+
+def markers(cluster: str, folders: Collection[str], files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree by path."""
+    beside: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
+    stems = dict.fromkeys(folders, paths.MARKER)
+    for path, blob in files.items():
+        folder, _, name = path.rpartition("/")
+        if folder not in beside:
+            continue
+        if (stem := name.removesuffix(".yaml")) in paths.MARKERS:
+            stems[folder] = stem
+        else:
+            beside[folder].append((path, blob))
+    for folder, blobs in beside.items():
+        yield f"{folder}/{stems[folder]}.yaml", marker(cluster, folder, blobs)
+
+
+def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield a tenant's files in a cluster, by their paths in its tree, and the markers of the tenant's folders last."""
+    beside: dict[str, list[tuple[str, str]]] = {f"tenants/{tenant}/{part}": [] for part in paths.PARTS}
+    for path, data in files:
+        yield path, data
+        if (folder := folder_of(path)) in beside:
+            beside[folder].append((path, blob_id(data)))
+    for folder, blobs in beside.items():
+        yield f"{folder}/{paths.MARKER}.yaml", marker(cluster, folder, blobs)
+
+
+def of_platform(files: Iterable[str]) -> set[str]:
+    """Return the folders of a cluster's tree that are no tenant's, also those that are to hold a marker alone."""
+    found = {"control"}
+    for path in files:
+        if path.startswith("control/"):
+            found |= declared_by(path)
+    return {folder for folder in found if not folder.startswith("tenants/")}
+
+
+def _content(blobs: Iterable[tuple[str, str]]) -> str:
+    text = "\n".join(f"{blob} {path}" for path, blob in sorted(blobs))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _kind_of(folder: str) -> tuple[_Read, dict[str, str]] | None:
+    for kind in _READ:
+        if found := kind.folder.fullmatch(folder):
+            return kind, found.groupdict()
+    return None
