@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
 
 import yaml
 
 from allotment.declared.inventory import Folder
 from tests.controlplane import processes, programs, simulated
-from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import LOOPBACK
 from tests.controlplane.web import call
-
-GROUP = "karpenter.kwok.sh"
 
 
 def start(cluster: Cluster, declared: Folder) -> str:
@@ -44,11 +40,3 @@ def start(cluster: Cluster, declared: Folder) -> str:
     url = f"http://{LOOPBACK}:{health}/healthz"
     started.wait_until(lambda: call(url), seconds=90)
     return url
-
-
-def on_kwok(pool: Object) -> tuple[Object, Object]:
-    """Return a rendered NodePool for the KWOK provider, and its node class: that provider knows no EC2NodeClass."""
-    pool = deepcopy(pool)
-    name = pool["metadata"]["name"]
-    pool["spec"]["template"]["spec"]["nodeClassRef"] = {"group": GROUP, "kind": "KWOKNodeClass", "name": name}
-    return pool, {"apiVersion": f"{GROUP}/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": name}, "spec": {}}

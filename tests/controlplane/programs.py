@@ -42,6 +42,10 @@ class Tool:
     replaced: tuple[tuple[str, str, str], ...] = ()  # file of the module, a text that it holds once, another
 
 
+_NODE_CLASS = (
+    'AddKnownTypeWithName(gv.WithKind("EC2NodeClass"), &KWOKNodeClass{})\n'
+    '\tscheme.Scheme.AddKnownTypeWithName(gv.WithKind("EC2NodeClassList"), &KWOKNodeClassList{})'
+)
 _COMPONENT = "-X k8s.io/component-base/version"
 TOOLS: Mapping[str, Tool] = {
     "etcd": Tool("go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
@@ -78,9 +82,20 @@ TOOLS: Mapping[str, Tool] = {
         "sigs.k8s.io/karpenter",
         {"karpenter": "sigs.k8s.io/karpenter/kwok"},
         files=("kwok/apis/crds",),
-        replaced=tuple(
-            ("pkg/operator/operator.go", f'":%d", {port}', f'"127.0.0.1:%d", {port}')
-            for port in ("options.FromContext(ctx).MetricsPort", "options.FromContext(ctx).HealthProbePort")
+        replaced=(
+            *(
+                ("pkg/operator/operator.go", f'":%d", {port}', f'"127.0.0.1:%d", {port}')
+                for port in ("options.FromContext(ctx).MetricsPort", "options.FromContext(ctx).HealthProbePort")
+            ),
+            # Its provider takes the node class that we render for its own, so that what is rendered runs as it is.
+            *(
+                ("kwok/apis/v1alpha1/doc.go", old, new)
+                for old, new in (
+                    ('\n\n\t"sigs.k8s.io/karpenter/kwok/apis"', ""),
+                    ('Group: apis.Group, Version: "v1alpha1"', 'Group: "karpenter.k8s.aws", Version: "v1"'),
+                    ("AddKnownTypes(gv,\n\t\t&KWOKNodeClass{},\n\t\t&KWOKNodeClassList{},\n\t)", _NODE_CLASS),
+                )
+            ),
         ),
     ),
 }

@@ -18,6 +18,7 @@ ORDER = (
     "platform/cluster/namespaces.yaml",
     "platform/cluster/admission.yaml",
     "platform/cluster",
+    "platform/node-pools",
     "control/namespaces",
     "platform/stock",
     "tenants",

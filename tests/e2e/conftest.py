@@ -55,7 +55,8 @@ def empty_cluster(cluster: Cluster) -> Iterator[Cluster]:
 def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
     """Return the cluster with the whole sample applied, its admission policies in force: they need a moment."""
     client = empty_cluster.client
-    client.apply(*rendered.objects(sample_tree))
+    # A fresh cluster needs half a minute to count kinds of CRDs, and refuses what a quota counts until then.
+    eventually(lambda: client.apply(*rendered.objects(sample_tree)), "the sample to be applied", 180)
     protected = namespace("studio-kite")
     eventually(lambda: refusal(client.delete, "v1", "Namespace", protected, dry_run=True), "protection")
     return empty_cluster

@@ -8,7 +8,7 @@ import pytest
 
 from allotment.manifests import names
 from tests.conftest import PROJECT
-from tests.controlplane import karpenter, processes, rendered
+from tests.controlplane import processes, rendered
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
@@ -19,21 +19,12 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def bought(growing_cluster: Cluster, render: Render) -> Iterator[Client]:
-    """Return the cluster us-1 with its rendered platform, its NodePools on the provider that the test bed has."""
+    """Return the cluster us-1 with its rendered platform as it is."""
     client = growing_cluster.client
     rendered.clear(client)
-    classes = []
-    for one in rendered.objects(render(PROJECT, "us-1"), "platform"):
-        if one["kind"] == "NodePool":
-            pool, node_class = karpenter.on_kwok(one)
-            client.apply(node_class, pool)
-            classes.append(node_class)
-        elif one["kind"] != "EC2NodeClass":
-            client.apply(one)
+    client.apply(*rendered.objects(render(PROJECT, "us-1"), "platform"))
     yield client
     rendered.clear(client)
-    for node_class in classes:
-        client.delete(node_class["apiVersion"], node_class["kind"], node_class["metadata"]["name"])
 
 
 def gpus(client: Client, pool: str) -> list[str]:

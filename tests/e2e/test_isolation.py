@@ -125,8 +125,12 @@ def test_a_service_account_reads_nothing_of_another_tenant_nor_of_its_own(sample
 
 def test_what_is_protected_is_not_deleted_even_by_an_administrator(sample_cluster: Cluster) -> None:
     client = sample_cluster.client
-    for kind, name, namespace in (("Namespace", A, None), ("PersistentVolumeClaim", "model-cache", A)):
-        said = refusal(client.delete, "v1", kind, name, namespace, dry_run=True)
+    for version, kind, name, namespace in (
+        ("v1", "Namespace", A, None),
+        ("v1", "PersistentVolumeClaim", "model-cache", A),
+        ("scheduling.k8s.io/v1", "PriorityClass", names.INSTANCE_PRIORITY, None),
+    ):
+        said = refusal(client.delete, version, kind, name, namespace, dry_run=True)
         assert said is not None
         assert "Allotment protects this: it is deleted by two merges, see deletionPolicy." in said
 

@@ -68,6 +68,12 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
         CLUSTER,
         lambda o: read(o).update(targetRevision="refs/heads/main"),
     ),
+    "a project that goes with its Application": (ARGO, lambda o: o[0]["metadata"].pop("annotations")),
+    "a policy that goes with its Application": (
+        "eu-1/platform/cluster/admission.yaml",
+        lambda o: o[0]["metadata"].pop("annotations"),
+    ),
+    "an opening that goes with its Application": (SHARING, lambda o: opening(o)["metadata"].pop("annotations")),
     "an Application of a shard that is missing": (SHARD, lambda o: o.pop()),
     "an Application that nobody expects": (
         "eu-1/platform/cluster/admission.yaml",

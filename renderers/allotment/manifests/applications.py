@@ -33,7 +33,7 @@ SYNC_POLICY = Fixed(
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
-PROJECT_WAVE = Fixed({names.SYNC_WAVE: "-2"})
+PROJECT_WAVE = {names.SYNC_WAVE: "-2"}
 PARTS = ("storage", "compute")
 
 
@@ -53,11 +53,15 @@ def repository(offers: Offers) -> str:
 
 
 def project(name: str, offers: Offers, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
-    """Return an AppProject for our own repository."""
+    """Return an AppProject for our own repository. It outlives the Application that made it: those of the project could
+    neither sync nor be deleted without it."""
+    given = dict(more.pop("metadata", {}))
+    annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **given.pop("annotations", {})}
+    metadata = {"name": name, "namespace": names.ARGO_NAMESPACE, **given, "annotations": annotations}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
-        "metadata": {"name": name, "namespace": names.ARGO_NAMESPACE, **more.pop("metadata", {})},
+        "metadata": metadata,
         "spec": {"sourceRepos": [repository(offers)], "destinations": destinations, **more},
     }
 
@@ -74,7 +78,7 @@ def application(
     """Return an Application that syncs one folder of the cluster's rendered branch."""
     annotations = {
         names.GENERATE_PATHS: f"/{path}",
-        names.SYNC_OPTIONS: "Delete=false",
+        names.SYNC_OPTIONS: names.OUTLIVE,
         **metadata.pop("annotations", {}),
     }
     return {

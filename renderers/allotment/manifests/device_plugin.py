@@ -40,7 +40,12 @@ def render(cluster: Folder) -> list[dict[str, Any]]:
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": "allotment", "namespace": names.DEVICE_PLUGIN_NAMESPACE, "labels": names.labels()},
+            "metadata": {
+                "name": "allotment",
+                "namespace": names.DEVICE_PLUGIN_NAMESPACE,
+                "labels": names.labels(),
+                "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+            },
             "data": dict(sorted(data.items())),
         }
     ]

@@ -58,7 +58,11 @@ def _priority_class(name: str, value: int, preemption: str, description: str) ->
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": {"name": name, "labels": names.labels()},
+        "metadata": {
+            "name": name,
+            "labels": names.labels(),
+            "annotations": {names.SYNC_OPTIONS: names.KEEP, names.PROTECTED: "true"},
+        },
         "value": value,
         "globalDefault": False,
         "preemptionPolicy": preemption,
@@ -76,6 +80,7 @@ def admission_policies() -> list[dict[str, Any]]:
             [
                 _resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"]),
                 _resource_rule(["objectbucket.io"], ["v1alpha1"], ["DELETE"], ["objectbucketclaims"]),
+                _resource_rule(["scheduling.k8s.io"], ["v1"], ["DELETE"], ["priorityclasses"]),
                 _resource_rule(["snapshot.storage.k8s.io"], ["v1"], ["DELETE"], ["volumesnapshots"]),
             ],
             {},
@@ -125,7 +130,7 @@ def _policy(
     conditions: list[dict[str, Any]],
     validations: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    metadata = {"name": name, "labels": names.labels()}
+    metadata = {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP}}
     spec: dict[str, Any] = {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -163,7 +168,12 @@ def closed_gateway(cluster: Folder) -> list[dict[str, Any]]:
         {
             "apiVersion": "gateway.envoyproxy.io/v1alpha1",
             "kind": "SecurityPolicy",
-            "metadata": {"name": "allotment-closed", "namespace": gateway.namespace, "labels": names.labels()},
+            "metadata": {
+                "name": "allotment-closed",
+                "namespace": gateway.namespace,
+                "labels": names.labels(),
+                "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+            },
             "spec": {"targetRefs": [target], "authorization": {"defaultAction": "Deny"}},
         }
     ]

@@ -165,6 +165,7 @@ def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator
     metadata, spec, space = one.get("metadata", {}), one.get("spec", {}), names.namespace(tenant)
     own_project = names.project(tenant, boundary.cluster)
     yield from same("metadata.namespace", metadata.get("namespace"), names.ARGO_NAMESPACE)
+    yield from _outlives(metadata)
     if one.get("kind") == "AppProject":
         yield from same("metadata.name", metadata.get("name"), own_project)
         yield from same("destinations", [target.get("namespace") for target in spec.get("destinations", ())], [space])
@@ -199,10 +200,19 @@ def _judge_role(project: str, role: Any) -> Iterator[str]:
         yield from same("roles.policies", role.get("policies"), wanted)
 
 
+def _outlives(metadata: Any) -> Iterator[str]:
+    """Yield that an object goes with an Application that somebody deletes."""
+    options = metadata.get("annotations", {}).get(names.SYNC_OPTIONS)
+    if options not in (names.KEEP, names.OUTLIVE):
+        yield f"sync-options is {printable(str(options))}, must be {names.OUTLIVE} or {names.KEEP}"
+
+
 def _judge_platform_object(one: Object) -> Iterator[str]:
     if one.get("kind") not in _PLATFORM_KINDS:
         yield f"kind {printable(str(one.get('kind')))} is not allowed"
     metadata = one.get("metadata", {})
+    if one.get("kind") != "ConfigMap":  # what everything rests on outlives the Application that brought it
+        yield from _outlives(metadata)
     for name in (metadata.get("namespace", ""), metadata.get("name", "") if one.get("kind") == "Namespace" else ""):
         if str(name).startswith("t-"):
             yield f"namespace {printable(str(name))} is a tenant's"

@@ -36,6 +36,7 @@ SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 EXTERNAL_LINK = "link.argocd.argoproj.io/external-link"
 KEEP = "Prune=false,Delete=false"
+OUTLIVE = "Delete=false"  # of what goes when Git says so, and not with an Application that somebody deletes
 
 ARGO_NAMESPACE = "argocd"
 STOCK_NAMESPACE = "allotment-stock"

@@ -45,7 +45,7 @@ def render(
         {
             "apiVersion": "karpenter.sh/v1",
             "kind": "NodePool",
-            "metadata": {"name": name, "labels": names.labels()},
+            "metadata": _metadata(name),
             "spec": {
                 "template": template,
                 "limits": {"nvidia.com/gpu": str(packing.nodes * spec.node.gpu.count)},
@@ -54,6 +54,11 @@ def render(
         },
         _node_class(name, karpenter.ec2),
     ]
+
+
+def _metadata(name: str) -> dict[str, Any]:
+    """A pool that goes takes its nodes along, and all that runs on them: it doesn't go with an Application."""
+    return {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.OUTLIVE}}
 
 
 def _hours(seconds: int) -> str:
@@ -65,7 +70,7 @@ def _node_class(name: str, ec2: Ec2) -> dict[str, Any]:
     return {
         "apiVersion": "karpenter.k8s.aws/v1",
         "kind": "EC2NodeClass",
-        "metadata": {"name": name, "labels": names.labels()},
+        "metadata": _metadata(name),
         "spec": {
             "role": ec2.role,
             "amiFamily": ec2.ami_family,

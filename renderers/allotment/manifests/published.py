@@ -135,7 +135,7 @@ def leaving_namespace(data: bytes) -> bytes:
 
 def _unprotected(one: Object) -> Object:
     metadata = one["metadata"]
-    kept = {key: value for key, value in metadata["annotations"].items() if key != names.SYNC_OPTIONS}
+    kept = {key: value for key, value in metadata.get("annotations", {}).items() if key != names.SYNC_OPTIONS}
     return {**one, "metadata": {**metadata, "annotations": {**kept, **UNPROTECTED}}}
 
 

@@ -34,7 +34,12 @@ def _policy(tenant: str, name: str, pods: dict[str, str], **rules: Any) -> dict[
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {"name": name, "namespace": names.namespace(tenant), "labels": names.labels(tenant=tenant)},
+        "metadata": {
+            "name": name,
+            "namespace": names.namespace(tenant),
+            "labels": names.labels(tenant=tenant),
+            "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+        },
         "spec": {"podSelector": {"matchLabels": pods}, **rules},
     }
 

@@ -35,6 +35,7 @@ def render(
                 "namespace": names.STOCK_NAMESPACE,
                 "labels": {**labels, names.GPU_SPEC: stock.model.spec.gpu_spec},
                 "annotations": {
+                    names.SYNC_OPTIONS: names.OUTLIVE,
                     names.BLOB: stock.blob,
                     names.UNITS: str(stock.model.spec.count),
                     **({names.RESERVED_FOR: stock.model.spec.tenant} if stock.model.spec.tenant else {}),
