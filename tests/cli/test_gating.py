@@ -12,7 +12,7 @@ from tests.controlplane.processes import eventually
 from tests.published import Place, Running, git
 
 from allotment.adapters.git.repository import Repository
-from allotment.manifests.published import job_names, predecessor_of
+from allotment.manifests.published import job_names, predecessor_of, prepared_by
 from allotment.manifests.text import load
 from allotment.observed.status import Instance, Prepare, Storage, TenantStatus
 
@@ -115,7 +115,40 @@ def test_a_lost_or_older_status_changes_nothing_that_runs(waiting: Place) -> Non
     assert replicas(waiting) == 0
     edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "  state: Stopped\n", "")
     waiting.merged()
-    assert replicas(waiting) == 0, "what starts anew has to be seen prepared"
+    assert replicas(waiting) == 1, "its storage was seen prepared once: a gate that has opened stays open"
+
+
+def test_a_lost_status_closes_no_share(place: Place) -> None:
+    file = "control/namespaces/n/northlight.yaml"
+    path = "tenants/northlight/storage/base-models.yaml"
+
+    def shares(tree: dict[str, str]) -> list[str]:
+        return [name for one in load(tree[file].encode()) if (name := one["metadata"]["name"]).startswith("share--")]
+
+    place.publish()
+    assert shares(place.tree("eu-1")) == []
+    (job,) = (one for one in load(place.tree("eu-1")[path].encode()) if one["kind"] == "Job")
+    noted = job["metadata"]["annotations"]
+    prepare = Prepare("j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], "Succeeded")
+    stored = Storage("base-models", "b", "Ready", "", prepare=prepare)
+    place.report("eu-1", TenantStatus("northlight", "eu-1", storages=(stored,)))
+    assert place.publish().code == 0
+    opened = place.tree("eu-1")
+    assert shares(opened) == ["share--base-models"]
+    assert prepared_by(opened[path].encode()) == job["metadata"]["name"]
+    place.report("eu-1")  # of nothing
+    assert place.publish().code == 0
+    assert place.tree("eu-1") == opened
+    for name in ("refs/heads/status/eu-1", "refs/allotment/status/eu-1"):
+        git(place.remote, "update-ref", "-d", name)
+    edit(place.root, "tenants/northlight/storages/base-models.yaml", "displayName: Base", "displayName: All base")
+    assert place.merged().code == 0
+    assert shares(place.tree("eu-1")) == ["share--base-models"]
+    edit(place.root, "tenants/northlight/storages/base-models.yaml", "  prepare:\n", "  prepare:\n    attempt: 2\n")
+    place.report("eu-1", TenantStatus("northlight", "eu-1", storages=(stored,)))
+    place.merged()
+    assert prepared_by(place.tree("eu-1")[path].encode()) == "", "another preparation has to be seen itself"
+    assert shares(place.tree("eu-1")) == []
 
 
 def test_a_foreign_status_is_not_believed(waiting: Place) -> None:

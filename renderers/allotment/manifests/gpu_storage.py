@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from allotment.accounts.preparation import job_name
-from allotment.accounts.sources import awaited, is_cloned_by_driver, offered, placed
+from allotment.accounts.sources import awaited, is_cloned_by_driver, is_prepared, offered, placed
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.values import size_text
@@ -75,6 +75,8 @@ def _claim(
     kept = _kept(declared, metadata)
     if job:
         kept["annotations"][names.PREPARES] = job
+        if is_prepared(offers, tenant, storage.name):
+            kept["annotations"][names.PREPARED] = job
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

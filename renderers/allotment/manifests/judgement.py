@@ -22,6 +22,7 @@ _ANNOTATIONS = frozenset(
         names.UNITS,
         names.INPUT_HASH,
         names.ATTEMPT,
+        names.PREPARED,
         names.PREPARES,
         names.LOG,
         names.DELETION_POLICY,

@@ -29,6 +29,7 @@ DELETION_POLICY = "allotment.dev/deletion-policy"
 INPUT_HASH = "allotment.dev/input-hash"
 ATTEMPT = "allotment.dev/attempt"
 PREPARES = "allotment.dev/prepares"  # the Job that a volume, or what stands for it, is to be filled by
+PREPARED = "allotment.dev/prepared"  # the Job that was seen to have filled a volume: what was opened by that stays open
 LOG = "allotment.dev/log"
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"

@@ -5,6 +5,7 @@ Everything here is the text of `dump`, written by us before; a Malformed text is
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim
@@ -12,6 +13,7 @@ from allotment.declared.values import size_of
 from allotment.manifests import names
 from allotment.manifests.text import Object, dump, load, load_one, split
 
+_PREPARED = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.MULTILINE)
 UNPROTECTED = {names.PROTECTED: "false"}
 
 
@@ -102,6 +104,15 @@ def with_predecessor(data: bytes, uid: str) -> bytes:
     one = load_one(split(data)[0])
     one["metadata"]["annotations"][names.PREDECESSOR] = uid
     return _with_first(data, one)
+
+
+def prepared_by(data: bytes) -> str:
+    """Return the Job that had been seen to have filled a storage's volume when its file was published; empty where none had.
+
+    It is read from the text: a publish asks it of every storage there is.
+    """
+    found = _PREPARED.search(data.partition(b"\n---\n")[0])
+    return found[1].decode("ascii") if found else ""
 
 
 def job_names(data: bytes) -> frozenset[str]:

@@ -18,7 +18,7 @@ from allotment.changes.volumes import Successor, Users, succeeded
 from allotment.declared.inventory import blob_id
 from allotment.manifests import paths
 from allotment.manifests.folders import folder_of
-from allotment.manifests.published import claim_of, job_names, mounts_of, with_origin_of, with_predecessor
+from allotment.manifests.published import claim_of, with_origin_of, with_predecessor
 from allotment.pipeline.gating import Known
 from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import cluster_files, gate_of, marker_files, tenants_with
@@ -76,7 +76,6 @@ class Assembling:
         for tenant in sorted(self.published.keys() | self.rendered.keys()):
             if tenant not in self.kept and (findings := self._settle(tenant)):
                 self.kept[tenant] = findings
-        self._reopen()
         claims, waiting = self._grant()
         files = self._tenants_files()
         kept = dict(sorted(self.kept.items()))
@@ -198,35 +197,6 @@ class Assembling:
             return self.preparations.users(cluster, tenant, storage, claims, self.published[tenant])
 
         return succeeded(declared, self._read(path), self.data[path], users)
-
-    def _reopen(self) -> None:
-        """Let run on what was published to run, though nobody says any more that its storages are prepared: a status that
-        was lost, or is older, changes nothing."""
-        opened: dict[str, frozenset[tuple[str, str]]] = {}
-        for tenant in self.rendered.keys() - self.kept.keys():
-            for claim in self.claims[tenant]:
-                before = self._published_claim(claim) if claim.units and not claim.rendered else None
-                if before is not None and before.rendered:
-                    opened[tenant] = opened.get(tenant, frozenset()) | self._standing(claim)
-        if not opened:
-            return
-        known = self.found.offers.prepared
-        together = {**known, **{tenant: known.get(tenant, frozenset()) | jobs for tenant, jobs in opened.items()}}
-        self.found = self.found._replace(offers=self.found.offers._replace(prepared=together))
-        self.claims |= self._render(self.found.offers, sorted(opened))
-
-    def _standing(self, claim: Claim) -> frozenset[tuple[str, str]]:
-        """Return the (cluster, Job) that an instance's published storages had, and still have."""
-        compute = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'compute', claim.instance)}"
-        found: set[tuple[str, str]] = set()
-        for storage in mounts_of(self._read(compute)):
-            path = f"{claim.cluster}/{paths.tenant_file(claim.tenant, 'storage', storage)}"
-            if self._was(path) and path in self.rendered[claim.tenant]:
-                before = self._read(path)
-                same = self._was(path) == self.rendered[claim.tenant][path]
-                now = before if same else self._successor(claim.tenant, path, "").data
-                found |= {(claim.cluster, job) for job in job_names(before) & job_names(now)}
-        return frozenset(found)
 
     def _changed_storages(self, tenant: str) -> list[str]:
         part = f"/tenants/{tenant}/storage/"

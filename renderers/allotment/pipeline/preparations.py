@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from allotment.accounts.capacity import Claim
+from allotment.adapters.git.branch import Branch
 from allotment.changes.volumes import Users
 from allotment.manifests import paths
-from allotment.manifests.published import claim_of, mounts_of, predecessor_of
+from allotment.manifests.published import claim_of, mounts_of, predecessor_of, prepared_by
 from allotment.pipeline.assembly import Branches
 from allotment.pipeline.gating import NOTHING, Known
 
 MOST_REMEMBERED = 100_000  # of each kind, some 200 bytes each
 _claims: dict[tuple[str, str], Claim | None] = {}  # what was published, by path and blob: read once a process
 _predecessors: dict[str, str] = {}  # by blob
+_prepared: dict[
+    str, str
+] = {}  # by blob: the Job that was seen to have filled a published storage, empty where none was
 
 
 class Preparations:
@@ -24,17 +29,19 @@ class Preparations:
         self._branches = branches
 
     def succeeded(self) -> dict[str, frozenset[tuple[str, str]]]:
-        """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count."""
-        found = {}
+        """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count.
+
+        What a storage was published with stays: a status that is lost, or older, closes nothing that had opened.
+        """
+        found: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for tenant, known in self._known.items():
-            jobs = frozenset(
-                (cluster, attempt.job)
-                for (cluster, storage), attempt in known.attempts.items()
-                if attempt.succeeded and self._is_its_own(cluster, tenant, storage, attempt.uid)
-            )
-            if jobs:
-                found[tenant] = jobs
-        return found
+            for (cluster, storage), attempt in known.attempts.items():
+                if attempt.succeeded and self._is_its_own(cluster, tenant, storage, attempt.uid):
+                    found[tenant].add((cluster, attempt.job))
+        for cluster, branch in self._branches.items():
+            for tenant, job in _published_as_prepared(branch):
+                found[tenant].add((cluster, job))
+        return {tenant: frozenset(jobs) for tenant, jobs in found.items()}
 
     def last(self, cluster: str, tenant: str, storage: str) -> str:
         """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none did."""
@@ -99,3 +106,17 @@ class Preparations:
                 _predecessors.clear()
             _predecessors[blob] = predecessor_of(branch.read(path))
         return _predecessors[blob] != uid
+
+
+def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str]]:
+    """Yield tenant and Job of each storage that was published as prepared."""
+    spots = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.kind == "storage"}
+    unread = [path for path in spots if branch.files[path] not in _prepared]
+    if len(_prepared) + len(unread) > MOST_REMEMBERED:
+        _prepared.clear()
+        unread = list(spots)
+    for path, data in zip(unread, branch.read_all(unread), strict=True):
+        _prepared[branch.files[path]] = prepared_by(data)
+    for path, spot in spots.items():
+        if job := _prepared[branch.files[path]]:
+            yield spot.tenant, job

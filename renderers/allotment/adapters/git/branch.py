@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from allotment.adapters.git.commits import Message, write_commit
@@ -30,6 +30,10 @@ class Branch:
     def read(self, path: str) -> bytes:
         """Return the bytes of a file that we published."""
         return self._repository.read(self.files[path])
+
+    def read_all(self, paths: Sequence[str]) -> list[bytes]:
+        """Return the bytes of some files that we published, asked for at once."""
+        return self._repository.read_all([self.files[path] for path in paths])
 
     def age(self, path: str) -> float:
         """Return the seconds since a commit of ours changed a file or folder."""
