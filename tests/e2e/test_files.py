@@ -33,6 +33,7 @@ pytestmark = pytest.mark.e2e
 MANY = 100_000
 GIBI = 1024**3
 JOB = "mine--prepare-0123456789-1"
+NEXT = "mine--prepare-0123456789-2"
 ACCESSOR_MEMORY = 256 * 1024**2  # bytes, of the accessor's container
 
 
@@ -41,7 +42,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that has the programs as a pod's ConfigMap has them."""
     folder = tmp_path_factory.mktemp("allotment") / "programs"
     folder.mkdir()
-    for name, text in texts("copy_folder", "copy_shared", "hold", "seal").items():
+    for name, text in texts("check", "copy_folder", "copy_shared", "hold", "seal").items():
         (folder / name).write_text(text)
     return folder.parent
 
@@ -194,27 +195,41 @@ def test_a_folder_copy_of_a_hundred_thousand_files_is_killed_and_ends_whole(
 
 
 def test_a_program_that_is_not_ours_writes_between_a_lock_and_a_marker(programs: Path, tmp_path: Path) -> None:
-    """The pod of an image source: the sidecar holds, the image writes, the seal comes last; and a second pod waits."""
+    """The pod of an image source: a check, the sidecar holds, the image writes, the seal comes last; and the next attempt waits."""
     root, held = tmp_path / "volume", tmp_path / "held"
     root.mkdir()
-    holder = subprocess.Popen(run(programs, "hold", f"--volume={root}", f"--ready={held}"))
+
+    def ends(program: str, job: str) -> int:
+        command = run(programs, program, f"--volume={root}", f"--job={job}")
+        return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode
+
+    def hold(job: str, ready: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(run(programs, "hold", f"--volume={root}", f"--job={job}", f"--ready={ready}"))
+
+    assert ends("check", JOB) == 0
+    holder = hold(JOB, held)
     try:
         eventually(held.exists, "the lock", 20)
         (root / "model.bin").write_bytes(b"written by the image")
-        second = subprocess.Popen(run(programs, "hold", f"--volume={root}", f"--ready={tmp_path / 'second'}"))
-        subprocess.run(run(programs, "seal", f"--volume={root}", f"--job={JOB}"), check=True)
+        second = hold(NEXT, tmp_path / "second")
+        assert ends("seal", JOB) == 0
         time.sleep(0.5)
         assert not (tmp_path / "second").exists()
         holder.terminate()
         assert holder.wait(10) == 0
-        eventually((tmp_path / "second").exists, "the second pod's turn", 20)
+        eventually((tmp_path / "second").exists, "the next attempt's turn", 20)
         assert not volume.is_complete(str(root), JOB), "whoever writes next takes the marker away"
     finally:
         for process in (holder, second):
             process.kill()
             process.wait()
-    subprocess.run(run(programs, "seal", f"--volume={root}", f"--job={JOB}"), check=True)
-    assert volume.is_complete(str(root), JOB)
+    assert ends("check", JOB) == ending.SUPERSEDED
+    assert ends("check", NEXT) == 0, "it was killed, and goes on"
+    assert ends("seal", NEXT) == 0
+    assert volume.is_complete(str(root), NEXT)
+    assert ends("check", NEXT) == ending.ALREADY_COMPLETE
+    assert hold(NEXT, held).wait(20) == ending.ALREADY_COMPLETE
+    assert not held.exists(), "the image's program doesn't begin again"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -9,6 +10,9 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from allotment.programs import volume
 
 STEPS = ("open", "os.rename", "os.remove", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.utime", "os.chmod")
 
@@ -59,6 +63,29 @@ def files(root: Path) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.relative_to(root).parts[0] != ".allotment"
     }
+
+
+def filled_by(root: Path, job: str, content: str = "") -> None:
+    """Fill a volume with one file, which says who filled it."""
+
+    def write() -> None:
+        (root / "model").write_text(content or job)
+
+    volume.fill(str(root), job, write)
+
+
+def remembered(root: Path) -> dict[str, Any]:
+    """Return what a volume remembers: the Jobs that began on it, and the one that completed it. Bytes where it is no JSON."""
+    found: dict[str, Any] = {}
+    for name in ("begun", "prepared"):
+        path = root / volume.OWN / name
+        if path.is_file():
+            data = path.read_bytes()
+            try:
+                found[name] = json.loads(data)
+            except (ValueError, RecursionError):
+                found[name] = data
+    return found
 
 
 def killed_at(step: int, work: Callable[[], None]) -> bool:

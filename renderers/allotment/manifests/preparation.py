@@ -82,7 +82,7 @@ def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> tuple
     more: dict[str, Any] = {}
     if source.image is not None:
         program = "hold"
-        more["initContainers"] = [_holder(image), _declared(source.image)]
+        more["initContainers"] = [_holder(image, job), _declared(source.image)]
         volumes.append({"name": "held", "emptyDir": {"sizeLimit": "1Mi"}})
         container = _container("seal", image, "seal", to, SMALL_RESOURCES)
     elif is_cloned_by_driver(offers, tenant, storage):
@@ -152,9 +152,10 @@ def _container(
     }
 
 
-def _holder(image: str) -> dict[str, Any]:
+def _holder(image: str, job: str) -> dict[str, Any]:
     """The sidecar that holds the lock while a program that isn't ours writes."""
-    holder = _container("hold", image, "hold", ["--volume=/workspace", "--ready=/held/ready"], SMALL_RESOURCES)
+    arguments = ["--volume=/workspace", f"--job={job}", "--ready=/held/ready"]
+    holder = _container("hold", image, "hold", arguments, SMALL_RESOURCES)
     return {
         **holder,
         "restartPolicy": "Always",

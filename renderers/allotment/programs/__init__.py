@@ -11,6 +11,7 @@ from importlib.resources import files
 
 # Program → the modules that its ConfigMap holds.
 MODULES: dict[str, tuple[str, ...]] = {
+    "check": ("ending", "volume", "check"),
     "hold": ("ending", "volume", "hold"),
     "seal": ("ending", "volume", "seal"),
     "copy_folder": ("ending", "volume", "copy_folder"),

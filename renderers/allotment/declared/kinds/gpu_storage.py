@@ -106,7 +106,9 @@ class Prepare(Strict):
 
     source: Source
     attempt: Annotated[int, Field(ge=1, le=9999)] = Field(
-        default=1, description="One more runs the preparation again: `allot recover` says who wanted that, and why."
+        default=1,
+        description="One more runs the preparation again: `allot recover` says who wanted that, and why."
+        " Going back to an earlier source takes one more, too.",
     )
     timeout: Duration = Field(
         default=86400, description="How long an attempt may take. Counts from the next attempt on."
