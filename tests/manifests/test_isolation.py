@@ -28,6 +28,7 @@ ARGO = "eu-1/control/argo/s/solo-ada.yaml"
 RESTORED = "eu-1/tenants/studio-kite/storage/outputs-restored.yaml"
 SNAPSHOT = "eu-1/tenants/studio-kite/storage/before-upgrade--snapshot.yaml"
 COPY = "eu-1/tenants/studio-kite/storage/base.yaml"
+FILLED = "eu-1/tenants/studio-kite/storage/model-cache.yaml"
 BUCKET = "eu-1/tenants/ml-orbit/storage/datasets.yaml"
 LAB = "eu-1/tenants/ml-orbit/compute/lab.yaml"
 SHARING = "eu-1/control/namespaces/s/studio-kite.yaml"
@@ -41,6 +42,16 @@ def pod(objects: Objects) -> dict[str, Any]:
 
 def of(objects: Objects, kind: str) -> dict[str, Any]:
     return next(one for one in objects if one["kind"] == kind)
+
+
+def rule(objects: Objects) -> dict[str, Any]:
+    """Return what ends a Job of an image at once."""
+    return of(objects, "Job")["spec"]["podFailurePolicy"]["rules"][0]
+
+
+def first(objects: Objects) -> dict[str, Any]:
+    """Return the first container of a Job's pod."""
+    return of(objects, "Job")["spec"]["template"]["spec"]["initContainers"][0]
 
 
 def opening(objects: Objects) -> dict[str, Any]:
@@ -209,6 +220,45 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
         COPY,
         lambda o: of(o, "Job")["spec"]["template"]["spec"]["volumes"][1].update(configMap={"name": "mine"}),
     ),
+    "a Job that ends by another program": (FILLED, lambda o: rule(o)["onExitCodes"].update(containerName="prepare")),
+    "a Job that ends by any program": (FILLED, lambda o: rule(o)["onExitCodes"].pop("containerName")),
+    "a Job that ends by another status": (FILLED, lambda o: rule(o)["onExitCodes"]["values"].append(79)),
+    "a Job that ends by all but a status": (FILLED, lambda o: rule(o)["onExitCodes"].update(operator="NotIn")),
+    "a Job that ignores an end": (FILLED, lambda o: rule(o).update(action="Ignore")),
+    "a Job that ends by a condition": (FILLED, lambda o: rule(o).update(onPodConditions=[{"type": "Ready"}])),
+    "a Job of two rules": (
+        FILLED,
+        lambda o: of(o, "Job")["spec"]["podFailurePolicy"]["rules"].append(copy.deepcopy(rule(o))),
+    ),
+    "a Job of no rule": (FILLED, lambda o: of(o, "Job")["spec"]["podFailurePolicy"].update(rules=[])),
+    "another program that is called the check": (FILLED, lambda o: first(o).update(command=["sh", "-c", "exit 78"])),
+    "a check of another name": (FILLED, lambda o: first(o).update(name="looks")),
+    "a check that never ends": (FILLED, lambda o: first(o).update(restartPolicy="Always")),
+    "a check that comes later": (
+        FILLED,
+        lambda o: of(o, "Job")["spec"]["template"]["spec"]["initContainers"].reverse(),
+    ),
+    "a Job that ends by a check without one": (
+        COPY,
+        lambda o: of(o, "Job")["spec"].update(
+            podFailurePolicy={
+                "rules": [
+                    {
+                        "action": "FailJob",
+                        "onExitCodes": {"containerName": "check", "operator": "In", "values": [78]},
+                    }
+                ]
+            }
+        ),
+    ),
+    "pods of a Job beside others that end": (
+        FILLED,
+        lambda o: of(o, "Job")["spec"].update(podReplacementPolicy="Failed"),
+    ),
+    "an instance that ends by a status": (
+        WEBUI,
+        lambda o: of(o, "Deployment")["spec"].update(podFailurePolicy={"rules": []}),
+    ),
     "a variable from the pod": (
         LAB,
         lambda o: pod(o)["containers"][0]["env"].append({"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}),
@@ -275,6 +325,14 @@ def test_the_sample_passes(sample_tree: dict[str, bytes]) -> None:
         assert owner is not None
         for text in data.decode()[:-1].split("\n---\n"):
             assert list(judge(BOUNDARIES[cluster], owner, text)) == []
+
+
+def test_a_job_from_before_the_check_passes(sample_tree: dict[str, bytes]) -> None:
+    """It keeps its bytes for as long as it is published."""
+    objects = load(sample_tree[FILLED])
+    of(objects, "Job")["spec"].pop("podFailurePolicy")
+    of(objects, "Job")["spec"]["template"]["spec"]["initContainers"].pop(0)
+    Gate(BOUNDARIES).check(FILLED, dump(objects))
 
 
 @pytest.mark.parametrize("tenant", ["gpu", "edge", "data", "main", "sha256", "kube", "example", "allotment", "system"])

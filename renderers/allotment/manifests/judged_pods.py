@@ -8,6 +8,7 @@ from typing import Any
 from allotment.manifests import names
 from allotment.manifests.judged_fields import only, same
 from allotment.problems import printable
+from allotment.programs import ending
 
 _POD_FIELDS = frozenset(
     "automountServiceAccountToken enableServiceLinks hostUsers priorityClassName securityContext containers volumes affinity tolerations restartPolicy".split()
@@ -22,6 +23,10 @@ _TOLERATIONS = ({"key": names.GPU_TAINT, "operator": "Exists", "effect": "NoSche
 _POD_SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
 _CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 COPY_COMMAND = ["python3", "-m", "programs.copy_shared"]
+_CHECK = "check"
+_CHECK_COMMAND = ["python3", "-m", "programs.check"]
+_ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.ALREADY_COMPLETE]}
+_FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
 
 
@@ -61,6 +66,19 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
             volume.get("persistentVolumeClaim", {}),
             frozenset(("claimName", "readOnly")),
         )
+
+
+def judge_failure_policy(spec: Any) -> Iterator[str]:
+    """Yield what is wrong with what ends a Job at once, where something does: only our own check may, and by one status.
+
+    A Job that ended so is read as a preparation that succeeded before.
+    """
+    if "podFailurePolicy" not in spec:
+        return
+    yield from same("spec.podFailurePolicy", spec["podFailurePolicy"], _FAILURE_POLICY)
+    first: Any = next(iter(spec.get("template", {}).get("spec", {}).get("initContainers", ())), {})
+    found = [first.get(key) for key in ("name", "command", "restartPolicy")]
+    yield from same("spec.podFailurePolicy: the first container", found, [_CHECK, _CHECK_COMMAND, None])
 
 
 def _judge_container(container: Any, fields: frozenset[str]) -> Iterator[str]:

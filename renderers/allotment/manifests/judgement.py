@@ -9,7 +9,7 @@ from allotment.manifests import names, project_roles
 from allotment.manifests.boundary import Boundary
 from allotment.manifests.judged_fields import identity, let_go, only, same
 from allotment.manifests.judged_namespaces import judge_isolation_object
-from allotment.manifests.judged_pods import judge_template
+from allotment.manifests.judged_pods import judge_failure_policy, judge_template
 from allotment.manifests.text import Malformed, Object, load_one
 from allotment.problems import printable
 
@@ -32,7 +32,7 @@ _ANNOTATIONS = frozenset(
 )
 _SPEC_FIELDS = {
     "Deployment": frozenset("replicas revisionHistoryLimit progressDeadlineSeconds strategy selector template".split()),
-    "Job": frozenset("activeDeadlineSeconds backoffLimit template".split()),
+    "Job": frozenset("activeDeadlineSeconds backoffLimit podFailurePolicy template".split()),
     "Service": frozenset("type selector ports".split()),
     "ObjectBucketClaim": frozenset("generateBucketName storageClassName additionalConfig".split()),
     "PersistentVolumeClaim": frozenset("accessModes storageClassName volumeMode resources dataSourceRef".split()),
@@ -106,6 +106,7 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
             yield f"annotation {printable(key)} is not allowed"
     if kind in ("Deployment", "Job"):
         yield from judge_template(tenant, spec.get("template", {}), metadata.get("name", "") if kind == "Job" else "")
+        yield from judge_failure_policy(spec)
     elif kind == "Service":
         yield from same("spec.type", spec.get("type"), "ClusterIP")
         if not spec.get("selector"):

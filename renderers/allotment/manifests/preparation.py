@@ -12,7 +12,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Sour
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import names, pods
 from allotment.manifests.text import Fixed
-from allotment.programs import texts
+from allotment.programs import ending, texts
 
 JOB_RESOURCES = Fixed(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "4", "memory": "8Gi"})
 SMALL_RESOURCES = Fixed(requests={"cpu": "50m", "memory": "64Mi"}, limits={"cpu": "1", "memory": "256Mi"})
@@ -31,7 +31,16 @@ HELD = Fixed(name="held", mountPath="/held")
 IS_HELD = Fixed(
     exec={"command": ["test", "-e", "/held/ready"]}, periodSeconds=2, timeoutSeconds=5, failureThreshold=300
 )
-PROGRAMS_OF = {"hold": ("hold", "seal")}
+PROGRAMS_OF = {"hold": ("check", "hold", "seal")}
+# Written as the API server keeps it, so that Argo CD sees no difference.
+ENDED_BY_CHECK = Fixed(
+    rules=[
+        {
+            "action": "FailJob",
+            "onExitCodes": {"containerName": "check", "operator": "In", "values": [ending.ALREADY_COMPLETE]},
+        }
+    ]
+)
 AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
@@ -56,6 +65,8 @@ def render(
         "spec": {
             "activeDeadlineSeconds": prepare.timeout,
             "backoffLimit": 2,
+            # A pod has no way to succeed before its last container; so the Job fails, and is read as what succeeded before.
+            **({"podFailurePolicy": ENDED_BY_CHECK} if prepare.source.image is not None else {}),
             "template": {"metadata": {"labels": {**metadata["labels"], names.ROLE: role}}, "spec": spec},
         },
     }
@@ -82,7 +93,8 @@ def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> tuple
     more: dict[str, Any] = {}
     if source.image is not None:
         program = "hold"
-        more["initContainers"] = [_holder(image, job), _declared(source.image)]
+        check = _container("check", image, "check", to, SMALL_RESOURCES)
+        more["initContainers"] = [check, _holder(image, job), _declared(source.image)]
         volumes.append({"name": "held", "emptyDir": {"sizeLimit": "1Mi"}})
         container = _container("seal", image, "seal", to, SMALL_RESOURCES)
     elif is_cloned_by_driver(offers, tenant, storage):
