@@ -149,9 +149,17 @@ def claim(
 
 
 def job(
-    storage: str = "models", attempt: int = 1, *, uid: str = "", created: int = 1, condition: str = "", reason: str = ""
+    storage: str = "models",
+    attempt: int = 1,
+    *,
+    uid: str = "",
+    created: int = 1,
+    condition: str = "",
+    reason: str = "",
+    message: str = "",
 ) -> dict[str, Any]:
-    conditions = [{"type": condition, "status": "True", "reason": reason, "lastTransitionTime": AT.format(9)}]
+    said = {"reason": reason, "message": message, "lastTransitionTime": AT.format(9)}
+    conditions = [{"type": condition, "status": "True", **said}]
     done = {"completionTime": AT.format(9)} if condition == "Complete" else {}
     return {
         "kind": "Job",

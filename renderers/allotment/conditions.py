@@ -75,6 +75,7 @@ SOURCE_UNAVAILABLE = "SourceUnavailable"
 NO_SPACE = "NoSpace"
 SOURCE_UNREADABLE = "SourceUnreadable"
 ACCESS_DENIED = "AccessDenied"
+SUPERSEDED = "Superseded"  # another preparation has begun on the volume since
 OF_ANOTHER_VOLUME = "OfAnotherVolume"
 
 # Why Argo CD hasn't applied it, or a gateway hasn't taken it.
@@ -97,4 +98,5 @@ VOLUME_BOUND = "VolumeBound"
 BUCKET_BOUND = "BucketBound"
 SNAPSHOT_TAKEN = "SnapshotTaken"
 PREPARATION_SUCCEEDED = "PreparationSucceeded"
+ALREADY_PREPARED = "AlreadyPrepared"  # its Job was made again, and found the volume complete
 AS_DECLARED = "AsDeclared"

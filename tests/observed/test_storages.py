@@ -8,6 +8,7 @@ import pytest
 from tests import live
 from tests.observed.test_instances import look
 
+from allotment.observed.rollout import Published, Thing, stage
 from allotment.observed.status import Storage
 
 AGAIN = "; `allot recover` tries again"
@@ -81,6 +82,7 @@ def ended(name: str, code: int, reason: str = "Error") -> dict[str, Any]:
         (ended("copy", 75), "NoSpace", "the storage is full: raise spec.size"),
         (ended("copy", 76), "SourceUnreadable", "its source can't be read"),
         (ended("fetch", 77), "AccessDenied", "its source isn't open to it"),
+        (ended("prepare", 79), "PreparationFailed", "exit 79"),
         (ended("copy", 137, "OOMKilled"), "OutOfMemory", "it ran out of memory"),
         (ended("prepare", 75), "PreparationFailed", "exit 75"),
         (ended("fetch", 1), "PreparationFailed", "exit 1"),
@@ -92,6 +94,88 @@ def test_why_an_attempt_failed(container: dict[str, Any], reason: str, words: st
     found = the(live.claim(), failed, live.job_pod(container=container))
     assert found.prepare is not None
     assert (found.prepare.reason, found.message) == (reason, f"preparation failed in attempt 1: {words}{AGAIN}")
+
+
+@pytest.mark.parametrize("container", ["check", "hold", "seal", "copy", "fetch"])
+def test_an_attempt_that_came_back_after_another_says_what_to_do(container: str) -> None:
+    failed = live.job(condition="Failed", reason="BackoffLimitExceeded")
+    pod = live.job_pod(container=live.waiting("PodInitializing"))
+    pod["status"]["initContainerStatuses"] = [ended(container, 79)]
+    found = the(live.claim(), failed, pod)
+    assert found.prepare is not None
+    assert (found.state, found.prepare.reason, found.prepare.exit_code) == ("Failed", "Superseded", 79)
+    assert found.message == (
+        "preparation failed in attempt 1: another has begun on the volume since, and this one left it as it is;"
+        " raise spec.prepare.attempt to overwrite it"
+    )
+
+
+def test_what_to_do_about_it_stands_beside_its_rollout() -> None:
+    failed = live.job(condition="Failed", reason="BackoffLimitExceeded")
+    seen = look(live.claim(), failed, live.job_pod(container=ended("check", 79)))
+    found = stage(Thing("storage", live.TENANT, "models", seen.cluster, "s1"), Published("s1", "s1"), [seen])
+    assert (found.progress, found.way_out) == (
+        "failed",
+        "raise spec.prepare.attempt if what another preparation brought is to be overwritten",
+    )
+
+
+CHECKED = "Container check for pod t-solo-ada/models--prepare-abc-1-x7k2p failed with exit code 78 matching FailJob rule at index 0"
+
+
+def by_policy(message: str = CHECKED, reason: str = "PodFailurePolicy") -> dict[str, Any]:
+    """Return a Job that Kubernetes ended at once, by its policy."""
+    return live.job(condition="Failed", reason=reason, message=message)
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        (),
+        (live.job_pod(container=ended("check", 78)),),
+        (live.job_pod(container=ended("check", 71)),),
+    ],
+    ids=["its pod is gone", "its pod", "a pod before that"],
+)
+def test_a_job_whose_check_found_the_volume_complete_has_succeeded(pods: tuple[dict[str, Any], ...]) -> None:
+    found = the(live.claim(prepares="models--prepare-abc-1"), by_policy(), *pods)
+    assert (found.state, found.message) == ("Ready", "")
+    assert found.prepare is not None
+    assert (found.prepare.state, found.prepare.reason, found.prepare.exit_code) == ("Succeeded", "AlreadyPrepared", 78)
+    assert found.prepare.completion_time == live.AT.format(9)
+    prepared = {one.type: one for one in found.conditions}["Prepared"]
+    assert (prepared.status, prepared.reason) == ("True", "AlreadyPrepared")
+    assert prepared.last_transition_time == live.AT.format(9)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        by_policy(CHECKED.replace("check", "prepare")),
+        by_policy(CHECKED.replace("code 78", "code 79")),
+        by_policy(CHECKED.replace("code 78", "code 178")),
+        by_policy(CHECKED.replace("t-solo-ada/", "t-studio-kite/")),
+        by_policy(CHECKED.replace("index 0", "index 01")),
+        by_policy(CHECKED.replace("FailJob", "Count")),
+        by_policy(f"Container prepare for pod t-solo-ada/x failed: {CHECKED}"),
+        by_policy(f"{CHECKED}\n"),
+        by_policy(f"{CHECKED}; and more"),
+        by_policy(CHECKED.replace("x7k2p", "x failed with exit code 78")),
+        by_policy(CHECKED.replace("Container", "container")),
+        by_policy(""),
+        by_policy(reason="BackoffLimitExceeded"),
+        by_policy(reason="DeadlineExceeded"),
+    ],
+)
+def test_nothing_that_resembles_it_counts(job: dict[str, Any]) -> None:
+    found = the(live.claim(), job, live.job_pod(container=ended("prepare", 78)))
+    assert found.prepare is not None
+    assert (found.state, found.prepare.state) == ("Failed", "Failed")
+
+
+def test_a_check_of_a_volume_that_is_gone_says_nothing_of_this_one() -> None:
+    found = the(live.claim(created=5), by_policy())
+    assert (found.state, found.reason) == ("Failed", "OfAnotherVolume")
 
 
 def test_of_an_images_pod_the_container_that_is_at_it_tells_how_it_is() -> None:
@@ -107,6 +191,10 @@ def test_of_an_images_pod_the_container_that_is_at_it_tells_how_it_is() -> None:
         return found.state, found.reason, found.exit_code
 
     pulled = {"name": "prepare", **live.waiting("ImagePullBackOff")}
+    checked = ended("check", 0, "Completed")
+    assert attempt({"name": "check", **live.waiting("ImagePullBackOff")}, pulled)[1] == "ImagePullFailed"
+    assert attempt(checked, running, pulled) == ("Pending", "ImagePullFailed", None)
+    assert attempt(ended("check", 71), live.waiting("PodInitializing"), failed=True) == ("Failed", "Locked", 71)
     assert attempt(running, pulled) == ("Pending", "ImagePullFailed", None)
     assert attempt({"name": "hold", **live.waiting("ImagePullBackOff")}, pulled)[1] == "ImagePullFailed"
     works = {"name": "prepare", "state": {"running": {"startedAt": live.AT.format(3)}}}

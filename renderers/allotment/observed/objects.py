@@ -76,8 +76,11 @@ class ReplicaSet(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A preparation: its input and attempt, where its log is, and how it ended; `failure` is Kubernetes' reason, empty where it
-    didn't fail."""
+    """A preparation: its input and attempt, where its log is, and how it ended.
+
+    `failure` is Kubernetes' reason, empty where it didn't fail. `was_complete` says that it failed because our own check found the
+    volume complete.
+    """
 
     uid: str
     name: str
@@ -91,6 +94,7 @@ class Job(NamedTuple):
     active: int
     succeeded: bool
     failure: str
+    was_complete: bool
     log: str
 
 

@@ -57,6 +57,7 @@ _WAYS_OUT = {
     word.SOURCE_UNAVAILABLE: "correct the source, or try again with `allot recover`",
     word.SOURCE_UNREADABLE: "correct the source, or try again with `allot recover`",
     word.ACCESS_DENIED: "correct the source's secretRef, or ask its owner",
+    word.SUPERSEDED: "raise spec.prepare.attempt if what another preparation brought is to be overwritten",
     word.NO_SPACE: "raise spec.size, then try again with `allot recover`",
     word.DEADLINE_EXCEEDED: "raise spec.prepare.timeout, then try again with `allot recover`",
     word.SOURCE_UNPREPARED: "it goes on by itself once that is prepared",

@@ -15,7 +15,7 @@ from allotment.observed.status import Condition, Prepare, Storage
 from allotment.problems import printable
 from allotment.programs import ending
 
-OWN_CONTAINERS = ("copy", "fetch", "seal", "hold")
+OWN_CONTAINERS = ("check", "copy", "fetch", "seal", "hold")
 _REASONS = {
     ending.LOCKED: word.LOCKED,
     ending.CHECKSUM_MISMATCH: word.CHECKSUM_MISMATCH,
@@ -24,6 +24,7 @@ _REASONS = {
     ending.NO_SPACE: word.NO_SPACE,
     ending.SOURCE_UNREADABLE: word.SOURCE_UNREADABLE,
     ending.ACCESS_DENIED: word.ACCESS_DENIED,
+    ending.SUPERSEDED: word.SUPERSEDED,
 }
 _WORDS = {
     word.LOCKED: "another preparation still holds the volume",
@@ -142,9 +143,6 @@ def _prepare(view: View) -> Prepare | None:
     job = _newest(view)
     if job is None:
         return None
-    codes = sorted(
-        (pod.created, pod.exit_code) for pod in view.pods if pod.owner == job.uid and pod.exit_code is not None
-    )
     state, reason = _attempt_state(view, job)
     return Prepare(
         job.uid,
@@ -153,10 +151,20 @@ def _prepare(view: View) -> Prepare | None:
         state,
         job.started,
         job.ended if state in (word.SUCCEEDED, word.FAILED) else "",
-        codes[-1][1] if codes else 0 if job.succeeded else None,
+        _exit_code(view, job),
         reason,
         job.log,
     )
+
+
+def _exit_code(view: View, job: Job) -> int | None:
+    """Return the exit code of the last pod that ended, as far as pods or the Job itself say it."""
+    if job.was_complete:
+        return ending.ALREADY_COMPLETE
+    codes = sorted(
+        (pod.created, pod.exit_code) for pod in view.pods if pod.owner == job.uid and pod.exit_code is not None
+    )
+    return codes[-1][1] if codes else 0 if job.succeeded else None
 
 
 def _attempt_state(view: View, job: Job) -> tuple[str, str]:
@@ -164,6 +172,8 @@ def _attempt_state(view: View, job: Job) -> tuple[str, str]:
         return word.FAILED, word.OF_ANOTHER_VOLUME
     if job.succeeded:
         return word.SUCCEEDED, word.PREPARATION_SUCCEEDED
+    if job.was_complete:
+        return word.SUCCEEDED, word.ALREADY_PREPARED
     if job.failure:
         return word.FAILED, word.DEADLINE_EXCEEDED if job.failure == "DeadlineExceeded" else _why_failed(view, job)
     own = [pod for pod in view.pods if pod.owner == job.uid]
@@ -209,6 +219,9 @@ def _failure(prepare: Prepare) -> str:
         return f"attempt {prepare.attempt} prepared a volume that is gone; {again}"
     if prepare.reason == word.DEADLINE_EXCEEDED:
         return f"preparation failed in attempt {prepare.attempt}: it took too long; {again}"
+    if prepare.reason == word.SUPERSEDED:
+        why = "another has begun on the volume since, and this one left it as it is"
+        return f"preparation failed in attempt {prepare.attempt}: {why}; raise spec.prepare.attempt to overwrite it"
     if prepare.reason in _WORDS:
         return f"preparation failed in attempt {prepare.attempt}: {_WORDS[prepare.reason]}; {again}"
     code = f"exit {prepare.exit_code}" if prepare.exit_code is not None else "its pod never ran"
@@ -239,7 +252,7 @@ def _conditions(view: View, prepare: Prepare | None, found: Conditions) -> tuple
     elif prepare is None:
         found.add(word.PREPARED, "True", word.NOTHING_TO_PREPARE)
     elif prepare.state == word.SUCCEEDED:
-        found.add(word.PREPARED, "True", word.PREPARATION_SUCCEEDED, "", prepare.completion_time)
+        found.add(word.PREPARED, "True", prepare.reason, "", prepare.completion_time)
     else:
         found.add(word.PREPARED, "False", prepare.reason, _state(view, prepare).message)
     if claim.capacity and _bytes(claim.capacity) >= _bytes(claim.requested):

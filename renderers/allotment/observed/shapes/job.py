@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from allotment.observed.objects import Job
 from allotment.observed.shapes.base import Condition, Metadata, Shape, named, number
+from allotment.programs import ending
+
+# What Kubernetes' Job controller says (pkg/controller/job/pod_failure_policy.go) when the rule of a preparation's Job ends it. The
+# pod may be gone by then, so its words are all there is. `check` is ours; a tenant's own program is called `prepare`.
+_CHECKED = re.compile(
+    r"Container check for pod ([a-z0-9.-]+)/[a-z0-9.-]+ failed with"
+    rf" exit code {ending.ALREADY_COMPLETE} matching FailJob rule at index 0"
+)
 
 
 class _JobStatus(Shape, frozen=True):
@@ -37,5 +47,12 @@ def job(raw: RawJob) -> Job:
         status.active,
         complete.status == "True",
         (failed.reason or "Failed") if failed.status == "True" else "",
+        _was_complete(metadata, failed),
         metadata.annotations.log,
     )
+
+
+def _was_complete(metadata: Metadata, failed: Condition) -> bool:
+    said = _CHECKED.fullmatch(failed.message)
+    ended = (failed.status, failed.reason) == ("True", "PodFailurePolicy")
+    return ended and said is not None and said[1] == metadata.namespace
