@@ -46,6 +46,45 @@ STATUSES: dict[str, dict[str, Any]] = {
 }
 
 
+CHECKED = "Container check for pod x/web-7dpl2 failed with exit code 78 matching FailJob rule at index 0"
+
+
+def condition(kind: str, status: str = "True", **said: str) -> dict[str, str]:
+    return {"type": kind, "status": status, **said}
+
+
+# Conditions of a Job, each a branch of Argo CD's own check.
+CONDITIONS: dict[str, list[dict[str, str]]] = {
+    "new": [],
+    "starting": [condition("SuccessCriteriaMet"), condition("FailureTarget", reason="PodFailurePolicy", message="no")],
+    "done": [
+        condition("SuccessCriteriaMet"),
+        condition("Complete", message="Reached expected number of succeeded pods"),
+    ],
+    "done without a word": [condition("Complete")],
+    "failed": [
+        condition("FailureTarget"),
+        condition("Failed", reason="BackoffLimitExceeded", message="Job has reached the specified backoff limit"),
+    ],
+    "failed without a word": [condition("Failed")],
+    "failed, it isn't said so": [condition("Failed", "False", reason="PodFailurePolicy", message="no")],
+    "failed and done": [condition("Failed", message="no"), condition("Complete", message="yes")],
+    "suspended": [condition("Suspended", reason="JobSuspended", message="Job suspended")],
+    "resumed": [condition("Suspended", "False", reason="JobResumed", message="Job resumed")],
+    "suspended and failed": [condition("Suspended", message="Job suspended"), condition("Failed", message="no")],
+    "ended by its rule": [
+        condition("FailureTarget", reason="PodFailurePolicy", message=CHECKED),
+        condition("Failed", reason="PodFailurePolicy", message=CHECKED),
+    ],
+}
+
+
+def job(case: str, labels: dict[str, str]) -> dict[str, Any]:
+    metadata = {"name": "web", "namespace": "x", "generation": 1, "labels": labels}
+    status = {"conditions": CONDITIONS[case]} if CONDITIONS[case] else {}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}, "status": status}
+
+
 def deployment(case: str, labels: dict[str, str], **annotations: str) -> dict[str, Any]:
     one = {"spec": {"replicas": 3}, "status": {}, **STATUSES[case]}
     metadata = {"name": "web", "namespace": "x", "generation": 2, "labels": labels, "annotations": annotations}
@@ -108,6 +147,21 @@ def argo(tmp_path_factory: pytest.TempPathFactory) -> Argo:
 def test_of_another_deployment_it_says_what_argo_cd_says(case: str, argo: Argo) -> None:
     other = deployment(case, {"app": "web"}, **{"allotment.dev/waits-for": "nothing of ours"})
     assert argo.says(other, argo.ours) == argo.says(other, argo.builtin)
+
+
+@pytest.mark.parametrize("case", CONDITIONS)
+def test_of_another_job_it_says_what_argo_cd_says(case: str, argo: Argo) -> None:
+    other = job(case, {"app": "web"})
+    assert argo.says(other, argo.ours) == argo.says(other, argo.builtin)
+
+
+@pytest.mark.parametrize("case", CONDITIONS)
+def test_of_a_job_of_ours_it_says_so_too_unless_its_rule_ended_it(case: str, argo: Argo) -> None:
+    ours = job(case, OURS)
+    if case == "ended by its rule":
+        assert argo.says(ours, argo.ours) == ("Healthy", "its volume was filled before")
+    else:
+        assert argo.says(ours, argo.ours) == argo.says(ours, argo.builtin)
 
 
 @pytest.mark.parametrize(
