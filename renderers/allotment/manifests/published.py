@@ -5,16 +5,19 @@ Everything here is the text of `dump`, written by us before; a Malformed text is
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim
 from allotment.declared.values import size_of
 from allotment.manifests import names
-from allotment.manifests.text import Object, dump, load, load_one, split
+from allotment.manifests.text import Malformed, Object, dump, load, load_one, split
 
 _PREPARED = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.MULTILINE)
 UNPROTECTED = {names.PROTECTED: "false"}
+_KIND = re.compile(r"^kind: (.+)$", re.MULTILINE)
+_NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
 
 class Volume(NamedTuple):
@@ -30,6 +33,26 @@ class Volume(NamedTuple):
     of: str
     deletion_policy: str
     protected: bool
+
+
+def identities(data: bytes) -> frozenset[tuple[str, str]]:
+    """Return the kind and name of each object of a file. Raises Malformed where an object has none.
+
+    Only those two lines of an object are read: that is some ten times as quick as `load`, and there are many files.
+    """
+    try:
+        return frozenset((_text(_KIND, one), _text(_NAME, one)) for one in split(data))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise Malformed(str(error)) from None
+
+
+def _text(line: re.Pattern[str], text: str) -> str:
+    """Return the text that a line has as its value."""
+    found = line.search(text)
+    if found is None:
+        raise Malformed("an object without kind or name")
+    value: str = json.loads(found[1]) if found[1].startswith('"') else found[1]
+    return value
 
 
 def claim_of(cluster: str, tenant: str, data: bytes) -> Claim | None:
