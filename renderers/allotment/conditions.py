@@ -33,6 +33,15 @@ PREPARED = "Prepared"
 RESIZED = "Resized"
 ACCESSOR_AVAILABLE = "AccessorAvailable"
 
+# Condition of what is removed from the rendered branch and still there; nothing else has it.
+DECLARED = "Declared"
+
+# Why it isn't declared: it may be going just now, or it stays.
+REMOVED = "Removed"
+STILL_RUNNING = "RemovedStillRunning"
+STILL_THERE = "RemovedStillThere"
+STILL_OPEN = "RemovedStillOpen"
+
 # Why an instance has no replicas: publish knows.
 STOPPED_AS_DECLARED = "StoppedAsDeclared"
 TENANT_SUSPENDED = "TenantSuspended"

@@ -14,7 +14,8 @@ from tests.published import Place, Running, git
 from allotment.adapters.git.repository import Repository
 from allotment.manifests.published import job_names, predecessor_of, prepared_by
 from allotment.manifests.text import load
-from allotment.observed.status import Instance, Prepare, Storage, TenantStatus
+from allotment.observed.status import Instance, Prepare, Storage, TenantStatus, text_of
+from allotment.pipeline.gating import _known
 
 TENANT, STORAGE, INSTANCE = "studio-kite", "model-cache", "webui"
 STORED, COMPUTED = f"tenants/{TENANT}/storage/{STORAGE}.yaml", f"tenants/{TENANT}/compute/{INSTANCE}.yaml"
@@ -238,6 +239,15 @@ def test_a_preparation_that_changed_under_a_running_instance_is_refused(waiting:
     seen(waiting)
     assert waiting.publish().err == ""
     assert job(waiting).endswith("-2")
+
+
+@pytest.mark.parametrize(
+    ("reason", "live"), [("StoppedAsDeclared", False), ("Terminating", True), ("RemovedStillRunning", True)]
+)
+def test_whoever_may_have_pods_keeps_a_storage(reason: str, live: bool) -> None:
+    """An instance that was removed and still ends counts as one that ends."""
+    status = TenantStatus(TENANT, "eu-1", instances=(Instance(INSTANCE, "b", "Stopped", reason),))
+    assert _known("eu-1", text_of(status)).live == (frozenset({("eu-1", INSTANCE)}) if live else frozenset())
 
 
 def test_a_storage_declared_anew_is_not_prepared_by_its_predecessor(waiting: Place) -> None:

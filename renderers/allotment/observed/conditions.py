@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -38,6 +39,12 @@ class Conditions:
     def all(self) -> tuple[Condition, ...]:
         """Return them in the order in which they were noted."""
         return tuple(self._found)
+
+
+def seconds_between(time: str, now: str) -> float:
+    """Return the seconds between two times."""
+    moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
+    return (moments[1] - moments[0]).total_seconds()
 
 
 def synced(application: Application | None, kind: str, name: str, *, live: bool) -> Found:

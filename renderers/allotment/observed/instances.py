@@ -5,13 +5,12 @@ The state of an instance is that of its least advanced copy. Copies count only w
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from allotment import conditions as word
-from allotment.observed.conditions import Conditions, Found
+from allotment.observed.conditions import Conditions, Found, seconds_between
 from allotment.observed.objects import Deployment, Pod, ReplicaSet, Route
 from allotment.observed.status import Condition, Instance, Storage
 from allotment.problems import printable
@@ -174,15 +173,9 @@ def _ended(pod: Pod) -> Copy:
     return Copy(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
 
 
-def _seconds(time: str, now: str) -> float:
-    """Return the seconds between two times."""
-    moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
-    return (moments[1] - moments[0]).total_seconds()
-
-
 def _unscheduled(view: View, pod: Pod) -> Copy:
     spec = printable(view.deployment.gpu_spec, 32)
-    if pod.unschedulable and not pod.nominated and _seconds(pod.created, view.now) > SCHEDULING_SECONDS:
+    if pod.unschedulable and not pod.nominated and seconds_between(pod.created, view.now) > SCHEDULING_SECONDS:
         return Copy(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
     return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
 

@@ -122,6 +122,7 @@ class BucketClaim(NamedTuple):
     tenant: str
     storage: str
     blob: str
+    created: str
     phase: str
     size: str
 
@@ -134,6 +135,7 @@ class VolumeSnapshot(NamedTuple):
     tenant: str
     snapshot: str
     blob: str
+    created: str
     ending: bool
     of: str
     ready: bool
@@ -150,6 +152,7 @@ class Route(NamedTuple):
     tenant: str
     instance: str
     storage: str
+    created: str
     url: str
     accepted: bool
     refused: bool

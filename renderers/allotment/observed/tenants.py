@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from allotment import conditions as word
 from allotment.manifests import names, paths
-from allotment.observed import instances, snapshots, storages
+from allotment.observed import instances, removed, snapshots, storages
 from allotment.observed.conditions import Conditions, synced
 from allotment.observed.objects import (
     Application,
@@ -49,24 +49,62 @@ class Live(NamedTuple):
         order = (Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot, Route, Application)
         return Live(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
 
+    @property
+    def rendered(self) -> list[removed.Object]:
+        """The objects that we render; pods and ReplicaSets follow from them."""
+        return [*self.deployments, *self.jobs, *self.claims, *self.buckets, *self.snapshots, *self.routes]
+
+    def published_last(self, published: removed.Published) -> Live:
+        """Return the same with what isn't published first: of two that claim to be one thing, the last counts."""
+
+        def is_published(one: removed.Object) -> bool:
+            return not published.lacks(one)
+
+        return self._replace(
+            deployments=sorted(self.deployments, key=is_published),
+            claims=sorted(self.claims, key=is_published),
+            buckets=sorted(self.buckets, key=is_published),
+            snapshots=sorted(self.snapshots, key=is_published),
+        )
+
 
 # By part: the source commit that is live in a folder of the rendered branch, and the folder's Git tree.
 Sources = Mapping[str, tuple[str, str]]
 
 
 def tenant_status(
-    tenant: str, cluster: str, live: Live, before: TenantStatus | None, now: str, sources: Sources | None = None
+    tenant: str,
+    cluster: str,
+    live: Live,
+    before: TenantStatus | None,
+    now: str,
+    sources: Sources | None = None,
+    published: removed.Published | None = None,
 ) -> TenantStatus:
-    """Return a tenant's status. Its transitions are those since `before`, whose own are left behind."""
+    """Return a tenant's status. Its transitions are those since `before`, whose own are left behind.
+
+    `published` is what the rendered branch has of the tenant, None where that isn't known.
+    """
+    if published is not None:
+        live = live.published_last(published)
     parts = {one.name.rpartition("--")[2]: one for one in live.applications}
+    look = removed.Look(tenant, cluster, parts, published, now)
+    there = removed.by_thing(live.rendered)
+
+    def judged(thing: removed.T, known: Mapping[str, removed.T]) -> removed.T:
+        return removed.with_removed(thing, there.get((type(thing), thing.name), ()), known.get(thing.name), look)
+
     known_storages = {one.name: one for one in before.storages} if before else {}
     known_instances = {one.name: one for one in before.instances} if before else {}
     waiting = _waiting(parts.get("storage"))
-    kept = tuple(_storages(live, parts.get("storage"), waiting, known_storages, now))
+    stored = _storages(live, parts.get("storage"), waiting, known_storages, now)
+    kept = tuple(judged(one, known_storages) for one in stored)
     known_snapshots = {one.name: one for one in before.snapshots} if before else {}
-    taken = tuple(_snapshots(live, parts.get("storage"), waiting, known_snapshots, now))
+    shots = _snapshots(live, parts.get("storage"), waiting, known_snapshots, now)
+    taken = tuple(judged(one, known_snapshots) for one in shots)
     by_name = {one.name: one for one in kept}
-    run = tuple(_instances(cluster, live, parts.get("compute"), known_instances, by_name, now))
+    running = _instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
+    run = tuple(judged(one, known_instances) for one in running)
     return TenantStatus(
         tenant,
         cluster,
@@ -238,5 +276,5 @@ def _taken(before: Mapping[str, Snapshot], taken: Sequence[Snapshot], now: str) 
 
 
 def unsettled(status: TenantStatus) -> bool:
-    """Return whether a status may change by time alone: a pod that looks for its place."""
-    return any(one.reason == word.SCHEDULING for one in status.instances)
+    """Return whether a status may change by time alone: a pod looks for its place, or what is removed is going."""
+    return any(one.reason == word.SCHEDULING for one in status.instances) or removed.may_change(status)

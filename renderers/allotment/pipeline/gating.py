@@ -20,6 +20,7 @@ from allotment.observed.status import TenantStatus, tenant_status
 from allotment.problems import Refused
 
 _NEVER_STARTS = (word.IMAGE_PULL_FAILED, word.CONFIG_FAILED)
+_MAY_HAVE_PODS = (word.TERMINATING, word.STILL_RUNNING)
 
 
 class Attempt(NamedTuple):
@@ -119,6 +120,6 @@ def _known(cluster: str, data: bytes) -> Known:
     live = {
         (cluster, one.name)
         for one in status.instances
-        if one.state not in quiet or one.reason == word.TERMINATING or one.nodes
+        if one.state not in quiet or one.reason in _MAY_HAVE_PODS or one.nodes
     }
     return Known(attempts, frozenset(live))

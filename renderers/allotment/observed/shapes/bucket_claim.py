@@ -35,6 +35,7 @@ def bucket_claim(raw: RawBucketClaim) -> BucketClaim:
         metadata.tenant,
         metadata.labels.storage,
         metadata.annotations.blob,
+        metadata.creation_timestamp,
         raw.status.phase if raw.status else "",
         raw.spec.additional_config.max_size,
     )

@@ -31,6 +31,7 @@ def route(raw: RawRoute) -> Route:
         metadata.tenant,
         metadata.labels.instance,
         metadata.labels.storage,
+        metadata.creation_timestamp,
         metadata.annotations.link,
         bool(said) and all(one == "True" for one in said),
         "False" in said,

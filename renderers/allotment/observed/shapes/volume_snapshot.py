@@ -42,6 +42,7 @@ def volume_snapshot(raw: RawVolumeSnapshot) -> VolumeSnapshot:
         metadata.tenant,
         metadata.labels.snapshot,
         metadata.annotations.blob,
+        metadata.creation_timestamp,
         metadata.deletion_timestamp is not None,
         raw.spec.source.persistent_volume_claim_name,
         status.ready_to_use,

@@ -1,0 +1,273 @@
+"""What is removed from the rendered branch and stays in the cluster is said after two minutes, and only then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests import live
+from tests.observed.test_instances import CRASHED, RUNS, STOPPED
+
+from allotment.observed.removed import Published, left
+from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus, tenant_status, text_of
+from allotment.observed.tenants import Live, unsettled
+from allotment.observed.tenants import tenant_status as observe
+
+Objects = tuple[dict[str, Any], ...]
+DEPLOYMENT, ROUTE = ("Deployment", "webui"), ("HTTPRoute", "webui")
+CLAIM, BUCKET, SNAPSHOT = ("PersistentVolumeClaim", "models"), ("ObjectBucketClaim", "data"), ("VolumeSnapshot", "keep")
+ARGOCD = (live.application(), live.application("storage"))
+REFRESH = "ask the platform team to refresh Application solo-ada--eu-1--{}"
+SINCE = "2026-11-21T10:01:00Z"
+
+
+def at(seconds: int) -> str:
+    """Return the time so many seconds after the removal was seen."""
+    return f"2026-11-21T10:{1 + seconds // 60:02d}:{seconds % 60:02d}Z"
+
+
+def published(*objects: tuple[str, str], time: str = SINCE) -> Published:
+    return Published(frozenset(objects), time)
+
+
+def look(
+    *objects: dict[str, Any], before: TenantStatus | None = None, seconds: int = 0, there: Published | None = None
+) -> TenantStatus:
+    return observe(live.TENANT, "eu-1", Live.of(live.seen(*objects)), before, at(seconds), None, there)
+
+
+def after(seconds: int, *objects: dict[str, Any], there: Published) -> TenantStatus:
+    """Return what is said so many seconds after the removal was seen first."""
+    return look(*objects, before=look(*objects, there=there), seconds=seconds, there=there)
+
+
+def of(*conditions: Condition) -> list[tuple[str, str, str]]:
+    return [(one.type, one.status, one.reason) for one in conditions if one.type.startswith("Declared")]
+
+
+def test_what_is_published_says_nothing_of_it() -> None:
+    objects = (*RUNS, live.route(), live.claim(), live.bucket(), live.snapshot(), *ARGOCD)
+    there = published(DEPLOYMENT, ROUTE, CLAIM, BUCKET, SNAPSHOT)
+    assert look(*objects, there=there) == look(*objects)
+    assert after(600, *objects, there=there) == after_unknown(600, *objects)
+
+
+def after_unknown(seconds: int, *objects: dict[str, Any]) -> TenantStatus:
+    return look(*objects, before=look(*objects), seconds=seconds)
+
+
+def test_an_instance_that_runs_on_says_so_after_two_minutes() -> None:
+    for seconds in (0, 1, 119):
+        (young,) = after(seconds, *RUNS, *ARGOCD, there=published()).instances
+        assert (young.state, young.reason, young.message) == ("Running", "ProbesAnswered", "")
+        assert young.conditions[-1] == Condition("Declared", "False", "Removed", "being removed", SINCE)
+    (one,) = after(120, *RUNS, *ARGOCD, there=published()).instances
+    assert (one.state, one.reason) == ("Running", "RemovedStillRunning")
+    assert one.message == f"removed, still running: not published since {SINCE}; {REFRESH.format('compute')}"
+    assert one.conditions[-1].last_transition_time == SINCE
+    assert one.conditions[:-1] == look(*RUNS, *ARGOCD).instances[0].conditions
+
+
+def test_the_time_is_kept_in_the_file() -> None:
+    """A reporter that begins again goes on counting."""
+    written = look(*RUNS, there=published())
+    read = tenant_status(text_of(written))
+    assert read == written
+    assert (
+        look(*RUNS, before=read, seconds=121, there=published(time=at(100)))
+        .instances[0]
+        .message.startswith(f"removed, still running: not published since {SINCE}")
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason", "words"),
+    [
+        (CRASHED, "RemovedStillRunning", "removed, still running"),
+        (STOPPED, "RemovedStillThere", "removed, still there"),
+        ((*STOPPED, live.pod(node="n1", container=live.started(3))), "RemovedStillRunning", "removed, still running"),
+    ],
+)
+def test_an_instance_keeps_its_state(objects: Objects, reason: str, words: str) -> None:
+    (one,) = after(130, *objects, there=published()).instances
+    assert (one.state, one.reason) == (look(*objects).instances[0].state, reason)
+    assert one.message.startswith(f"{words}: ")
+
+
+def test_one_that_is_ending_for_too_long_counts_too() -> None:
+    ending = live.deployment(replicas=0)
+    ending["metadata"]["deletionTimestamp"] = SINCE
+    (one,) = after(130, ending, there=published()).instances
+    assert (one.state, one.reason) == ("Stopped", "RemovedStillRunning")
+
+
+@pytest.mark.parametrize(
+    ("objects", "kind"),
+    [
+        ((live.claim(),), "storages"),
+        ((live.claim(phase="Pending"), live.job(), live.route("models--files", label="storage")), "storages"),
+        ((live.bucket(phase="Bound"),), "storages"),
+        ((live.snapshot(readyToUse=True),), "snapshots"),
+    ],
+)
+def test_a_storage_and_a_snapshot_too(objects: Objects, kind: str) -> None:
+    def the(status: TenantStatus) -> Storage | Snapshot:
+        found: tuple[Storage | Snapshot, ...] = getattr(status, kind)
+        return found[0]
+
+    young, old = (the(after(seconds, *objects, *ARGOCD, there=published())) for seconds in (119, 120))
+    assert of(*young.conditions) == [("Declared", "False", "Removed")]
+    assert (young.reason, young.message) == (the(look(*objects)).reason, the(look(*objects)).message)
+    assert of(*old.conditions) == [("Declared", "False", "RemovedStillThere")]
+    assert (old.state, old.reason) == (the(look(*objects)).state, "RemovedStillThere")
+    assert old.message == f"removed, still there: not published since {SINCE}; {REFRESH.format('storage')}"
+
+
+def test_a_volume_that_leaves_in_steps_is_still_published() -> None:
+    """Its object is in the branch, under another file's name; what belonged to it isn't."""
+    objects = (live.claim(), live.route("models--files", label="storage"), *ARGOCD)
+    (one,) = after(130, *objects, there=published(CLAIM)).storages
+    assert of(*one.conditions) == [("Declared.HTTPRoute.models--files", "False", "RemovedStillOpen")]
+    assert one.message.startswith("its address https://models--files.example/ is removed, still open: ")
+
+
+def test_a_route_alone() -> None:
+    objects = (*RUNS, live.route(), live.route("webui--api"), *ARGOCD)
+    (young,) = after(119, *objects, there=published(DEPLOYMENT, ROUTE)).instances
+    assert young.message == ""
+    assert young.conditions[-1].message == "its address https://webui--api.example/ is being removed"
+    (one,) = after(120, *objects, there=published(DEPLOYMENT, ROUTE)).instances
+    assert (one.state, one.reason) == ("Running", "ProbesAnswered")
+    assert one.message == (
+        f"its address https://webui--api.example/ is removed, still open: not published since {SINCE};"
+        f" {REFRESH.format('compute')}"
+    )
+    assert of(*one.conditions) == [("Declared.HTTPRoute.webui--api", "False", "RemovedStillOpen")]
+
+
+def test_each_route_has_its_own_time_and_the_instance_s_words_stay() -> None:
+    objects = (*CRASHED, live.route(), live.route("webui--api"), *ARGOCD)
+    first = look(*objects, there=published(DEPLOYMENT, ROUTE))
+    second = look(*objects, before=first, seconds=100, there=published(DEPLOYMENT))
+    (one,) = look(*objects, before=second, seconds=130, there=published(DEPLOYMENT)).instances
+    assert of(*one.conditions) == [
+        ("Declared.HTTPRoute.webui", "False", "Removed"),
+        ("Declared.HTTPRoute.webui--api", "False", "RemovedStillOpen"),
+    ]
+    assert one.reason == "CrashLoop"
+    assert one.message.startswith("its address https://webui--api.example/ is removed, still open")
+    assert one.message.endswith("; the container ended with exit code 1 (1 restart)")
+
+
+def test_an_instance_that_is_removed_after_its_route_begins_to_count_anew() -> None:
+    objects = (*RUNS, live.route())
+    route = after(130, *objects, there=published(DEPLOYMENT))
+    (one,) = look(*objects, before=route, seconds=140, there=published()).instances
+    assert of(*one.conditions) == [("Declared", "False", "Removed")]
+    assert one.message == ""
+
+
+def accessor() -> dict[str, Any]:
+    made = live.deployment("models--files")
+    made["metadata"]["labels"] = {
+        "allotment.dev/tenant": live.TENANT,
+        "allotment.dev/storage": "models",
+    }
+    return made
+
+
+@pytest.mark.parametrize(
+    ("extra", "type_", "words"),
+    [
+        (accessor(), "Declared.Deployment.models--files", "its file server is removed, still running"),
+        (
+            live.job(),
+            "Declared.Job.models--prepare-abc-1",
+            "its preparation models--prepare-abc-1 is removed, still running",
+        ),
+    ],
+)
+def test_what_serves_or_fills_a_storage(extra: dict[str, Any], type_: str, words: str) -> None:
+    (one,) = after(130, live.claim(), extra, *ARGOCD, there=published(CLAIM)).storages
+    assert [kind for kind, _, _ in of(*one.conditions)] == [type_]
+    assert one.message.startswith(f"{words}: not published since {SINCE}; {REFRESH.format('storage')}")
+
+
+@pytest.mark.parametrize("condition", ["Complete", "Failed"])
+def test_a_job_that_has_ended_runs_no_more(condition: str) -> None:
+    (one,) = after(130, live.claim(), live.job(condition=condition), there=published(CLAIM)).storages
+    assert of(*one.conditions) == []
+
+
+def test_a_deployment_is_judged_by_its_object_s_name() -> None:
+    other = live.deployment("webui-2")
+    other["metadata"]["labels"]["allotment.dev/instance"] = "webui"
+    for objects in ((*RUNS, other), (other, *RUNS)):
+        (one,) = after(130, *objects, there=published(DEPLOYMENT)).instances
+        assert (one.state, one.reason) == ("Running", "ProbesAnswered"), "of two, the published one counts"
+        assert of(*one.conditions) == [("Declared.Deployment.webui-2", "False", "RemovedStillRunning")]
+        assert one.message.startswith("its Deployment webui-2 is removed, still running: ")
+
+
+def test_what_is_published_again_is_forgotten() -> None:
+    gone = after(130, *RUNS, there=published())
+    back = look(*RUNS, before=gone, seconds=140, there=published(DEPLOYMENT, time=at(139)))
+    assert back.instances == look(*RUNS).instances
+    again = look(*RUNS, before=back, seconds=150, there=published(time=at(149)))
+    assert again.instances[0].conditions[-1].last_transition_time == at(150)
+
+
+def test_what_is_gone_is_gone() -> None:
+    gone = look(*ARGOCD, before=after(130, *RUNS, there=published()), seconds=140, there=published())
+    assert (gone.instances, [one.target for one in gone.transitions]) == ((), [""])
+
+
+def test_what_came_after_the_last_look_at_the_branch_is_not_judged() -> None:
+    """It was published after that look, or removed since: the next look tells."""
+    for time in ("2026-11-21T09:59:00Z", live.AT.format(0), ""):
+        found = after(600, *RUNS, live.claim(), live.snapshot(), live.bucket(), there=published(time=time))
+        assert found == after_unknown(600, *RUNS, live.claim(), live.snapshot(), live.bucket())
+    found = look(*RUNS, there=published(time=live.AT.format(1)))
+    assert of(*found.instances[0].conditions) == [("Declared", "False", "Removed")]
+
+
+@pytest.mark.parametrize("seconds", [30, 130])
+def test_where_the_branch_is_not_known_nothing_new_is_said(seconds: int) -> None:
+    known = after(seconds, *RUNS, live.route(), live.claim(), *ARGOCD, there=published())
+    later = look(*RUNS, live.route(), live.claim(), *ARGOCD, before=known, seconds=900)
+    assert later == TenantStatus(
+        known.tenant, known.cluster, known.applications, known.instances, known.storages, known.snapshots
+    )
+    gone = look(*ARGOCD, before=known, seconds=900)
+    assert (gone.instances, gone.storages) == ((), ())
+
+
+def test_who_has_something_that_is_going_is_looked_at_again() -> None:
+    assert [unsettled(after(seconds, *RUNS, there=published())) for seconds in (0, 119, 120, 900)] == [
+        *(True, True),
+        *(False, False),
+    ]
+    assert not unsettled(look(*RUNS, there=published(DEPLOYMENT)))
+
+
+def test_an_application_that_is_gone_can_not_be_refreshed() -> None:
+    (one,) = after(130, *RUNS, there=published()).instances
+    assert one.message.endswith("; ask the platform team to delete it: Application solo-ada--eu-1--compute is gone")
+
+
+def test_all_that_is_left() -> None:
+    objects = (*RUNS, live.claim(), live.snapshot(), *ARGOCD)
+    assert list(left(after(119, *objects, there=published()))) == []
+    found = list(left(after(120, *objects, there=published(CLAIM))))
+    assert [(one.kind, f"{one.tenant}/{one.name}", one.condition.reason, one.way_out) for one in found] == [
+        ("instance", "solo-ada/webui", "RemovedStillRunning", REFRESH.format("compute")),
+        ("snapshot", "solo-ada/keep", "RemovedStillThere", REFRESH.format("storage")),
+    ]
+
+
+def test_what_an_annotation_says_does_nothing() -> None:
+    route = live.route()
+    route["metadata"]["annotations"]["link.argocd.argoproj.io/external-link"] = "https://x/\x1b[2J\n"
+    (one,) = after(130, *RUNS, route, there=published(DEPLOYMENT)).instances
+    assert isinstance(one, Instance)
+    assert "its address https://x/\\x1b[2J\\n is removed" in one.message
