@@ -10,9 +10,14 @@ from typing import Any
 import structlog
 
 from allotment.adapters.cluster.store import STOCKS, Store
+from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import published_ref
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import ReportMetrics, registry
+from allotment.manifests.names import rendered_branch
+from allotment.manifests.paths import tenant_file
+from allotment.manifests.text import dump
 from allotment.observed.status import TenantStatus, tenant_status
 from allotment.pipeline.observing import Seeing
 from allotment.pipeline.reporting import Place, Reporter
@@ -75,6 +80,26 @@ class Bed:
     def report(self, *objects: dict[str, Any], seconds: int = 1) -> None:
         self.see(*objects, seconds=seconds)
         self.reporter.once()
+
+    def publish(self, *objects: dict[str, Any], files: dict[str, bytes] | None = None) -> str:
+        """Publish objects of the tenant, each in a file of its own, or these files, and nothing else; return the commit."""
+        data: dict[str, bytes | None] = {"control/platform.yaml": dump([{"kind": "x", "metadata": {"name": "x"}}])}
+        for one in objects:
+            part = "compute" if "allotment.dev/instance" in one["metadata"]["labels"] else "storage"
+            path = tenant_file(live.TENANT, part, f"{one['metadata']['name']}-{one['kind'].lower()}")
+            data[path] = dump([{"kind": one["kind"], "metadata": {"name": one["metadata"]["name"]}}])
+        return self.point(self.write(data | (files or {})))
+
+    def write(self, data: dict[str, bytes | None]) -> str:
+        """Write a commit with these files at the remote, as somebody else than the reporter."""
+        there = Repository.at(self.remote)
+        return write_commit(there, [], data, Message("Publish", b"publisher <publisher@northlight.example> 1 +0000"))
+
+    def point(self, commit: str, *refs: str) -> str:
+        """Let refs be at a commit, by themselves the rendered branch and our ref beside it."""
+        for ref in refs or (rendered_branch(CLUSTER), published_ref(CLUSTER)):
+            git(self.remote, "update-ref", ref, commit)
+        return commit
 
     def commits(self) -> int:
         return int(git(self.remote, "rev-list", "--count", BRANCH))

@@ -95,6 +95,12 @@ class ReportMetrics:
         self._silence = Gauge(
             "allotment_silence_seconds", "Since an API server last said something.", ["cluster"], registry=registry
         )
+        self._removed = Gauge(
+            "allotment_removed_still_running",
+            "Objects that the rendered branch hasn't had for two minutes or longer, and the cluster still has.",
+            ["cluster"],
+            registry=registry,
+        )
         self._observed = Gauge(
             "allotment_status_info",
             "The time that the last status commit says.",
@@ -121,6 +127,14 @@ class ReportMetrics:
         self._tenants.labels(self._cluster).set(tenants)
         self._events.labels(self._cluster).set(events)
         self._silence.labels(self._cluster).set(silence)
+
+    def removed(self, count: int) -> None:
+        """Note how many objects are removed and stay."""
+        self._removed.labels(self._cluster).set(count)
+
+    def stands_by(self) -> None:
+        """Say nothing of what is removed and stays: another replica does."""
+        self._removed.clear()
 
 
 class CommentMetrics:

@@ -79,6 +79,11 @@ class Left(NamedTuple):
     condition: Condition
     way_out: str
 
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What stays the same of it for as long as it stays."""
+        return self.kind, self.tenant, self.name, self.condition.type
+
 
 def by_thing(objects: Iterable[Object]) -> dict[tuple[type, str], list[Object]]:
     """Return objects by the type and name of the instance, storage or snapshot that they belong to."""
@@ -215,6 +220,11 @@ def left(status: TenantStatus) -> Iterator[Left]:
         for condition in staying(thing):
             way = way_out(thing, status.tenant, status.cluster, parts)
             yield Left(type(thing).__name__.lower(), status.tenant, thing.name, condition, way)
+
+
+def awaits_look(objects: Iterable[Object], published: Published) -> bool:
+    """Return whether only a later look at the branch can tell of an object whether it is published."""
+    return any(published.is_too_old_for(one) for one in objects)
 
 
 def may_change(status: TenantStatus) -> bool:

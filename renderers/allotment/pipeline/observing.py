@@ -11,18 +11,16 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import live_source
 from allotment.adapters.git.repository import Repository
-from allotment.manifests.names import rendered_branch
-from allotment.observed.objects import Application, Deployment, Pod, Seen
+from allotment.observed import removed
+from allotment.observed.objects import Deployment, Pod, Seen
 from allotment.observed.status import ClusterStatus, TenantStatus, Transition
 from allotment.observed.stocks import stocks
 from allotment.observed.tenants import Live, Sources, tenant_status, unsettled
-from allotment.problems import Refused
+from allotment.pipeline.published import PublishedBranch
 
 SILENT_SECONDS = 180  # three bookmarks that didn't come
-FETCH_SECONDS = 1.0  # between two looks for a rendered commit that isn't here
 MOST_TRANSITIONS = 5_000  # of a tenant, while nothing can be pushed
 
 
@@ -67,11 +65,9 @@ class Seeing(NamedTuple):
 class LiveSources:
     """Finds the source commits that are live, in a clone that has the rendered branch."""
 
-    def __init__(self, repository: Repository, rendered: Remote, cluster: str) -> None:
+    def __init__(self, repository: Repository, branch: PublishedBranch) -> None:
         self._repository = repository
-        self._rendered = rendered
-        self._cluster = cluster
-        self._fetched = 0.0
+        self._branch = branch
 
     def of(self, tenant: str, live: Live, before: TenantStatus | None) -> Sources:
         """Return the source commits of a tenant's parts whose folder isn't as it was when that was last found."""
@@ -79,46 +75,54 @@ class LiveSources:
         found = {}
         for one in live.applications:
             part = one.name.rpartition("--")[2]
-            if one.sync == "Synced" and one.revision and self._has(one):
+            if one.sync == "Synced" and one.revision and self._branch.has(one.revision):
                 source = live_source(self._repository, one.revision, f"tenants/{tenant}/{part}", known.get(part, ""))
                 if source is not None:
                     found[part] = source
         return found
 
-    def _has(self, one: Application) -> bool:
-        """Return whether the rendered commit that an Application names is here; it is fetched now and then."""
-        if self._repository.has(one.revision):
-            return True
-        if time.monotonic() - self._fetched < FETCH_SECONDS:
-            return False
-        self._fetched = time.monotonic()
-        try:
-            self._rendered.fetch(rendered_branch(self._cluster))
-        except Refused:
-            return False
-        return self._repository.has(one.revision)
-
 
 class Observed:
-    """A cluster's statuses as they are now: `statuses` by tenant, `pending` their changes since what is written."""
+    """A cluster's statuses as they are now: `statuses` by tenant, `pending` their changes since what is written.
 
-    def __init__(self, seeing: Seeing, sources: LiveSources) -> None:
+    `left` has, by tenant, what is removed and stays.
+    """
+
+    def __init__(self, seeing: Seeing, sources: LiveSources, branch: PublishedBranch) -> None:
         self._seeing = seeing
         self._sources = sources
+        self._branch = branch
+        self._judged: dict[str, frozenset[tuple[str, str]]] = {}  # by tenant: what was published when it was looked at
+        self._judged_by: str | None = None
         self._unsettled: set[str] = set()
         self.statuses: dict[str, TenantStatus] = {}
         self.pending: dict[str, list[Transition]] = defaultdict(list)
+        self.left: dict[str, list[removed.Left]] = {}
 
     def begin(self, written: Mapping[str, TenantStatus]) -> None:
         """Go on from what is written: every change since then is pending."""
         self.statuses = dict(written)
-        self.pending.clear()
-        self._unsettled.clear()
+        for known in (self.pending, self.left, self._judged, self._unsettled):
+            known.clear()
+        self._branch.look()
+        self._judged_by = self._branch.commit
         self._observe(set(written) | self._seeing.store.owners())
 
     def look(self) -> None:
         """Take what changed since the last look."""
-        self._observe(self._seeing.store.take_changed() | self._unsettled)
+        self._branch.look()
+        self._observe(self._seeing.store.take_changed() | self._unsettled | self._published_anew())
+
+    def _published_anew(self) -> set[str]:
+        """Return the tenants of whom other objects are published than when they were looked at, or known to be."""
+        commit = self._branch.commit
+        if commit == self._judged_by:
+            return set()
+        self._judged_by = commit
+        if commit is None:
+            return set()
+        now = {tenant: self._branch.of(tenant) for tenant in self.statuses}
+        return {tenant for tenant, one in now.items() if one is None or self._judged.get(tenant) != one.objects}
 
     def told(self, tenants: Iterable[str]) -> None:
         """What was pending of these tenants is written."""
@@ -155,13 +159,26 @@ class Observed:
         now, cluster = self._seeing.now(), self._seeing.cluster
         for tenant in sorted(tenants - {self._seeing.stocks}):
             live, before = Live.of(self._seeing.store.objects(tenant)), self.statuses.get(tenant)
-            found = tenant_status(tenant, cluster, live, before, now, self._sources.of(tenant, live, before))
+            sources = self._sources.of(tenant, live, before)
+            published = self._branch.of(tenant)
+            found = tenant_status(tenant, cluster, live, before, now, sources, published)
             pending = self.pending[tenant]
             pending += found.transitions[: max(0, MOST_TRANSITIONS - len(pending))]
             if not pending:
                 del self.pending[tenant]
             self.statuses[tenant] = plain(found)
-            (self._unsettled.add if unsettled(found) else self._unsettled.discard)(tenant)
+            again = unsettled(found) or (published is not None and removed.awaits_look(live.rendered, published))
+            (self._unsettled.add if again else self._unsettled.discard)(tenant)
+            self._note(tenant, found, published)
+
+    def _note(self, tenant: str, found: TenantStatus, published: removed.Published | None) -> None:
+        """Remember by what a tenant was judged, and what of it is removed and stays."""
+        self._judged.pop(tenant, None)
+        if published is not None:
+            self._judged[tenant] = published.objects
+        self.left.pop(tenant, None)
+        if left := list(removed.left(found)):
+            self.left[tenant] = left
 
 
 def plain(status: TenantStatus) -> TenantStatus:

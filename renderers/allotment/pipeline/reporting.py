@@ -39,6 +39,7 @@ from allotment.observed.status import (
 )
 from allotment.pipeline.log import Log
 from allotment.pipeline.observing import LiveSources, Observed, Seeing, plain
+from allotment.pipeline.published import PublishedBranch
 from allotment.problems import AllotmentError, Refused
 from allotment.reports.summary import summary
 
@@ -89,7 +90,10 @@ class Reporter:
         self._believed: str | None = None
         self._foreign = ""
         self._looked = 0.0
-        self._observed = Observed(seeing, LiveSources(place.repository, place.rendered, seeing.cluster))
+        self._published = PublishedBranch(place.repository, place.rendered, seeing.cluster, seeing.now)
+        self._observed = Observed(seeing, LiveSources(place.repository, self._published), self._published)
+        self._left: set[tuple[str, str, str, str]] = set()
+        self._unknown = ""
         self._written: dict[str, TenantStatus] = {}
         self._cluster = ClusterStatus(seeing.cluster, "")
         self._failures = 0
@@ -149,6 +153,7 @@ class Reporter:
         """Look once, and write what is due; whatever goes wrong is told and counted, and tried again later."""
         if not self._leading():
             self._branch, self._believed, self._good = None, None, True  # who leads again looks at what others wrote
+            self._metrics.stands_by()
             return
         if not self.synced():
             self._tell(self._troubles())
@@ -183,6 +188,7 @@ class Reporter:
         """See what there is, also while nothing can be written: then it is told later, step by step."""
         if self._branch is not None or self._believed is not None:  # else the first look at the branch begins with all
             self._observed.look()
+        self._warn()
         if time.monotonic() < self._again:
             return
         if self._branch is None or time.monotonic() - self._looked > LOOK_SECONDS:
@@ -191,6 +197,20 @@ class Reporter:
         status = self._observed.cluster_status(self._cluster)
         if self._is_due(status):
             self._commit(status)
+
+    def _warn(self) -> None:
+        """Log once each thing that is removed and stays, and why nothing is known of that."""
+        cluster, left = self._seeing.cluster, [one for several in self._observed.left.values() for one in several]
+        self._metrics.removed(len(left))
+        for one in left:
+            if one.key not in self._left:
+                what = f"{one.kind} {one.tenant}/{one.name}"
+                words = f"{one.condition.message}; {one.way_out}"
+                self._log.warning("removed, not gone", cluster=cluster, what=what, message=words)
+        self._left = {one.key for one in left}
+        if self._published.trouble and self._published.trouble != self._unknown:
+            self._log.warning("published objects not known", cluster=cluster, message=self._published.trouble)
+        self._unknown = self._published.trouble
 
     def _look(self) -> None:
         """Look at the branch; what others wrote there is the state to go on from only where it may be believed."""
@@ -217,6 +237,7 @@ class Reporter:
             except Malformed:
                 continue  # of another version of ours: written anew
         self._observed.begin(self._written)
+        self._warn()
 
     def _is_due(self, status: ClusterStatus) -> bool:
         assert self._branch is not None

@@ -37,7 +37,7 @@ class Repository:
         self._opened: tuple[int, git.Repo] | None = None
         self._committer: bytes | None = None
         self._signs: bool | None = None
-        self._reader: tuple[int, Any] | None = None
+        self._reader: tuple[int, Any, Any] | None = None
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
@@ -108,8 +108,11 @@ class Repository:
         return "" if found == "." else found
 
     def listing(self, commit: str, folder: str = "") -> dict[str, str]:
-        """Return the blob id of every file of a commit, or of one of its folders, by its path."""
-        entries = self.open().git.ls_tree("-r", "-z", "--full-tree", f"{commit}:{folder}")
+        """Return the blob id of every file of a commit, or of one of its folders, by its path. Raises Refused where it isn't here."""
+        try:
+            entries = self.open().git.ls_tree("-r", "-z", "--full-tree", f"{commit}:{folder}")
+        except git.GitCommandError:
+            raise Refused(f"commit {commit} can't be read here: fetch the whole repository") from None
         prefix = f"{folder}/" if folder else ""
         split = (entry.partition("\t") for entry in entries.split("\0") if entry)
         return {prefix + path: meta.split()[2] for meta, _, path in split}
@@ -122,12 +125,20 @@ class Repository:
     def read_all(self, blobs: Sequence[str]) -> list[bytes]:
         """Return the bytes of some blobs, asked for at once: one turn to Git's object reader, not one a blob.
 
-        They are so few that Git isn't kept from reading on by what it has answered.
+        They are so few that Git isn't kept from reading on by what it has answered. Raises Refused where one isn't here.
         """
         if self._reader is None or self._reader[0] != os.getpid():
-            self._reader = os.getpid(), self.open().git.cat_file("--batch", as_process=True, istream=-1)
-            weakref.finalize(self, _end, *self._reader)
-        process = self._reader[1]
+            process = self.open().git.cat_file("--batch", as_process=True, istream=-1)
+            self._reader = os.getpid(), process, weakref.finalize(self, _end, os.getpid(), process)
+        _, process, end = self._reader
+        try:
+            return self._answers(process, blobs)
+        except BaseException:  # what it would still say is no answer to whatever is asked next
+            self._reader = None
+            end()
+            raise
+
+    def _answers(self, process: Any, blobs: Sequence[str]) -> list[bytes]:
         found = []
         for at in range(0, len(blobs), _ASKED):
             some = blobs[at : at + _ASKED]

@@ -1,0 +1,104 @@
+"""What is published to a cluster: the objects that our own last commit on its rendered branch has of each tenant."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import published_ref
+from allotment.adapters.git.repository import Repository
+from allotment.manifests import paths
+from allotment.manifests.names import rendered_branch
+from allotment.manifests.published import identities
+from allotment.manifests.text import Malformed
+from allotment.observed.removed import KINDS, Published
+from allotment.problems import Refused
+
+LOOK_SECONDS = 30.0  # how often the branch is looked at
+FETCH_SECONDS = 1.0  # between two fetches for a commit that isn't here
+AT_ONCE = 500  # files that are read at once
+_WATCHED = frozenset(KINDS.values())
+
+Objects = frozenset[tuple[str, str]]
+
+
+class PublishedBranch:
+    """A cluster's rendered branch, fetched now and then into our clone.
+
+    `commit` is our last commit there, None where that isn't known: the remote doesn't answer, nothing was published yet,
+    or it can't be read. `trouble` then says why, if somebody should look. The branch's tip counts for nothing here, since
+    others may push there.
+    """
+
+    def __init__(self, repository: Repository, remote: Remote, cluster: str, now: Callable[[], str]) -> None:
+        self._repository = repository
+        self._remote = remote
+        self._cluster = cluster
+        self._now = now
+        self._looked = self._fetched = float("-inf")
+        self._time = ""
+        self._read_commit = ""
+        self._files: dict[str, Objects] = {}  # by blob
+        self._tenants: dict[str, Objects] = {}
+        self.commit: str | None = None
+        self.trouble = ""
+
+    def look(self) -> None:
+        """Fetch the branch, unless that was just done."""
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._fetch()
+
+    def has(self, commit: str) -> bool:
+        """Return whether a commit of the branch is here; where it isn't, the branch is fetched now and then."""
+        if self._repository.has(commit):
+            return True
+        if time.monotonic() - self._fetched < FETCH_SECONDS:
+            return False
+        self._fetched = time.monotonic()
+        self._fetch()
+        return self._repository.has(commit)
+
+    def of(self, tenant: str) -> Published | None:
+        """Return what is published of a tenant; None where that isn't known."""
+        return Published(self._tenants.get(tenant, frozenset()), self._time) if self.commit is not None else None
+
+    def _fetch(self) -> None:
+        self._looked = time.monotonic()
+        begun, name = self._now(), published_ref(self._cluster)
+        self.commit, self.trouble = None, ""
+        try:
+            commit = self._remote.fetch(rendered_branch(self._cluster), name).get(name)
+            if commit is not None:
+                self._read(commit)
+        except (Refused, Malformed) as error:
+            self.trouble = str(error)
+            return
+        self.commit, self._time = commit, begun
+
+    def _read(self, commit: str) -> None:
+        """Read the files of tenants in a commit; what was read before isn't read again."""
+        if commit == self._read_commit:
+            return
+        blobs = defaultdict(list)
+        for path, blob in self._repository.listing(commit).items():
+            spot = paths.spot_of(path)
+            if spot is not None and spot.part in paths.PARTS:
+                blobs[spot.tenant].append(blob)
+        self._files = self._contents({blob for several in blobs.values() for blob in several})
+        nothing: Objects = frozenset()
+        self._tenants = {
+            tenant: nothing.union(*(self._files[blob] for blob in several)) for tenant, several in blobs.items()
+        }
+        self._read_commit = commit
+
+    def _contents(self, blobs: set[str]) -> dict[str, Objects]:
+        """Return the objects of each file, of the kinds that are watched."""
+        found = {blob: self._files[blob] for blob in blobs & self._files.keys()}
+        new = sorted(blobs - found.keys())
+        for at in range(0, len(new), AT_ONCE):
+            some = new[at : at + AT_ONCE]
+            for blob, data in zip(some, self._repository.read_all(some), strict=True):
+                found[blob] = frozenset(one for one in identities(data) if one[0] in _WATCHED)
+        return found
