@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from tests.adapters.forge.server import BOT, REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
 from tests.conftest import Allot, Result, edit
 from tests.published import Place, git
 
 from allotment.declared.inventory import blob_id
-from allotment.observed.status import Instance, TenantStatus
+from allotment.observed.status import Condition, Instance, Part, TenantStatus
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
@@ -39,6 +40,11 @@ class Desk:
         root = self.place.root
         git(root, "checkout", "-q", "-B", f"change-{number}")
         edit(root, WEBUI, old, new)
+        return self.open(number, author)
+
+    def open(self, number: int, author: str) -> str:
+        """Open a pull request, or push to one, with what its branch's folder holds; return its head."""
+        root = self.place.root
         git(root, *AUTHOR, "commit", "-q", "-a", "-m", "Change")
         head = git(root, "rev-parse", "HEAD")
         ref = "pull" if isinstance(self.world, GitHubWorld) else "merge-requests"
@@ -238,6 +244,40 @@ def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
     seen(desk, "Stopped", "StoppedAsDeclared")
     assert desk.comment("--all").out.endswith("0 merged and not running yet\n")
     assert desk.world.writes() == [], "what is done is silent"
+
+
+def test_a_removal_that_argo_cd_missed_fails(desk: Desk) -> None:
+    desk.place.publish()
+    root = desk.place.root
+    blob = blob_id((root / WEBUI).read_bytes())
+    git(root, "checkout", "-q", "-B", "change-1")
+    (root / WEBUI).unlink()
+    head = desk.open(1, "ada-k")
+    desk.merge(1)
+    desk.place.publish()
+    young = Condition("Declared", "False", "Removed", "being removed", "2026-11-21T10:00:00Z")
+    stays = msgspec.structs.replace(
+        young, reason="RemovedStillRunning", message="removed, still running: not published since …"
+    )
+    for condition, row, status in (
+        (young, "| published | `being removed` |", "pending"),
+        (
+            stays,
+            "| still running | `removed, still running: not published since …` → ask the platform team to",
+            "failure",
+        ),
+    ):
+        instance = Instance("webui", blob, "Running", condition.reason, conditions=(condition,))
+        part = Part("compute", "Synced", "Healthy")
+        desk.place.report("eu-1", TenantStatus("solo-ada", "eu-1", (part,), (instance,)))
+        desk.comment("--all")
+        assert row in desk.rollouts(1)[0]
+        assert desk.status(head, "allot/rollout") == status
+    assert " refresh Application solo-ada--eu-1--compute |" in desk.rollouts(1)[0]
+    desk.place.report("eu-1", TenantStatus("solo-ada", "eu-1"))
+    desk.comment("--all")
+    assert "1 gone" in desk.rollouts(1)[0]
+    assert desk.status(head, "allot/rollout") == "success"
 
 
 def test_a_rollout_that_a_person_removed_or_locked_is_silent(desk: Desk) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -17,6 +18,7 @@ from tests.published import Place, git
 from tests.reported import Bed
 
 from allotment.observed.status import Stock, Transition
+from allotment.pipeline import published
 from allotment.reports import tables
 from allotment.reports.tables import age
 
@@ -186,3 +188,31 @@ def test_what_a_branch_says_does_nothing_to_a_terminal() -> None:
     assert "\\x1b[2J[red]x" in out.getvalue()
     assert "a\\nb" in out.getvalue()
     assert "\\u202e" in out.getvalue()
+
+
+def old(one: dict[str, Any]) -> dict[str, Any]:
+    """Return an object that is older than any look at the branch."""
+    return {**one, "metadata": {**one["metadata"], "creationTimestamp": "2020-01-01T00:00:00Z"}}
+
+
+def test_what_is_removed_and_stays_is_shown(bed: Recent, shown: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "LOOK_SECONDS", 0.0)
+    bed.publish(live.claim())
+    bed.ago = 200
+    bed.report(*(old(one) for one in (*RUNS, live.claim(), live.application())))
+    assert "removed" not in shown("status").out, "it may be going just now"
+    bed.ago = 50
+    bed.reporter.once()
+    words = "removed, still running: not published since "
+    way_out = "; ask the platform team to refresh Application solo-ada--eu-1--compute"
+    row = shown("status").out.splitlines()[1]
+    assert row.split()[:3] == ["solo-ada/webui", "eu-1", "Running"]
+    assert words in row
+    assert row.endswith(way_out)
+    out = shown("status", "solo-ada/webui").out
+    assert any(line.split()[:3] == ["Why:", "removed,", "still"] for line in out.splitlines())
+    assert ["Declared", "False", "RemovedStillRunning"] in [line.split()[:3] for line in out.splitlines()]
+    (one,) = json.loads(shown("status", "solo-ada", "--format", "json").out)["tenants"][0]["instances"]
+    assert (one["state"], one["reason"]) == ("Running", "RemovedStillRunning")
+    assert one["message"].startswith(words)
+    assert one["conditions"][-1]["type"] == "Declared"

@@ -155,8 +155,8 @@ def test_each_route_has_its_own_time_and_the_instance_s_words_stay() -> None:
         ("Declared.HTTPRoute.webui--api", "False", "RemovedStillOpen"),
     ]
     assert one.reason == "CrashLoop"
-    assert one.message.startswith("its address https://webui--api.example/ is removed, still open")
-    assert one.message.endswith("; the container ended with exit code 1 (1 restart)")
+    ended = "the container ended with exit code 1 (1 restart); "
+    assert one.message.startswith(f"{ended}its address https://webui--api.example/ is removed, still open")
 
 
 def test_an_instance_that_is_removed_after_its_route_begins_to_count_anew() -> None:
@@ -190,7 +190,7 @@ def accessor() -> dict[str, Any]:
 def test_what_serves_or_fills_a_storage(extra: dict[str, Any], type_: str, words: str) -> None:
     (one,) = after(130, live.claim(), extra, *ARGOCD, there=published(CLAIM)).storages
     assert [kind for kind, _, _ in of(*one.conditions)] == [type_]
-    assert one.message.startswith(f"{words}: not published since {SINCE}; {REFRESH.format('storage')}")
+    assert one.message.endswith(f"{words}: not published since {SINCE}; {REFRESH.format('storage')}")
 
 
 @pytest.mark.parametrize("condition", ["Complete", "Failed"])

@@ -176,7 +176,7 @@ def _reason(one: Object, thing: Thing) -> str:
 
 
 def _saying(thing: T, found: Sequence[Condition], look: Look) -> T:
-    """Return a thing with these conditions; its message says what stays, in place of all else where that is the thing itself."""
+    """Return a thing with these conditions; its message says what stays, and nothing else where that is the thing itself."""
     said: list[Condition] = [one for one in found if one.reason in STATES]
     reason, message = thing.reason, thing.message
     if said:
@@ -185,7 +185,7 @@ def _saying(thing: T, found: Sequence[Condition], look: Look) -> T:
         if gone is not None:
             reason = gone.reason
         elif message:
-            words.append(message)
+            words.insert(0, message)
         message = "; ".join(words)
     return msgspec.structs.replace(thing, reason=reason, message=message, conditions=(*thing.conditions, *found))
 

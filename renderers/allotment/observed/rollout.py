@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from allotment import conditions as word
-from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
+from allotment.observed import removed
+from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 
 Progress = Literal["going", "done", "failed"]
 
@@ -77,32 +78,61 @@ def stage(thing: Thing, published: Published | None, statuses: Sequence[TenantSt
         return Stage("failed", "kept", f"{what}: something of its tenant is invalid", way_out="run `allot validate`")
     seen = _seen(thing, statuses)
     if not thing.blob:
-        return Stage("done", "gone") if seen is None else Stage("going", "published", "being removed")
+        if seen is None:
+            return Stage("done", "gone")
+        return _left(thing, seen, statuses) or Stage("going", "published", "being removed")
     if seen is None or seen.observed_blob != thing.blob:
         return _unsynced(thing, statuses)
-    return _of_instance(seen) if isinstance(seen, Instance) else _of_data(seen)
+    if any(one.type == word.DECLARED for one in seen.conditions):
+        return Stage("going", "published", "its cluster's status is of the time when it was removed")
+    found = _of_instance(seen) if isinstance(seen, Instance) else _of_data(seen)
+    going = removed.going(seen)
+    if going and found.progress == "done":
+        found = Stage("going", found.state, _words(going), found.url)
+    if found.progress == "failed":
+        return found  # its message says what stays, too
+    return _left(thing, seen, statuses) or found
+
+
+def _left(thing: Thing, seen: Instance | Storage | Snapshot, statuses: Sequence[TenantStatus]) -> Stage | None:
+    """Return that something is removed and stays; None where nothing is."""
+    stays = removed.staying(seen)
+    if not stays:
+        return None
+    status = _status(thing, statuses)
+    parts = [one.name for one in status.applications] if status is not None else []
+    way_out = removed.way_out(seen, thing.tenant, thing.cluster, parts)
+    return Stage("failed", removed.STATES[stays[0].reason], _words(stays), way_out=way_out)
+
+
+def _words(conditions: Sequence[Condition]) -> str:
+    return "; ".join(one.message for one in conditions)
+
+
+def _status(thing: Thing, statuses: Sequence[TenantStatus]) -> TenantStatus | None:
+    """Return what the cluster of a thing says of its tenant."""
+    return next((one for one in statuses if (one.tenant, one.cluster) == (thing.tenant, thing.cluster)), None)
 
 
 def _seen(thing: Thing, statuses: Sequence[TenantStatus]) -> Instance | Storage | Snapshot | None:
-    for status in statuses:
-        if (status.tenant, status.cluster) == (thing.tenant, thing.cluster):
-            things: Mapping[str, Sequence[Instance | Storage | Snapshot]] = {
-                "instance": status.instances,
-                "storage": status.storages,
-                "snapshot": status.snapshots,
-            }
-            return next((one for one in things[thing.kind] if one.name == thing.name), None)
-    return None
+    status = _status(thing, statuses)
+    if status is None:
+        return None
+    things: Mapping[str, Sequence[Instance | Storage | Snapshot]] = {
+        "instance": status.instances,
+        "storage": status.storages,
+        "snapshot": status.snapshots,
+    }
+    return next((one for one in things[thing.kind] if one.name == thing.name), None)
 
 
 def _unsynced(thing: Thing, statuses: Sequence[TenantStatus]) -> Stage:
     """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused."""
     part = "compute" if thing.kind == "instance" else "storage"
-    for status in statuses:
-        if (status.tenant, status.cluster) == (thing.tenant, thing.cluster):
-            for one in status.applications:
-                if one.name == part and one.health == "Degraded" and one.sync != "Synced":
-                    return Stage("failed", "published", "Argo CD can't apply it", way_out=_WAYS_OUT[word.SYNC_FAILED])
+    status = _status(thing, statuses)
+    for one in status.applications if status is not None else ():
+        if one.name == part and one.health == "Degraded" and one.sync != "Synced":
+            return Stage("failed", "published", "Argo CD can't apply it", way_out=_WAYS_OUT[word.SYNC_FAILED])
     return Stage("going", "published", "Argo CD hasn't applied it yet")
 
 

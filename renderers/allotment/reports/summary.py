@@ -6,22 +6,30 @@ from collections import Counter
 from collections.abc import Sequence
 
 from allotment import conditions as word
+from allotment.observed import removed
+from allotment.observed.removed import Left
 from allotment.observed.status import ClusterStatus, Instance, Snapshot, Stock, Storage, TenantStatus
 from allotment.reports.markdown import plain, table
 
 MOST_ROWS = 500  # troubles that are listed; forges cut long pages
+MOST_WORDS = 400
 _TROUBLED = (word.FAILED, word.WAITING, word.LOST)
 
 
 def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
-    """Return the page of a cluster: its stocks, how many instances are in which state, and who needs help."""
+    """Return the page of a cluster: its stocks, how many instances are in which state, and who needs help.
+
+    What is removed and stays comes before all else.
+    """
     states = Counter(one.state for tenant in tenants for one in tenant.instances)
+    left = [one for tenant in tenants for one in removed.left(tenant)]
     lines = [
         f"# {cluster.cluster}",
         "",
         f"Seen {cluster.observed_at}.",
         *([f"**{plain(cluster.message)}**"] if cluster.message else []),
         "",
+        *_left(left),
         "## Stocks",
         "",
         *table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant"), map(_stock, cluster.stocks)),
@@ -32,10 +40,28 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         "",
         "## Needs a look",
         "",
-        *_troubles(tenants),
+        *(_troubles(tenants) or ["Nothing else." if left else "All is well."]),
         "",
     ]
     return "\n".join(lines).encode()
+
+
+def _left(left: Sequence[Left]) -> list[str]:
+    """Return what is removed and stays: somebody else may have its units by now. Nothing where there is nothing."""
+    if not left:
+        return []
+    rows = [
+        (
+            plain(f"{one.tenant}/{one.name}"),
+            one.kind,
+            plain(one.condition.message, MOST_WORDS),
+            plain(one.way_out, MOST_WORDS),
+            one.condition.last_transition_time,
+        )
+        for one in left[:MOST_ROWS]
+    ]
+    more = [f"and {len(left) - MOST_ROWS} more."] if len(left) > MOST_ROWS else []
+    return ["## Removed, and not gone", "", *table(("What", "Kind", "Why", "What to do", "Since"), rows), *more, ""]
 
 
 def _stock(one: Stock) -> tuple[str, ...]:
@@ -54,6 +80,6 @@ def _troubles(tenants: Sequence[TenantStatus]) -> list[str]:
                     (plain(f"{tenant.tenant}/{one.name}"), kind, one.state, plain(one.message or one.reason), one.since)
                 )
     if not rows:
-        return ["All is well."]
+        return []
     more = [f"and {len(rows) - MOST_ROWS} more."] if len(rows) > MOST_ROWS else []
     return [*table(("What", "Kind", "State", "Why", "Since"), rows[:MOST_ROWS]), *more]

@@ -1,0 +1,87 @@
+"""A rollout of a removal ends when what was removed is gone, and fails where it stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests import live
+from tests.observed.test_instances import CRASHED, RUNS
+from tests.observed.test_removed import (
+    ARGOCD,
+    CLAIM,
+    DEPLOYMENT,
+    REFRESH,
+    ROUTE,
+    SINCE,
+    accessor,
+    after,
+    look,
+    published,
+)
+
+from allotment.observed.rollout import Published, Stage, Thing, stage
+from allotment.observed.status import TenantStatus
+
+WEBUI = Thing("instance", live.TENANT, "webui", "eu-1", "")
+CHANGED = WEBUI._replace(blob="b1")
+MODELS = Thing("storage", live.TENANT, "models", "eu-1", "")
+KEEP = Thing("snapshot", live.TENANT, "keep", "eu-1", "")
+REMOVED = Published("", "")
+STAYS = f"{{}}: not published since {SINCE}"
+
+
+def of(thing: Thing, *statuses: TenantStatus) -> Stage:
+    return stage(thing, Published(thing.blob, thing.blob), statuses)
+
+
+@pytest.mark.parametrize(
+    ("thing", "objects", "state", "part"),
+    [
+        (WEBUI, RUNS, "still running", "compute"),
+        (MODELS, (live.claim(),), "still there", "storage"),
+        (KEEP, (live.snapshot(),), "still there", "storage"),
+    ],
+)
+def test_a_removed_thing(thing: Thing, objects: tuple[dict[str, Any], ...], state: str, part: str) -> None:
+    being_removed = Stage("going", "published", "being removed")
+    assert of(thing, look(*objects, *ARGOCD)) == being_removed, "the reporter hasn't seen the branch yet"
+    assert of(thing, after(119, *objects, *ARGOCD, there=published())) == being_removed
+    assert of(thing, after(120, *objects, *ARGOCD, there=published())) == Stage(
+        "failed", state, STAYS.format(f"removed, {state}"), way_out=REFRESH.format(part)
+    )
+    assert of(thing, look(*ARGOCD)) == of(thing) == Stage("done", "gone")
+
+
+def test_another_cluster_s_counts_for_nothing() -> None:
+    assert of(WEBUI._replace(cluster="us-1"), after(120, *RUNS, there=published())) == Stage("done", "gone")
+
+
+def test_an_address_that_was_removed() -> None:
+    objects = (*RUNS, live.route(), live.route("webui--api"), *ARGOCD)
+    done = of(CHANGED, look(*objects, there=published(DEPLOYMENT, ROUTE, ("HTTPRoute", "webui--api"))))
+    assert (done.progress, done.state) == ("done", "running")
+    young = of(CHANGED, after(119, *objects, there=published(DEPLOYMENT, ROUTE)))
+    words = "its address https://webui--api.example/ is"
+    assert young == Stage("going", "running", f"{words} being removed", "https://webui.example/")
+    assert of(CHANGED, after(120, *objects, there=published(DEPLOYMENT, ROUTE))) == Stage(
+        "failed", "still open", STAYS.format(f"{words} removed, still open"), way_out=REFRESH.format("compute")
+    )
+
+
+def test_why_it_fails_is_said_with_what_stays() -> None:
+    found = of(CHANGED, after(120, *CRASHED, live.route(), *ARGOCD, there=published(DEPLOYMENT)))
+    assert (found.progress, found.state) == ("failed", "failed")
+    assert found.words.startswith(
+        "the container ended with exit code 1 (1 restart); its address https://webui.example/ is"
+    )
+
+
+def test_what_is_left_of_a_storage_that_leaves_in_steps() -> None:
+    found = of(MODELS, after(120, live.claim(), accessor(), *ARGOCD, there=published(CLAIM)))
+    assert (found.progress, found.state) == ("failed", "still running")
+
+
+def test_what_is_published_again_waits_for_a_status_that_knows() -> None:
+    found = of(CHANGED, after(120, *RUNS, *ARGOCD, there=published()))
+    assert (found.progress, found.state) == ("going", "published")
