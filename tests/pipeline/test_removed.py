@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import yaml
 from tests import live
+from tests.conftest import PROJECT
 from tests.observed.test_instances import RUNS
 from tests.published import git
 from tests.reported import BRANCH, CLUSTER, Bed
@@ -15,6 +18,8 @@ from allotment.adapters.git.rendered import published_ref
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import text_of
 from allotment.manifests.names import rendered_branch
+from allotment.manifests.published import identities, leaving_volume
+from allotment.observed.removed import KINDS
 from allotment.observed.status import Condition, Instance
 from allotment.pipeline import published, reporting
 from allotment.pipeline.published import PublishedBranch
@@ -270,3 +275,32 @@ def test_an_answer_that_broke_off_is_not_taken_for_the_next(bed: Bed) -> None:
     assert there.read_all(blobs) == whole
     with pytest.raises(Refused, match="can't be read"):
         there.listing("1" * 40)
+
+
+@pytest.mark.parametrize("cluster", ["eu-1", "us-1"])
+def test_all_that_we_render_for_a_tenant_is_published(cluster: str, bed: Bed, counting: Counted) -> None:
+    """By YAML's reading of the whole golden tree, and nothing of a watched kind lies elsewhere in it."""
+    tree = PROJECT / "tests/manifests/golden" / cluster
+    files = {path.relative_to(tree).as_posix(): path.read_bytes() for path in tree.rglob("*.yaml")}
+    bed.publish(files=files)
+    branch = PublishedBranch(counting.repository, counting, CLUSTER, bed.now)
+    branch.look()
+    rendered = defaultdict(set)
+    for data in files.values():
+        for one in yaml.safe_load_all(data):
+            metadata = one["metadata"]
+            if one["kind"] in KINDS.values() and "allotment.dev/tenant" in metadata.get("labels", ()):
+                assert metadata["namespace"] == f"t-{metadata['labels']['allotment.dev/tenant']}"
+                rendered[metadata["labels"]["allotment.dev/tenant"]].add((one["kind"], metadata["name"]))
+    assert rendered
+    for tenant, objects in rendered.items():
+        found = branch.of(tenant)
+        assert found is not None and found.objects == objects, tenant
+
+
+def test_a_volume_that_leaves_is_published_under_another_file_s_name(bed: Bed) -> None:
+    data = (PROJECT / "tests/manifests/golden/eu-1/tenants/film-house/storage/loras.yaml").read_bytes()
+    assert identities(leaving_volume(data, protected=False)) == {("PersistentVolumeClaim", "loras")}
+    bed.publish(files={"tenants/solo-ada/storage/models--leaving.yaml": leaving_volume(data, protected=True)})
+    bed.report(live.claim("loras"))
+    assert declared(bed) == []
