@@ -20,10 +20,13 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import look_status
 from allotment.declared.inventory import blob_id
-from allotment.observed.status import TenantStatus, text_of
+from allotment.manifests.paths import spot_of
+from allotment.manifests.text import load
+from allotment.observed.status import ClusterStatus, Condition, Prepare, Snapshot, Storage, TenantStatus, text_of
 from tests.conftest import DAY, Allot, Result
 
 DATE = "GIT_COMMITTER_DATE"
+OBSERVED = "2026-11-21T12:00:00Z"  # when a cluster was looked at, where a test doesn't say
 INSTANCE = """\
 apiVersion: allotment.dev/v1alpha1
 kind: GPUInstance
@@ -106,17 +109,48 @@ class Place:
         """Return a line for each commit of a rendered branch, the newest first."""
         return git(self.remote, "log", f"--format={style}", f"rendered/{cluster}").splitlines()
 
-    def report(self, cluster: str, *statuses: TenantStatus) -> str:
-        """Write what a reporter would have seen of some tenants, and nothing of others; return the commit."""
+    def report(self, cluster: str, *statuses: TenantStatus, observed: str = OBSERVED) -> str:
+        """Write what a reporter would have seen of some tenants at a time, and nothing of others; return the commit."""
         repository = Repository(self.root)
         remote = Remote(repository, str(self.remote))
         branch = look_status(repository, remote, cluster).branch
         data = {f"tenants/{one.tenant}.yaml": text_of(one) for one in statuses}
+        data["stocks.yaml"] = text_of(ClusterStatus(cluster, observed))
         files = {path: blob_id(text) for path, text in data.items()}
         message = Message("Seen", b"reporter <reporter@northlight.example> 1 +0000")
         commit = branch.commit(files, branch.changed(files), data, message)
         assert remote.push({f"refs/heads/status/{cluster}": commit, f"refs/allotment/status/{cluster}": commit})
         return commit
+
+    def synced(self, cluster: str, tenant: str, *, marked: str = OBSERVED, observed: str = OBSERVED) -> str:
+        """Report that a cluster has all that is published of a tenant, what is marked for deletion since a time; return the commit."""
+        storages, snapshots, namespace = [], [], ""
+        names = git(self.remote, "ls-tree", "-r", "--name-only", f"rendered/{cluster}").splitlines()
+        for path in names:
+            spot = spot_of(path)
+            if spot is None or spot.tenant != tenant or spot.part not in ("storage", "namespaces"):
+                continue
+            one, *others = load((git(self.remote, "show", f"rendered/{cluster}:{path}") + "\n").encode())
+            annotations = one["metadata"].get("annotations", {})
+            free = annotations.get("allotment.dev/protected") == "false"
+            if spot.part == "namespaces":
+                namespace = "Unprotected" if free else "Protected"
+                continue
+            steps = [Condition("MarkedForDeletion", "True", "", "", marked)] * (
+                annotations.get("allotment.dev/deletion-policy") == "Delete"
+            )
+            steps += [Condition("Unprotected", "True", "", "", observed)] * free
+            if one["kind"] == "VolumeSnapshot":
+                snapshots.append(Snapshot(one["metadata"]["name"], "b", "Ready", "", conditions=tuple(steps)))
+            elif one["kind"] == "PersistentVolumeClaim":
+                job = next((other for other in others if other["kind"] == "Job"), None)
+                prepare = _prepared(job["metadata"]) if job else None
+                name = one["metadata"]["name"]
+                storages.append(Storage(name, "b", "Ready", "", claim="c1", prepare=prepare, conditions=tuple(steps)))
+        status = TenantStatus(
+            tenant, cluster, storages=tuple(storages), snapshots=tuple(snapshots), namespace=namespace
+        )
+        return self.report(cluster, status, observed=observed)
 
     def fork(self, folder: Path) -> Place:
         """Return another clone of the same source, with the same remote."""
@@ -125,6 +159,13 @@ class Place:
         other.root, other.remote = folder, self.remote
         other._allot, other._monkeypatch = self._allot, self._monkeypatch
         return other
+
+
+def _prepared(job: dict[str, Any]) -> Prepare:
+    noted = job["annotations"]
+    kept = "Prune=false" in noted.get("argocd.argoproj.io/sync-options", "")
+    attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
+    return Prepare(f"uid-of-{job['name']}", attempt, digest, "Succeeded", kept=kept)
 
 
 class Running:

@@ -33,6 +33,13 @@ PREPARED = "Prepared"
 RESIZED = "Resized"
 ACCESSOR_AVAILABLE = "AccessorAvailable"
 
+# Conditions of what is on its way out, in the order of its steps; nothing else has them. Publish reads their times.
+MARKED = "MarkedForDeletion"
+UNPROTECTED = "Unprotected"
+
+# A tenant's namespace in a cluster.
+PROTECTED = "Protected"
+
 # Condition of what is removed from the rendered branch and still there; nothing else has it.
 DECLARED = "Declared"
 
@@ -95,6 +102,8 @@ ROUTE_PENDING = "RoutePending"
 ROUTE_REFUSED = "RouteRefused"
 
 # Why a condition holds.
+DELETION_DECLARED = "DeletionDeclared"
+LET_GO = "LetGo"
 UNITS_HELD = "UnitsHeld"
 ALL_PREPARED = "AllPrepared"
 NOTHING_TO_PREPARE = "NothingToPrepare"

@@ -1,4 +1,4 @@
-"""What leaves, step by step, and what is kept when time or a mark is missing."""
+"""What leaves, step by step, and what is kept when time, a mark or what the cluster was seen to have is missing."""
 
 from __future__ import annotations
 
@@ -6,67 +6,151 @@ from pathlib import Path
 
 import pytest
 
-from allotment.changes.departure import MARKED_SECONDS, STEP_SECONDS, Leaver, remains
+from allotment.changes.departure import NAMESPACE, Leaver, Sighting, remains
 from allotment.manifests.text import load
 
-GOLDEN = Path(__file__).parent.parent / "manifests/golden/us-1"
+GOLDEN = Path(__file__).parent.parent / "manifests/golden"
 TENANT = "acme-robotics"
 STORAGE = f"tenants/{TENANT}/storage"
 MARKED, RETAINED = f"{STORAGE}/old-frames.yaml", f"{STORAGE}/frames.yaml"
 LEAVING = f"{STORAGE}/old-frames--leaving.yaml"
-ARGO, NAMESPACE = f"control/argo/a/{TENANT}.yaml", f"control/namespaces/a/{TENANT}.yaml"
+ARGO, NAMESPACE_FILE = f"control/argo/a/{TENANT}.yaml", f"control/namespaces/a/{TENANT}.yaml"
 MARKERS = {f"tenants/{TENANT}/{part}/allotment--marker.yaml" for part in ("storage", "compute")}
-OTHERS = {ARGO, NAMESPACE, *MARKERS, RETAINED}
+OTHERS = {ARGO, NAMESPACE_FILE, *MARKERS, RETAINED}
+AFTER = 3600.0
+THING = ("storage", "old-frames")
+NOTHING_KNOWN = Sighting()
 
 
-def golden(path: str) -> bytes:
-    return (GOLDEN / path).read_bytes()
+def golden(path: str, cluster: str = "us-1") -> bytes:
+    return (GOLDEN / cluster / path).read_bytes()
 
 
-def leaver(gone: set[str], rendered: set[str], age: float, *, declared: bool = True, **files: bytes) -> Leaver:
+def marked(seconds: float) -> Sighting:
+    return Sighting(True, (THING, NAMESPACE), {THING: seconds})
+
+
+def leaver(gone: set[str], rendered: set[str], seen: Sighting, *, declared: bool = True, **files: bytes) -> Leaver:
     def read(path: str) -> bytes:
         return files[path.rsplit("/", 1)[1].removesuffix(".yaml").replace("-", "_")] if files else golden(path)
 
-    return Leaver(TENANT, declared, rendered, gone, read, lambda _: age)
+    return Leaver(TENANT, declared, rendered, gone, read, seen, AFTER)
 
 
-def test_what_nothing_marked_is_an_error_whatever_its_age() -> None:
-    found = remains(leaver({RETAINED}, OTHERS - {RETAINED}, 10 * MARKED_SECONDS))
+def test_what_nothing_marked_is_an_error_whatever_was_seen() -> None:
+    found = remains(leaver({RETAINED}, OTHERS - {RETAINED}, Sighting(True, (), {("storage", "frames"): 10 * AFTER})))
     assert [one.rule for one in found.findings] == ["deletion"]
     assert found.findings[0].path == f"tenants/{TENANT}/storages/frames.yaml"
 
 
-@pytest.mark.parametrize(("age", "protected"), [(MARKED_SECONDS - 1, "true"), (MARKED_SECONDS, "false")])
-def test_the_mark_must_be_an_hour_old(age: float, protected: str) -> None:
-    found = remains(leaver({MARKED}, OTHERS, age))
+@pytest.mark.parametrize(
+    ("seen", "protected"),
+    [
+        (marked(AFTER), "false"),
+        (marked(AFTER - 1), "true"),
+        (marked(-5), "true"),
+        (Sighting(True, (THING,)), "true"),
+        (Sighting(True), "true"),
+        (NOTHING_KNOWN, "true"),
+    ],
+    ids=str,
+)
+def test_the_cluster_must_have_been_seen_to_have_it_marked_for_an_hour(seen: Sighting, protected: str) -> None:
+    found = remains(leaver({MARKED}, OTHERS, seen))
     assert found.findings == []
     assert found.files.keys() == {LEAVING}
     (volume,) = load(found.files[LEAVING])
     assert volume["metadata"]["annotations"]["allotment.dev/protected"] == protected
     assert ("argocd.argoproj.io/sync-options" in volume["metadata"]["annotations"]) == (protected == "true")
+    assert ("nothing reports that cluster" in found.pending[0]) == (not seen.known)
 
 
-@pytest.mark.parametrize(("age", "stays"), [(STEP_SECONDS - 1, True), (STEP_SECONDS, False)])
-def test_an_unprotected_volume_goes_after_a_step(age: float, stays: bool) -> None:
-    free = remains(leaver({MARKED}, OTHERS, MARKED_SECONDS)).files[LEAVING]
-    found = remains(leaver({LEAVING}, OTHERS, age, old_frames__leaving=free))
+@pytest.mark.parametrize(
+    ("seen", "stays"),
+    [
+        (Sighting(True, (THING,), {}, (THING,)), False),
+        (Sighting(True, (NAMESPACE,)), False),
+        (marked(9 * AFTER), True),
+        (NOTHING_KNOWN, True),
+    ],
+    ids=str,
+)
+def test_an_unprotected_volume_goes_once_the_cluster_was_seen_to_have_let_it_go(seen: Sighting, stays: bool) -> None:
+    free = remains(leaver({MARKED}, OTHERS, marked(AFTER))).files[LEAVING]
+    found = remains(leaver({LEAVING}, OTHERS, seen, old_frames__leaving=free))
     assert (found.files == {LEAVING: free}) == stays
     assert bool(found.files) == bool(found.pending) == stays
 
 
+def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
+    data = golden("tenants/solo-ada/storage/models.yaml", "eu-1").replace(
+        b"deletion-policy: Retain", b"deletion-policy: Delete"
+    )
+    path = "tenants/solo-ada/storage/models.yaml"
+    seen = Sighting(True, {("storage", "models")})
+    found = remains(Leaver("solo-ada", True, {"control/argo/s/solo-ada.yaml"}, {path}, lambda _: data, seen, AFTER))
+    volume, *jobs = load(found.files["tenants/solo-ada/storage/models--leaving.yaml"])
+    assert volume["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false"
+    assert {one["kind"] for one in jobs} <= {"Job", "ConfigMap"}
+    for one in jobs:
+        assert "argocd.argoproj.io/sync-options" not in one["metadata"].get("annotations", {})
+
+
 def test_an_instance_goes_at_once() -> None:
     gone = {f"tenants/{TENANT}/compute/simulate.yaml"}
-    assert remains(leaver(gone, OTHERS, 0)) == ({}, [], [])
+    assert remains(leaver(gone, OTHERS, NOTHING_KNOWN)) == ({}, [], [])
 
 
 def test_a_tenant_that_is_not_retired_does_not_go() -> None:
-    found = remains(leaver(OTHERS - {RETAINED}, set(), 10 * MARKED_SECONDS, declared=False))
+    found = remains(leaver(OTHERS - {RETAINED}, set(), marked(10 * AFTER), declared=False))
     assert [(one.path, one.rule) for one in found.findings] == [(f"tenants/{TENANT}/tenant.yaml", "deletion")]
 
 
 def test_one_that_declares_nothing_there_any_more_leaves_after_what_it_had() -> None:
-    found = remains(leaver(OTHERS - {RETAINED}, set(), 10 * MARKED_SECONDS))
+    found = remains(leaver(OTHERS - {RETAINED}, set(), marked(10 * AFTER)))
     leaving = {path.replace("marker", "leaving") for path in MARKERS}
     assert found.findings == []
-    assert found.files.keys() == {ARGO, NAMESPACE} | leaving
-    assert found.files[NAMESPACE] == golden(NAMESPACE)
+    assert found.files.keys() == {ARGO, NAMESPACE_FILE} | leaving
+    assert found.files[NAMESPACE_FILE] == golden(NAMESPACE_FILE)
+
+
+@pytest.mark.parametrize(
+    ("seen", "stays"),
+    [(Sighting(True, (NAMESPACE,)), False), (Sighting(True, (THING,)), True), (NOTHING_KNOWN, True)],
+    ids=str,
+)
+def test_applications_go_once_the_cluster_was_seen_to_have_nothing_of_it(seen: Sighting, stays: bool) -> None:
+    leaving = {path.replace("marker", "leaving") for path in MARKERS}
+
+    def read(path: str) -> bytes:
+        return golden(path.replace("allotment--leaving", "allotment--marker"))
+
+    found = remains(Leaver(TENANT, True, set(), {ARGO, NAMESPACE_FILE, *leaving}, read, seen, AFTER))
+    assert found.files.keys() == ({ARGO, NAMESPACE_FILE} | leaving if stays else {NAMESPACE_FILE})
+    assert (b"sync-options" in found.files[NAMESPACE_FILE]) == stays
+
+
+@pytest.mark.parametrize(
+    ("seen", "stays"),
+    [
+        (Sighting(True, (NAMESPACE,), {}, (NAMESPACE,)), False),
+        (Sighting(True), False),
+        (Sighting(True, (NAMESPACE,)), True),
+        (NOTHING_KNOWN, True),
+    ],
+    ids=str,
+)
+def test_a_namespace_goes_once_the_cluster_was_seen_to_have_let_it_go(seen: Sighting, stays: bool) -> None:
+    found = remains(leaver({NAMESPACE_FILE}, set(), seen))
+    assert (found.files.keys() == {NAMESPACE_FILE}) == bool(found.pending) == stays
+
+
+def test_a_namespace_with_openings_is_let_go_whole() -> None:
+    file = "control/namespaces/s/studio-kite.yaml"
+    kite = Leaver("studio-kite", True, set(), {"control/argo/s/studio-kite.yaml", file}, lambda path: golden(path, "eu-1"),
+                  Sighting(True, (NAMESPACE,)), AFTER)  # fmt: skip
+    objects = load(remains(kite).files[file])
+    assert [one for one in objects if one["metadata"]["name"].startswith("read--")]
+    for one in objects:
+        assert one["metadata"]["annotations"]["allotment.dev/protected"] == "false"
+        assert "argocd.argoproj.io/sync-options" not in one["metadata"]["annotations"]

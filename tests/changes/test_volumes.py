@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allotment.changes.volumes import Users, succeeded
-from allotment.manifests.published import job_names, predecessor_of, with_predecessor
+from allotment.manifests.published import job_names, predecessor_of, with_jobs_let_go, with_predecessor
 
 GOLDEN = Path(__file__).parent.parent / "manifests/golden/us-1/tenants/ml-orbit/storage/weights.yaml"
 PATH = "tenants/ml-orbit/storages/weights.yaml"
@@ -51,8 +51,31 @@ NEXT = swapped("memory: 8Gi", "memory: 9Gi").replace(b"-2\n", b"-3\n")
 (OLD_JOB,) = job_names(GOLDEN.read_bytes())
 
 
-def test_a_job_of_another_name_is_new_once_the_last_has_ended() -> None:
-    assert succeeded(PATH, GOLDEN.read_bytes(), NEXT, lambda: Users(over=[OLD_JOB])) == (NEXT, [], "")
+LET_GO = with_jobs_let_go(GOLDEN.read_bytes())
+
+
+def test_the_last_job_is_let_go_once_it_has_ended() -> None:
+    follows = succeeded(PATH, GOLDEN.read_bytes(), NEXT, lambda: Users(over=[OLD_JOB]))
+    assert (job_names(follows.data), follows.findings, follows.pending) == (
+        {OLD_JOB},
+        [],
+        "its last preparation is let go first",
+    )
+    assert b"Prune=false" in GOLDEN.read_bytes().partition(b"kind: Job")[2]
+    assert b"Prune=false" not in follows.data.partition(b"kind: Job")[2]
+    again = succeeded(PATH, follows.data, NEXT, lambda: Users(over=[OLD_JOB], kept=[OLD_JOB]))
+    assert again == (follows.data, [], "its last preparation is let go first"), "the cluster still keeps it"
+
+
+def test_a_job_of_another_name_is_new_once_the_last_was_seen_to_be_let_go() -> None:
+    assert succeeded(PATH, LET_GO, NEXT, lambda: Users(over=[OLD_JOB])) == (NEXT, [], "")
+
+
+def test_a_storage_that_is_prepared_no_more_lets_its_job_go_first() -> None:
+    plain = GOLDEN.read_bytes().partition(b"\n---\n")[0] + b"\n"
+    follows = succeeded(PATH, GOLDEN.read_bytes(), plain, Users)
+    assert (job_names(follows.data), follows.pending) == ({OLD_JOB}, "its last preparation is let go first")
+    assert succeeded(PATH, LET_GO, plain, Users) == (plain, [], "")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,14 @@ def job(place: Place) -> str:
     return name
 
 
+LET_GO = "its last preparation is let go first"
+
+
+def stored(place: Place) -> str:
+    """Return what is published of the preparation."""
+    return place.tree("eu-1")[STORED].partition("\nkind: Job\n")[2]
+
+
 def seen(
     place: Place, state: str = "Succeeded", *, uid: str = "j1", instance: str = "", reason: str = "", **other: Any
 ) -> str:
@@ -34,7 +42,8 @@ def seen(
     objects = load(place.tree("eu-1")[STORED].encode())
     noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
     found = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
-    prepare = Prepare(uid, found["attempt"], found["input_hash"], state, reason=reason)
+    kept = bool(found.pop("kept", False))
+    prepare = Prepare(uid, found["attempt"], found["input_hash"], state, reason=reason, kept=kept)
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     run = (Instance(INSTANCE, "b", instance, "", nodes=("n1",)),) if instance else ()
     return place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,), instances=run))
@@ -198,16 +207,19 @@ def test_a_running_publisher_takes_a_new_status_at_once(waiting: Place, tmp_path
 def test_recovery_is_a_new_attempt_once_the_last_has_ended(waiting: Place) -> None:
     first = job(waiting)
     edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
-    pending = (
-        f"goes: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until the last one was seen to have ended\n"
-    )
+    pending = f"waits: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until the last one was seen to have ended\n"
     assert waiting.merged().err == pending
     assert job(waiting) == first
     seen(waiting, "Running")
     assert waiting.publish().err == pending
+    seen(waiting, "Failed", kept=True)
+    let_go = pending.replace("its new preparation waits until the last one was seen to have ended", LET_GO)
+    assert waiting.publish().err == let_go
+    assert (job(waiting), "Prune=false" in stored(waiting)) == (first, False)
+    assert waiting.publish().err == let_go, "the cluster still has it as one that isn't pruned"
     seen(waiting, "Failed")
     assert waiting.publish().err == ""
-    assert job(waiting) == first.removesuffix("-1") + "-2"
+    assert (job(waiting), "Prune=false" in stored(waiting)) == (first.removesuffix("-1") + "-2", True)
     assert replicas(waiting) == 0
     seen(waiting, uid="j2")
     assert waiting.publish().err == ""
@@ -217,7 +229,8 @@ def test_recovery_is_a_new_attempt_once_the_last_has_ended(waiting: Place) -> No
 def test_one_that_can_never_begin_does_not_hold_up_the_next(waiting: Place) -> None:
     seen(waiting, "Pending", reason="ImagePullFailed")
     edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
-    assert waiting.merged().err == ""
+    assert LET_GO in waiting.merged().err
+    assert waiting.publish().err == ""
     assert job(waiting).endswith("-2")
 
 
@@ -232,11 +245,12 @@ def test_a_preparation_that_changed_under_a_running_instance_is_refused(waiting:
     assert waiting.tree("eu-1") == before
     edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     said = waiting.merged()
-    stopping = f"goes: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until webui has stopped\n"
+    stopping = f"waits: eu-1: storage {TENANT}/{STORAGE}: its new preparation waits until webui has stopped\n"
     assert (said.code, said.err) == (0, stopping)
     seen(waiting, instance="Stopped")
     assert waiting.publish().err == stopping, "it still has pods"
     seen(waiting)
+    assert LET_GO in waiting.publish().err
     assert waiting.publish().err == ""
     assert job(waiting).endswith("-2")
 
@@ -251,27 +265,31 @@ def test_whoever_may_have_pods_keeps_a_storage(reason: str, live: bool) -> None:
 
 
 def test_a_storage_declared_anew_is_not_prepared_by_its_predecessor(waiting: Place) -> None:
-    seen(waiting, uid="j1")
+    first = job(waiting)
+    seen(waiting, uid=f"uid-of-{first}")
     waiting.publish()
     gone = {
         path: (waiting.root / path).read_text() for path in (DECLARED, f"tenants/{TENANT}/instances/{INSTANCE}.yaml")
     }
     edit(waiting.root, DECLARED, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
     (waiting.root / f"tenants/{TENANT}/instances/{INSTANCE}.yaml").unlink()
-    assert waiting.merged(hours_ago=4).code == 0
+    assert waiting.merged().code == 0
+    waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     (waiting.root / DECLARED).unlink()
-    assert waiting.merged(hours_ago=2).code == 0
-    waiting.publish(hours_ago=1)
+    assert waiting.merged().code == 0
+    waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     assert waiting.publish().code == 0
+    assert STORED.replace(".yaml", "--leaving.yaml") not in waiting.tree("eu-1")
     assert STORED not in waiting.tree("eu-1")
+    last = f"uid-of-{first}"
     for path, text in gone.items():
         (waiting.root / path).write_text(text)
     waiting.merged()
     assert replicas(waiting) == 0
-    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == "j1"
+    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == last
     waiting.publish()
     assert replicas(waiting) == 0
     seen(waiting, uid="j2")
     waiting.publish()
     assert replicas(waiting) == 1
-    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == "j1"
+    assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == last

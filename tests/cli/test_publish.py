@@ -362,14 +362,19 @@ def test_a_cluster_that_went_missing_keeps_its_branch(place: Place) -> None:
     assert place.tree("eu-1") == before
 
 
+MARKED, HOUR_LATER = "2026-11-21T08:00:00Z", "2026-11-21T09:00:00Z"
+
+
 def test_a_marked_storage_goes_in_steps(place: Place) -> None:
     path, leaving = (f"tenants/acme-robotics/storage/old-frames{more}.yaml" for more in ("", "--leaving"))
-    place.publish(hours_ago=2)
+    place.publish()
     volume = deployment(place, path, "us-1")
     assert volume["metadata"]["annotations"]["allotment.dev/protected"] == "true"
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
-    said = place.merged(hours_ago=0.5)
-    assert said.err == "goes: us-1: storage acme-robotics/old-frames: unprotected, goes with a later publish\n"
+    said = place.merged()
+    steps = "unprotected, goes once the cluster was seen to have it so"
+    assert said.err == f"leaving: us-1: storage acme-robotics/old-frames: {steps}\n"
     assert path not in place.tree("us-1")
     (free,) = load(place.tree("us-1")[leaving].encode())
     assert free["metadata"]["annotations"] == {
@@ -378,30 +383,54 @@ def test_a_marked_storage_goes_in_steps(place: Place) -> None:
         "allotment.dev/protected": "false",
     }
     assert free["spec"] == volume["spec"]
+    assert place.publish().err == said.err, "the cluster still has it protected"
+    assert leaving in place.tree("us-1")
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
     assert place.publish().code == 0
     assert leaving not in place.tree("us-1")
     assert place.publish().err == ""
 
 
-def test_the_two_merges_lie_an_hour_apart(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("observed", "hours_ago"),
+    [("2026-11-21T08:59:59Z", 0), ("2026-11-21T08:59:59Z", 48), ("2026-11-21T08:59:59Z", -48), ("", 48)],
+)
+def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_says(
+    place: Place, observed: str, hours_ago: float
+) -> None:
     leaving = "tenants/acme-robotics/storage/old-frames--leaving.yaml"
-    place.publish(hours_ago=0.5)
+    place.publish(hours_ago=hours_ago)
+    if observed:
+        place.synced("us-1", "acme-robotics", marked=MARKED, observed=observed)
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
     said = place.merged()
-    assert said.err == "goes: us-1: storage acme-robotics/old-frames: kept until it was marked for an hour\n"
+    words = "kept until the cluster was seen to have it marked for 1h"
+    unknown = "" if observed else "; nothing reports that cluster, so nothing goes"
+    assert said.err == f"leaving: us-1: storage acme-robotics/old-frames: {words}{unknown}\n"
     assert deployment(place, leaving, "us-1")["metadata"]["annotations"]["allotment.dev/protected"] == "true"
     before = place.refs()
-    assert place.publish().code == 0
+    assert place.publish(hours_ago=-9).code == 0
     assert place.refs() == before
+
+
+def test_how_far_apart_they_lie_is_declared(place: Place) -> None:
+    edit(place.root, "platform/platform.yaml", "  images:\n", "  deletion:\n    after: 168h\n  images:\n")
+    place.merged()
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed="2026-11-28T07:59:59Z")
+    (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    assert "kept until the cluster was seen to have it marked for 168h" in place.merged().err
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed="2026-11-28T08:00:00Z")
+    assert "unprotected" in place.publish().err
 
 
 def test_a_storage_that_is_declared_again_is_protected_again(place: Place) -> None:
     path = "tenants/acme-robotics/storages/old-frames.yaml"
     text = (place.root / path).read_text()
-    place.publish(hours_ago=2)
+    place.publish()
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
     before = place.tree("us-1")
     (place.root / path).unlink()
-    place.merged(hours_ago=1)
+    place.merged()
     assert place.tree("us-1") != before
     (place.root / path).write_text(text)
     assert place.merged().code == 0
@@ -412,23 +441,36 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     def parts() -> set[str]:
         return {path for path in place.tree("us-1") if "acme-robotics" in path}
 
+    def seen() -> None:
+        place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
+
     edit(place.root, "tenants/acme-robotics/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
     edit(place.root, "tenants/acme-robotics/storages/frames.yaml", "spec:\n", "spec:\n  deletionPolicy: Delete\n")
-    place.merged(hours_ago=9)
+    place.merged()
+    seen()
     folder = "tenants/acme-robotics"
     shutil.rmtree(place.root / folder)
-    place.merged(hours_ago=8)
+    place.merged()
     control = {"control/argo/a/acme-robotics.yaml", "control/namespaces/a/acme-robotics.yaml"}
     markers = {f"{folder}/{part}/allotment--leaving.yaml" for part in ("storage", "compute")}
     volumes = {f"{folder}/storage/{name}--leaving.yaml" for name in ("frames", "old-frames")}
     assert parts() == control | markers | volumes
-    place.publish(hours_ago=7)
+    place.publish()
+    assert parts() == control | markers | volumes, "nothing of it was seen yet"
+    seen()
+    place.publish()
     assert parts() == control | markers
-    place.publish(hours_ago=6)
+    place.publish()
+    assert parts() == control | markers, "the volumes were seen last"
+    seen()
+    place.publish()
     assert parts() == {"control/namespaces/a/acme-robotics.yaml"}
     released = load(place.tree("us-1")["control/namespaces/a/acme-robotics.yaml"].encode())
     assert all("argocd.argoproj.io/sync-options" not in one["metadata"]["annotations"] for one in released)
-    said = place.publish(hours_ago=5)
+    place.publish()
+    assert parts() == {"control/namespaces/a/acme-robotics.yaml"}
+    seen()
+    said = place.publish()
     assert (parts(), said.err) == (set(), "")
     assert "control/tenants-a.yaml" in place.tree("us-1"), "a letter's shard stays"
 

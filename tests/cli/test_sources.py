@@ -120,6 +120,8 @@ def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_la
     assert "storage studio-kite/files: its new preparation waits until the last one was seen to have ended" in said.err
     assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode()) == {job}
     seen(waiting, "seed", "files", "other")
+    assert "storage studio-kite/files: its last preparation is let go first" in waiting.publish().err
+    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode()) == {job}
     assert waiting.publish().err == ""
     (new,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode())
     assert new != job
@@ -127,23 +129,25 @@ def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_la
 
 def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> None:
     seen(waiting, "seed")
-    assert waiting.publish(hours_ago=9).code == 0
+    assert waiting.publish().code == 0
     taken = waiting.root / f"tenants/{TENANT}/snapshots/moment.yaml"
     text = taken.read_text()
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
     taken.unlink()
-    said = waiting.merged(hours_ago=8)
+    said = waiting.merged()
     assert said.code == 1
     assert f"tenants/{TENANT}/snapshots/moment.yaml:1:1: (file): snapshot moment would be deleted" in said.err
     assert "moment--snapshot.yaml" in " ".join(waiting.tree("eu-1"))
     later = named(FILLED.format(kind="snapshot", of="moment"), "later") + "  deletionPolicy: Delete\n"
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").write_text(later)
     taken.write_text(text + "  deletionPolicy: Delete\n")
-    assert waiting.merged(hours_ago=7).code == 0
+    assert waiting.merged().code == 0
+    waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     taken.unlink()
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
-    said = waiting.merged(hours_ago=5)
-    assert "snapshot studio-kite/moment: unprotected, goes with a later publish" in said.err
+    said = waiting.merged()
+    assert "snapshot studio-kite/moment: unprotected, goes once the cluster was seen to have it so" in said.err
     assert kinds(waiting, "moment--snapshot--leaving") == ["VolumeSnapshot"]
-    waiting.publish(hours_ago=4)
+    waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
+    waiting.publish()
     assert not [path for path in waiting.tree("eu-1") if "moment" in path]

@@ -74,6 +74,14 @@ class Client:
         found: list[Object] = answer.to_dict()["items"]
         return found
 
+    def kinds(self) -> set[tuple[str, str]]:
+        """Return API version and kind of everything that can be listed, each in its preferred version."""
+        return {
+            (one.group_version, one.kind)
+            for one in self._api.resources.search(preferred=True)
+            if "list" in (one.verbs or ()) and not one.kind.endswith("List")
+        }
+
     def patch(self, api_version: str, kind: str, name: str, change: Object, namespace: str | None = None) -> Object:
         """Return an object after a merge patch."""
         content = "application/merge-patch+json"

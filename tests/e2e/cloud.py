@@ -24,6 +24,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
+from tests.e2e import oracle
 from tests.e2e.pulls import add_platform_team, name_people
 from tests.published import Running, git
 
@@ -44,6 +45,12 @@ class Cloud:
         self.url = gitea.remote(REPOSITORY, ORGANISATION)
         self.running: Running
         self._folder = folder
+        self.expected: dict[str, str] = {}  # by Application: the health that a test leaves it in
+
+    @property
+    def hub(self) -> str:
+        """The name of the cluster that Argo CD runs in."""
+        return next(name for name, one in self.clusters.items() if one is self.argocd.cluster)
 
     def begin(self) -> None:
         """Write the sample for these clusters, push it, start the publisher and apply what `allot bootstrap` says."""
@@ -185,7 +192,8 @@ class Cloud:
         return names
 
     def all_synced(self, seconds: float = 120) -> dict[str, Object]:
-        """Wait until every Application has looked at what is published now, and nothing differs; return them.
+        """Wait until every Application has looked at what is published now, nothing differs, and the clusters have each object
+        of it and no other of ours; return the Applications.
 
         They are asked to look: each by itself takes most of a minute.
         """
@@ -202,7 +210,9 @@ class Cloud:
                 raise AssertionError(len(wrong), dict(sorted(wrong.items())[:8]))
             return there
 
-        return eventually(found, "every Application to be Synced", seconds, pause=1)
+        applications = eventually(found, "every Application to be Synced", seconds, pause=1)
+        oracle.same(self, seconds)
+        return applications
 
 
 def unsynced(application: Object | None, since: datetime.datetime) -> str | None:

@@ -18,6 +18,7 @@ from tests.controlplane.client import refusal
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
 from tests.controlplane.processes import eventually
+from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 
 Render = Callable[[Path, str], Path]
@@ -74,6 +75,7 @@ def a_cloud(clusters: dict[str, Cluster], argocd: ArgoCD, gitea: Gitea, folder: 
         try:
             made.begin()
             yield made
+            oracle.check(made)
         finally:
             made.end()
 

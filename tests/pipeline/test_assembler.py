@@ -66,7 +66,7 @@ def test_it_goes_on_as_if_it_began_anew(place: Place, seed: int) -> None:
             place.publish()
         one, other = assembled(place, lasting), assembled(place, Assembler(processes=1))
         assert one.files == other.files
-        assert (one.kept, one.waiting, one.pending) == (other.kept, other.waiting, other.pending)
+        assert (one.kept, one.waiting, one.leaving, one.held) == (other.kept, other.waiting, other.leaving, other.held)
         for cluster, files in one.files.items():
             published = publisher_files(place, cluster)
             needed = {path for path, blob in files.items() if published.get(path) != blob}

@@ -3,27 +3,56 @@
 A storage or snapshot goes in these steps; an instance has no data and goes at once:
 
     storage/<name>.yaml           declared, or marked by deletionPolicy: Delete, and protected
-    storage/<name>--leaving.yaml  the file is gone: the volume alone, protected until it was marked for MARKED_SECONDS
+    storage/<name>--leaving.yaml  the file is gone: the volume, protected until it was seen marked for `spec.deletion.after`
     the same, unprotected         Argo CD may prune it, the cluster lets it go
-    nothing                       after STEP_SECONDS, so that the step before has been synced
+    nothing                       once the cluster was seen to have it unprotected
 
 A tenant leaves a cluster after its last volume there: then its Applications go and its namespace is unprotected, then the
 namespace goes. Argo CD reads the option that keeps a thing from the live object, hence a step of its own to drop it.
+
+Every step waits for what the cluster was seen to have, and time is between two times of its own API server: neither a clock of
+ours nor the date of a commit, which anybody may write, makes a step come sooner. Without a status nothing goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.declared.layout import Scope, path_of
+from allotment.declared.values import duration_text
 from allotment.manifests import paths
 from allotment.manifests.published import leaving_namespace, leaving_volume, lifecycle_of, volume_of
 from allotment.problems import Finding
 from allotment.rules.deletion import snapshot_gone, storage_gone, tenant_gone
 
-MARKED_SECONDS = 3600  # the two merges that delete data lie so far apart, at least
-STEP_SECONDS = 600  # Argo CD looks for a new commit every three minutes
+NAMESPACE = ("namespace", "")
+
+
+class Sighting(NamedTuple):
+    """What a cluster was seen to have of a tenant when it was last looked at.
+
+    `there` are its things, by kind and name, and its namespace (NAMESPACE); `marked` are the seconds for which one was seen
+    to be marked for deletion, `unprotected` those that were seen to be let go. `known` says whether anything is.
+    """
+
+    known: bool = False
+    there: Collection[tuple[str, str]] = ()
+    marked: Mapping[tuple[str, str], float] = {}
+    unprotected: Collection[tuple[str, str]] = ()
+
+    def has_let_go(self, thing: tuple[str, str]) -> bool:
+        """Return whether the cluster was seen to have let a thing go, or not to have it."""
+        return self.known and (thing in self.unprotected or thing not in self.there)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing but the namespace was seen there."""
+        return self.known and set(self.there) <= {NAMESPACE}
+
+
+_NAMESPACE_GOES = "its namespace is unprotected, goes once the cluster was seen to have it so"
+_UNKNOWN = "; nothing reports that cluster, so nothing goes"
 
 
 class Remains(NamedTuple):
@@ -41,8 +70,8 @@ class Remains(NamedTuple):
 class Leaver(NamedTuple):
     """A tenant some of whose published files are no longer rendered for a cluster.
 
-    `gone` are the paths of those files; `read` returns a published file's bytes and `age` the seconds since the last
-    commit that changed a file or folder.
+    `gone` are the paths of those files; `read` returns a published file's bytes. `seen` is what the cluster was seen to have, and
+    `after` the seconds for which it must have been seen to have a thing marked.
     """
 
     tenant: str
@@ -50,7 +79,8 @@ class Leaver(NamedTuple):
     rendered: Collection[str]
     gone: Collection[str]
     read: Callable[[str], bytes]
-    age: Callable[[str], float]
+    seen: Sighting
+    after: float
 
 
 def remains(leaver: Leaver) -> Remains:
@@ -78,13 +108,15 @@ def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
         gone = snapshot_gone if spot.kind == "snapshot" else storage_gone
         found.findings.append(gone(declaration_of(spot), spot.thing))
         return
-    if not volume.protected and leaver.age(path) >= STEP_SECONDS:
+    thing = spot.kind, spot.thing
+    if not volume.protected and leaver.seen.has_let_go(thing):
         return
-    protected = volume.protected and leaver.age(path) < MARKED_SECONDS
+    protected = volume.protected and leaver.seen.marked.get(thing, -1) < leaver.after
     left = paths.tenant_file(leaver.tenant, "storage", name + paths.LEAVING)
     found.files[left] = leaving_volume(data, protected=protected)
-    state = "kept until it was marked for an hour" if protected else "unprotected, goes with a later publish"
-    found.pending.append(f"{spot.kind} {leaver.tenant}/{spot.thing}: {state}")
+    marked = f"kept until the cluster was seen to have it marked for {duration_text(leaver.after)}"
+    state = marked if protected else "unprotected, goes once the cluster was seen to have it so"
+    found.pending.append(f"{spot.kind} {leaver.tenant}/{spot.thing}: {state}{'' if leaver.seen.known else _UNKNOWN}")
 
 
 def declaration_of(spot: paths.Spot) -> str:
@@ -100,18 +132,20 @@ def _tenant(leaver: Leaver, found: Remains) -> None:
             path = path_of("Tenant", Scope("tenant", leaver.tenant), leaver.tenant)
             found.findings.append(tenant_gone(path, leaver.tenant))
             return
-        if found.files or not _empty(leaver) or leaver.age(f"tenants/{leaver.tenant}") < STEP_SECONDS:
+        if found.files or not _empty(leaver) or not leaver.seen.empty:
             found.files[argo] = leaver.read(argo)
             found.files[namespace] = leaver.read(namespace)
             for path, data in _markers(leaver):
                 found.files[path] = data
-            found.pending.append(f"tenant {leaver.tenant}: its Applications go when what it had is gone")
+            found.pending.append(
+                f"tenant {leaver.tenant}: its Applications go once the cluster was seen to have nothing of it"
+            )
             return
         found.files[namespace] = leaving_namespace(leaver.read(namespace))
-        found.pending.append(f"tenant {leaver.tenant}: its namespace is unprotected, goes with a later publish")
-    elif namespace in leaver.gone and leaver.age(namespace) < STEP_SECONDS:
+        found.pending.append(f"tenant {leaver.tenant}: {_NAMESPACE_GOES}")
+    elif namespace in leaver.gone and not leaver.seen.has_let_go(NAMESPACE):
         found.files[namespace] = leaver.read(namespace)
-        found.pending.append(f"tenant {leaver.tenant}: its namespace is unprotected, goes with a later publish")
+        found.pending.append(f"tenant {leaver.tenant}: {_NAMESPACE_GOES}{'' if leaver.seen.known else _UNKNOWN}")
 
 
 def _empty(leaver: Leaver) -> bool:

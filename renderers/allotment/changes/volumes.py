@@ -10,8 +10,10 @@ from allotment.manifests.published import (
     Volume,
     awaits,
     job_names,
+    keeps_jobs,
     predecessor_of,
     volume_of,
+    with_jobs_let_go,
     with_jobs_of,
     with_origin_of,
     with_predecessor,
@@ -24,12 +26,13 @@ class Users(NamedTuple):
     """Who keeps a storage from being prepared anew.
 
     `running` are the instances that run on it and go on, `stopping` those that were stopped and still have pods; `over` are
-    the Jobs that are known to have ended.
+    the Jobs that are known to have ended, `kept` those that the cluster was seen to have as ones that aren't pruned.
     """
 
     running: Collection[str] = ()
     stopping: Collection[str] = ()
     over: Collection[str] = ()
+    kept: Collection[str] = ()
 
 
 class Successor(NamedTuple):
@@ -51,16 +54,20 @@ def succeeded(path: str, before: bytes, after: bytes, ask: Callable[[], Users]) 
         return Successor(before, [], "")
     findings = list(_broken(path, old, new)) if old is not None and new is not None else []
     wanted = job_names(after) | ({awaited} if awaited else frozenset())
-    pending = ""
-    if was and wanted - was:
+    pending, let_go = "", False
+    if was and was - wanted:
         users = ask()
-        if users.running:
-            findings.append(preparation.changed_under(path, users.running))
-        elif users.stopping:
-            pending = f"its new preparation waits until {', '.join(sorted(users.stopping))} has stopped"
-        elif not was <= frozenset(users.over):
-            pending = "its new preparation waits until the last one was seen to have ended"
+        if wanted - was:
+            if users.running:
+                findings.append(preparation.changed_under(path, users.running))
+            elif users.stopping:
+                pending = f"its new preparation waits until {', '.join(sorted(users.stopping))} has stopped"
+            elif not was <= frozenset(users.over):
+                pending = "its new preparation waits until the last one was seen to have ended"
+        if not findings and not pending and (keeps_jobs(before) or was & frozenset(users.kept)):
+            pending, let_go = "its last preparation is let go first", True
     data = with_jobs_of(with_origin_of(after, before), before, held=bool(pending))
+    data = with_jobs_let_go(data) if let_go else data
     if noted := predecessor_of(before):
         data = with_predecessor(data, noted)
     return Successor(data, findings, pending)

@@ -131,8 +131,10 @@ def _say_exceptions(assembly: Assembly) -> None:
         click.echo(f"published all the same: {problem}", err=True)
     for words in assembly.waiting:
         click.echo(f"waits: {words}", err=True)
-    for words in assembly.pending:
-        click.echo(f"goes: {words}", err=True)
+    for words in assembly.held:
+        click.echo(f"waits: {words}", err=True)
+    for words in assembly.leaving:
+        click.echo(f"leaving: {words}", err=True)
     for tenant, problems in assembly.kept.items():
         click.echo(f"kept as it was: tenant {printable(tenant)}, {counted(len(problems), 'problem')}:", err=True)
         for problem in problems:

@@ -288,6 +288,12 @@ def size_text(size: int) -> str:
     return str(size)
 
 
+def duration_text(seconds: float) -> str:
+    """Return whole seconds as they are declared, such as 1h30m."""
+    parts = zip((int(seconds) // 3600, int(seconds) // 60 % 60, int(seconds) % 60), "hms", strict=True)
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"
+
+
 def cpu_text(millicores: int) -> str:
     """Return millicores as Kubernetes writes them: 8000 → 8, 500 → 500m."""
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"

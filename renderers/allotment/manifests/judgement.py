@@ -101,8 +101,9 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
     if kind != "ConfigMap":
         yield from same("metadata.labels tenant", metadata.get("labels", {}).get(names.TENANT), tenant)
         yield from only("spec", spec, _SPEC_FIELDS.get(str(kind), frozenset()))
+    keeps = kind in (*_KEPT, "Job") or (kind == "ConfigMap" and one.get("immutable") is True)
     for key, value in metadata.get("annotations", {}).items():
-        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and kind in _KEPT and value == names.KEEP)):
+        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and keeps and value == names.KEEP)):
             yield f"annotation {printable(key)} is not allowed"
     if kind in ("Deployment", "Job"):
         yield from judge_template(tenant, spec.get("template", {}), metadata.get("name", "") if kind == "Job" else "")

@@ -47,13 +47,17 @@ AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 def render(
     offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any], name: str
 ) -> list[dict[str, Any]]:
-    """Return the Job, and a ConfigMap of its name with what it runs; `metadata` is what the storage's objects share."""
+    """Return the Job, and a ConfigMap of its name with what it runs; `metadata` is what the storage's objects share.
+
+    Both stay whatever becomes of the branch: a Job that was pruned and comes back would run beside its instances.
+    """
     prepare = storage.spec.prepare
     assert prepare is not None
     program, spec = _pod(offers, tenant, storage, name)
     foreign = foreign_source(storage, tenant.name) is not None
     role = names.COPY_ROLE if foreign else names.PREPARE_ROLE
     annotations = {
+        names.SYNC_OPTIONS: names.KEEP,
         names.INPUT_HASH: input_hash(prepare),
         names.ATTEMPT: str(prepare.attempt),
         **_log(offers, tenant, storage, name),
@@ -73,7 +77,7 @@ def render(
     programs = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {**metadata, "name": name},
+        "metadata": {**metadata, "name": name, "annotations": {names.SYNC_OPTIONS: names.KEEP}},
         "immutable": True,
         "data": _files(program),
     }

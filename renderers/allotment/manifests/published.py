@@ -106,8 +106,7 @@ def with_origin_of(data: bytes, before: bytes) -> bytes:
 
 def _with_first(data: bytes, one: Object) -> bytes:
     """Return a file with another first object."""
-    first = dump([one]).decode().removesuffix("\n")
-    return ("\n---\n".join([first, *split(data)[1:]]) + "\n").encode()
+    return ("\n---\n".join([_written(one), *split(data)[1:]]) + "\n").encode()
 
 
 def declared_blob(data: bytes) -> str:
@@ -157,9 +156,34 @@ def lifecycle_of(data: bytes) -> str:
 
 
 def leaving_volume(data: bytes, *, protected: bool) -> bytes:
-    """Return what holds data alone; unprotected, Argo CD may prune it and the cluster lets it go."""
-    claim = load(data)[0]
-    return dump([claim if protected else _unprotected(claim)])
+    """Return what holds data, and its Jobs, let go; unprotected, Argo CD may prune it too and the cluster lets it go."""
+    claim = load_one(split(data)[0])
+    jobs = [load_one(text) for text in split(data)[1:] if _ran(text) is not None]
+    return dump([claim if protected else _unprotected(claim), *(_prunable(one) for one in jobs)])
+
+
+def keeps_jobs(data: bytes) -> bool:
+    """Return whether a storage's file has a Job that Argo CD doesn't prune."""
+    return any(_ran(text) is not None and names.KEEP in text for text in split(data))
+
+
+def with_jobs_let_go(data: bytes) -> bytes:
+    """Return a storage's file in which Argo CD may prune the Jobs and what they run: it reads that from the live objects, so it
+    is a step of its own before they go."""
+    texts = [text if _ran(text) is None else _written(_prunable(load_one(text))) for text in split(data)]
+    return ("\n---\n".join(texts) + "\n").encode()
+
+
+def _prunable(one: Object) -> Object:
+    annotations = {
+        key: value for key, value in one["metadata"].get("annotations", {}).items() if key != names.SYNC_OPTIONS
+    }
+    metadata = {key: value for key, value in one["metadata"].items() if key != "annotations"}
+    return {**one, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
+
+
+def _written(one: Object) -> str:
+    return dump([one]).decode().removesuffix("\n")
 
 
 def leaving_namespace(data: bytes) -> bytes:

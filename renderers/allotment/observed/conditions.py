@@ -41,6 +41,14 @@ class Conditions:
         return tuple(self._found)
 
 
+def add_departure(found: Conditions, marked: bool, unprotected: bool) -> None:
+    """Note how far what holds data is on its way out: since when the cluster has it marked, and since when it may go."""
+    if marked:
+        found.add(word.MARKED, "True", word.DELETION_DECLARED)
+    if unprotected:
+        found.add(word.UNPROTECTED, "True", word.LET_GO)
+
+
 def seconds_between(time: str, now: str) -> float:
     """Return the seconds between two times."""
     moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]

@@ -14,6 +14,7 @@ from allotment.observed.shapes import (
     bucket_claim,
     deployment,
     job,
+    namespace,
     pod,
     replica_set,
     route,
@@ -135,6 +136,7 @@ class Kind:
         return Event(envelope.type)
 
 
+NAMESPACES = Kind("namespaces", "/api/v1/namespaces", namespace.RawNamespace, namespace.namespace, metadata_only=True)
 PODS = Kind("pods", "/api/v1/pods", pod.RawPod, pod.pod)
 DEPLOYMENTS = Kind("deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.deployment)
 REPLICA_SETS = Kind(
@@ -163,4 +165,4 @@ APPLICATIONS = Kind(
     application.RawApplication,
     application.application,
 )
-IN_CLUSTER = (PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES)
+IN_CLUSTER = (NAMESPACES, PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES)

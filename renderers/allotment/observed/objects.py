@@ -96,6 +96,7 @@ class Job(NamedTuple):
     failure: str
     was_complete: bool
     log: str
+    kept: bool
 
 
 class VolumeClaim(NamedTuple):
@@ -112,6 +113,8 @@ class VolumeClaim(NamedTuple):
     requested: str
     capacity: str
     prepares: str
+    marked: bool
+    unprotected: bool
 
 
 class BucketClaim(NamedTuple):
@@ -125,6 +128,8 @@ class BucketClaim(NamedTuple):
     created: str
     phase: str
     size: str
+    marked: bool
+    unprotected: bool
 
 
 class VolumeSnapshot(NamedTuple):
@@ -142,6 +147,17 @@ class VolumeSnapshot(NamedTuple):
     taken: str
     restore_size: str
     failed: bool
+    marked: bool
+    unprotected: bool
+
+
+class Namespace(NamedTuple):
+    """A tenant's namespace; `unprotected` says that it was let go."""
+
+    uid: str
+    name: str
+    tenant: str
+    unprotected: bool
 
 
 class Route(NamedTuple):
@@ -178,4 +194,6 @@ class Application(NamedTuple):
     failed: frozenset[tuple[str, str]]
 
 
-Seen = Pod | Deployment | ReplicaSet | Job | VolumeClaim | BucketClaim | VolumeSnapshot | Route | Application
+Seen = (
+    Namespace | Pod | Deployment | ReplicaSet | Job | VolumeClaim | BucketClaim | VolumeSnapshot | Route | Application
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allotment import conditions as word
-from allotment.observed.conditions import Conditions, Found
+from allotment.observed.conditions import Conditions, Found, add_departure
 from allotment.observed.objects import VolumeSnapshot
 from allotment.observed.status import Snapshot
 
@@ -14,6 +14,7 @@ def snapshot(live: VolumeSnapshot, synced: Found, now: str, before: Snapshot | N
     state, reason, message = _state(live)
     conditions = Conditions(known.conditions if known else (), now)
     conditions.add(word.SYNCED, *synced)
+    add_departure(conditions, live.marked, live.unprotected)
     return Snapshot(
         live.snapshot,
         live.blob,

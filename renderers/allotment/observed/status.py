@@ -49,7 +49,7 @@ class Instance(_Part, frozen=True):
 
 class Prepare(_Part, frozen=True):
     """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called. `log` is
-    where its log can be read: nothing of it is ever copied."""
+    where its log can be read: nothing of it is ever copied. `kept` says that Argo CD doesn't prune its Job."""
 
     uid: str
     attempt: int
@@ -60,6 +60,7 @@ class Prepare(_Part, frozen=True):
     exit_code: int | None = None
     reason: str = ""
     log: str = ""
+    kept: bool = False
 
 
 class Storage(_Part, frozen=True):
@@ -124,6 +125,7 @@ class Transition(_Part, frozen=True):
 class TenantStatus(_Part, frozen=True):
     """What one cluster says of a tenant.
 
+    `namespace` says whether its namespace is Protected or Unprotected, empty where there is none.
     `transitions` are those since `previous`, the status commit in which this file was written before: following it back
     gives the whole history.
     """
@@ -134,6 +136,7 @@ class TenantStatus(_Part, frozen=True):
     instances: tuple[Instance, ...] = ()
     storages: tuple[Storage, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
+    namespace: str = ""
     transitions: tuple[Transition, ...] = ()
     previous: str = ""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from allotment import conditions as word
 from allotment.declared.values import size_of
 from allotment.manifests import names
-from allotment.observed.conditions import Conditions, Found
+from allotment.observed.conditions import Conditions, Found, add_departure
 from allotment.observed.instances import CONFIG_REASONS, IMAGE_REASONS
 from allotment.observed.objects import BucketClaim, Deployment, Job, Pod, Route, VolumeClaim
 from allotment.observed.status import Condition, Prepare, Storage
@@ -95,6 +95,7 @@ def bucket(live: BucketClaim, synced: Found, now: str, before: Storage | None) -
     conditions = Conditions(known.conditions if known else (), now)
     conditions.add(word.SYNCED, *synced)
     conditions.add(word.BOUND, "True" if live.phase == "Bound" else "False", found.reason)
+    add_departure(conditions, live.marked, live.unprotected)
     return Storage(
         name=live.storage,
         observed_blob=live.blob,
@@ -154,6 +155,7 @@ def _prepare(view: View) -> Prepare | None:
         _exit_code(view, job),
         reason,
         job.log,
+        job.kept,
     )
 
 
@@ -260,6 +262,7 @@ def _conditions(view: View, prepare: Prepare | None, found: Conditions) -> tuple
     elif claim.capacity:
         sizes = f"{printable(claim.capacity, 20)} of {printable(claim.requested, 20)}"
         found.add(word.RESIZED, "False", word.RESIZING, sizes)
+    add_departure(found, claim.marked, claim.unprotected)
     if view.accessor is not None:
         found.add(word.ACCESSOR_AVAILABLE, *_accessor(view.accessor))
     return found.all()

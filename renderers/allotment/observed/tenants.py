@@ -15,6 +15,7 @@ from allotment.observed.objects import (
     BucketClaim,
     Deployment,
     Job,
+    Namespace,
     Pod,
     ReplicaSet,
     Route,
@@ -39,6 +40,7 @@ class Live(NamedTuple):
     snapshots: list[VolumeSnapshot]
     routes: list[Route]
     applications: list[Application]
+    namespaces: list[Namespace]
 
     @staticmethod
     def of(objects: Iterable[Seen]) -> Live:
@@ -46,7 +48,8 @@ class Live(NamedTuple):
         kinds: dict[type, list[Seen]] = defaultdict(list)
         for one in objects:
             kinds[type(one)].append(one)
-        order = (Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot, Route, Application)
+        about = Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot
+        order = *about, Route, Application, Namespace
         return Live(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
 
     @property
@@ -112,6 +115,7 @@ def tenant_status(
         run,
         kept,
         taken,
+        next((word.UNPROTECTED if one.unprotected else word.PROTECTED for one in live.namespaces), ""),
         (
             *_transitions(known_instances, run, known_storages, kept, now),
             *_taken(known_snapshots, taken, now),

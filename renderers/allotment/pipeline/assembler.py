@@ -39,9 +39,17 @@ class Assembler:
         self._prepared: dict[str, frozenset[tuple[str, str]]] = {}
 
     def assemble(
-        self, source: Source, as_of: datetime.date, branches: Branches, known: Mapping[str, Known]
+        self,
+        source: Source,
+        as_of: datetime.date,
+        branches: Branches,
+        known: Mapping[str, Known],
+        observed: Mapping[str, str] | None = None,
     ) -> Assembly:
-        """Return what follows what `branches` hold, by what is known of preparations. Raises PlatformInvalid."""
+        """Return what follows what `branches` hold, by what is known of each tenant, and when each cluster was last looked at.
+
+        Raises PlatformInvalid.
+        """
         for branch in branches.values():
             _ = branch.files  # listed once, before other processes are forked
         prepared = Preparations(known, branches).succeeded()
@@ -58,7 +66,9 @@ class Assembler:
         )
         wrong = _by_tenant(found)
         self._remember(found)
-        return Assembling(source, found, branches, wrong, self._rendered, known, self._processes).assembly()
+        return Assembling(
+            source, found, branches, wrong, self._rendered, known, observed or {}, self._processes
+        ).assembly()
 
     def _forget_changed(self, prepared: Prepared) -> None:
         """A tenant of whose preparations something else is known now is rendered again."""

@@ -6,6 +6,7 @@ runs keeps running: one tenant never stops the others, and none loses data by wh
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING
 from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import grants
 from allotment.adapters.source import Source
-from allotment.changes.departure import Leaver, Remains, declaration_of, remains
+from allotment.changes.departure import Leaver, Remains, Sighting, declaration_of, remains
 from allotment.changes.volumes import Successor, Users, succeeded
 from allotment.declared.inventory import blob_id
+from allotment.declared.kinds.platform import Platform
 from allotment.manifests import paths
 from allotment.manifests.folders import folder_of
 from allotment.manifests.published import claim_of, with_origin_of, with_predecessor
-from allotment.pipeline.gating import Known
+from allotment.pipeline.gating import NOTHING, Known
 from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import cluster_files, gate_of, marker_files, tenants_with
 from allotment.pipeline.survey import Survey, tenants_part
@@ -37,7 +39,7 @@ class Assembling:
     """One assembly, of what was found in a source.
 
     `wrong` has the problems of tenants that are invalid, `rendered` what each tenant was rendered to, now or before,
-    `known` what the clusters say of preparations.
+    `known` what the clusters say of each tenant, `observed` when each was last looked at.
     """
 
     def __init__(
@@ -48,12 +50,14 @@ class Assembling:
         wrong: Mapping[str, list[Problem]],
         rendered: Mapping[str, Blobs],
         known: Mapping[str, Known],
+        observed: Mapping[str, str],
         processes: int,
     ) -> None:
         self.source = source
         self.processes = processes
         self.found = found
         self.branches = branches
+        self.known, self.observed = known, observed
         self.preparations = Preparations(known, branches)
         self.claims = {name: part.claims for name, part in found.parts.items()}
         self.held: dict[str, list[str]] = defaultdict(list)
@@ -87,13 +91,14 @@ class Assembling:
         for path in files.keys() & self.data.keys():
             cluster, _, inner = path.partition("/")
             bytes_of[cluster][inner] = self.data[path]
-        pending = [
+        leaving = [
             f"{cluster}: {words}"
             for tenant, several in sorted(self.remains.items())
             if tenant not in kept
             for cluster, one in several
             for words in one.pending
-        ] + [words for tenant, several in sorted(self.held.items()) if tenant not in kept for words in several]
+        ]
+        held = [words for tenant, several in sorted(self.held.items()) if tenant not in kept for words in several]
         loud = [one for one in self.found.shared if one.rule != "stock" and not one.warning]
         return Assembly(
             self.found.offers,
@@ -101,7 +106,8 @@ class Assembling:
             bytes_of,
             kept,
             waiting,
-            pending,
+            leaving,
+            held,
             loud,
             frozenset(self.found.parts),
             len(self.found.made),
@@ -170,7 +176,8 @@ class Assembling:
                 {path.removeprefix(prefix) for path in rendered if path.startswith(prefix)},
                 {path.removeprefix(prefix) for path in published.keys() - rendered.keys() if path.startswith(prefix)},
                 branch.read,
-                branch.age,
+                self._sighting(cluster, tenant),
+                self._after(),
             )
             one = remains(leaver)
             findings += one.findings
@@ -185,6 +192,24 @@ class Assembling:
                     f"{path.partition('/')[0]}: {spot.kind} {tenant}/{spot.thing}: {follows.pending}"
                 )
         return sorted(placed(findings, self.source))
+
+    def _sighting(self, cluster: str, tenant: str) -> Sighting:
+        """Return what a cluster was seen to have of a tenant, by its own clock."""
+        observed = self.observed.get(cluster, "")
+        if not observed:
+            return Sighting()
+        known = self.known.get(tenant, NOTHING)
+        return Sighting(
+            True,
+            {place[1:] for place in known.there if place[0] == cluster},
+            {place[1:]: _seconds(since, observed) for place, since in known.marked.items() if place[0] == cluster},
+            {place[1:] for place in known.unprotected if place[0] == cluster},
+        )
+
+    def _after(self) -> float:
+        platform = self.found.offers.platform.one(Platform)
+        assert platform is not None
+        return platform.model.spec.deletion.after
 
     def _successor(self, tenant: str, path: str, declared: str) -> Successor:
         cluster, _, inner = path.partition("/")
@@ -300,3 +325,9 @@ class Assembling:
         """A letter's shard stays, whoever goes: Argo CD would prune what it holds on the way."""
         there = {letter for path in self.branches[cluster].files if (letter := paths.letter_of(path))}
         return there | self.found.letters(cluster)
+
+
+def _seconds(since: str, until: str) -> float:
+    """Return the seconds between two times of a cluster's API server."""
+    moments = [datetime.datetime.fromisoformat(one) for one in (since, until)]
+    return (moments[1] - moments[0]).total_seconds()

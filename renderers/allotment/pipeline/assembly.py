@@ -21,8 +21,8 @@ class Assembly(NamedTuple):
     """What is published next.
 
     `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so. `kept`
-    are the tenants that stay as they were, with their problems; `waiting` and `pending` say in words who waits for a
-    unit and what is on its way out; `problems` are those that stop nobody; `declared` are the tenants that
+    are the tenants that stay as they were, with their problems; `waiting`, `leaving` and `held` say in words who
+    waits for a unit, what is on its way out, and which preparations wait; `problems` are those that stop nobody; `declared` are the tenants that
     have a folder, `rendered` counts those that were rendered now.
     """
 
@@ -31,7 +31,8 @@ class Assembly(NamedTuple):
     data: dict[str, dict[str, bytes]]
     kept: dict[str, list[Problem]]
     waiting: list[str]
-    pending: list[str]
+    leaving: list[str]
+    held: list[str]
     problems: list[Problem]
     declared: frozenset[str]
     rendered: int

@@ -14,9 +14,9 @@ from allotment.accounts.preparation import name_of
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.status import look_status, tenant_of
+from allotment.adapters.git.status import CLUSTER, look_status, tenant_of
 from allotment.manifests.text import Malformed
-from allotment.observed.status import TenantStatus, tenant_status
+from allotment.observed.status import TenantStatus, cluster_status, tenant_status
 from allotment.problems import Refused
 
 _NEVER_STARTS = (word.IMAGE_PULL_FAILED, word.CONFIG_FAILED)
@@ -26,20 +26,32 @@ _MAY_HAVE_PODS = (word.TERMINATING, word.STILL_RUNNING)
 class Attempt(NamedTuple):
     """The last attempt to prepare a storage: its Job by name and uid, and how far it came.
 
-    `over` says that it has ended, or can't ever begin: another attempt doesn't write beside it.
+    `over` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `kept` says that the cluster
+    was seen to have its Job as one that Argo CD doesn't prune.
     """
 
     job: str
     uid: str
     succeeded: bool
     over: bool
+    kept: bool = False
+
+
+Place = tuple[str, str, str]  # a cluster, the kind of a thing there, and its name, which is empty of the namespace
 
 
 class Known(NamedTuple):
-    """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods."""
+    """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods.
+
+    `there` are the instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since
+    when, by the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go.
+    """
 
     attempts: Mapping[tuple[str, str], Attempt] = {}
     live: frozenset[tuple[str, str]] = frozenset()
+    there: frozenset[Place] = frozenset()
+    marked: Mapping[Place, str] = {}
+    unprotected: frozenset[Place] = frozenset()
 
 
 NOTHING = Known()
@@ -54,13 +66,15 @@ class Statuses:
         self._files: dict[str, dict[str, tuple[str, Known]]] = {}
         self.known: dict[str, Known] = {}
         self.commits: dict[str, str] = {}
+        self.observed: dict[str, str] = {}
         self.troubles: dict[str, str] = {}
 
     def read(self, clusters: Mapping[str, str | None]) -> dict[str, Known]:
         """Return what is known of each tenant; `clusters` has the reporter's public key of each, where one is declared.
 
-        `commits` then has the commit that each cluster's part comes from, `troubles` what isn't as its reporter left it. A remote that
-        doesn't answer leaves what was known. `known` is what was returned last.
+        `commits` then has the commit that each cluster's part comes from, `troubles` what isn't as its reporter left it,
+        `observed` when each cluster was last looked at, by its API server's clock. A remote that doesn't answer leaves what was
+        known. `known` is what was returned last.
         """
         for cluster, key in clusters.items():
             try:
@@ -72,8 +86,10 @@ class Statuses:
             if found.why:
                 self.troubles[cluster] = found.why
             self.commits.pop(cluster, None)
+            self.observed.pop(cluster, None)
             if found.believed is not None:
                 self.commits[cluster] = found.believed
+                self.observed[cluster] = _observed_at(found.branch)
             self._files[cluster] = self._read(cluster, found.branch) if found.believed is not None else {}
         for gone in self._files.keys() - clusters.keys():
             del self._files[gone]
@@ -97,8 +113,27 @@ class Statuses:
         for files in self._files.values():
             for tenant, (_, one) in files.items():
                 there = together.get(tenant, NOTHING)
-                together[tenant] = Known({**there.attempts, **one.attempts}, there.live | one.live)
-        return {tenant: one for tenant, one in together.items() if one.attempts or one.live}
+                together[tenant] = Known(
+                    {**there.attempts, **one.attempts},
+                    there.live | one.live,
+                    there.there | one.there,
+                    {**there.marked, **one.marked},
+                    there.unprotected | one.unprotected,
+                )
+        return {tenant: one for tenant, one in together.items() if one.attempts or one.live or one.there}
+
+    def moments(self) -> dict[str, str]:
+        """Return when each cluster was last looked at that has anything on its way out: what is known of that changes by time."""
+        leaving = {place[0] for one in self.known.values() for place in one.marked}
+        return {cluster: time for cluster, time in self.observed.items() if cluster in leaving}
+
+
+def _observed_at(branch: Branch) -> str:
+    """Return when a cluster was last looked at; empty where its status doesn't say."""
+    try:
+        return cluster_status(branch.read(CLUSTER)).observed_at if CLUSTER in branch.files else ""
+    except Malformed:
+        return ""
 
 
 def _known(cluster: str, data: bytes) -> Known:
@@ -115,6 +150,7 @@ def _known(cluster: str, data: bytes) -> Known:
                 prepare.uid,
                 prepare.state == word.SUCCEEDED,
                 prepare.state in (word.SUCCEEDED, word.FAILED) or prepare.reason in _NEVER_STARTS,
+                prepare.kept,
             )
     quiet = (word.STOPPED, word.WAITING)
     live = {
@@ -122,4 +158,21 @@ def _known(cluster: str, data: bytes) -> Known:
         for one in status.instances
         if one.state not in quiet or one.reason in _MAY_HAVE_PODS or one.nodes
     }
-    return Known(attempts, frozenset(live))
+    things: dict[Place, Mapping[str, str]] = {
+        (cluster, kind, one.name): {found.type: found.last_transition_time for found in one.conditions}
+        for kind, several in (
+            ("instance", status.instances),
+            ("storage", status.storages),
+            ("snapshot", status.snapshots),
+        )
+        for one in several
+    }
+    if status.namespace:
+        things[cluster, "namespace", ""] = {status.namespace: ""}
+    return Known(
+        attempts,
+        frozenset(live),
+        frozenset(things),
+        {place: times[word.MARKED] for place, times in things.items() if word.MARKED in times},
+        frozenset(place for place, times in things.items() if word.UNPROTECTED in times),
+    )

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from allotment import conditions as word
 from allotment.adapters.git.rendered import live_source
 from allotment.adapters.git.repository import Repository
 from allotment.observed import removed
@@ -21,6 +22,7 @@ from allotment.observed.tenants import Live, Sources, tenant_status, unsettled
 from allotment.pipeline.published import PublishedBranch
 
 SILENT_SECONDS = 180  # three bookmarks that didn't come
+_STEPS = {word.MARKED, word.UNPROTECTED}
 MOST_TRANSITIONS = 5_000  # of a tenant, while nothing can be pushed
 
 
@@ -95,6 +97,7 @@ class Observed:
         self._judged: dict[str, frozenset[tuple[str, str]]] = {}  # by tenant: what was published when it was looked at
         self._judged_by: str | None = None
         self._unsettled: set[str] = set()
+        self._marks: dict[str, str] = {}  # by tenant, the newest
         self.statuses: dict[str, TenantStatus] = {}
         self.pending: dict[str, list[Transition]] = defaultdict(list)
         self.left: dict[str, list[removed.Left]] = {}
@@ -102,7 +105,7 @@ class Observed:
     def begin(self, written: Mapping[str, TenantStatus]) -> None:
         """Go on from what is written: every change since then is pending."""
         self.statuses = dict(written)
-        for known in (self.pending, self.left, self._judged, self._unsettled):
+        for known in (self.pending, self.left, self._judged, self._unsettled, self._marks):
             known.clear()
         self._branch.look()
         self._judged_by = self._branch.commit
@@ -134,6 +137,10 @@ class Observed:
         return sorted(
             tenant for tenant, one in self.statuses.items() if self.pending.get(tenant) or written.get(tenant) != one
         )
+
+    def newest_mark(self) -> str:
+        """Return when the cluster was first seen to have the newest thing that is marked for deletion; empty where none is."""
+        return max(self._marks.values(), default="")
 
     def silence(self) -> float:
         """Return the seconds since the API servers said something, the longest of all watches."""
@@ -167,6 +174,7 @@ class Observed:
             if not pending:
                 del self.pending[tenant]
             self.statuses[tenant] = plain(found)
+            self._marks[tenant] = _newest_mark(found)
             again = unsettled(found) or (published is not None and removed.awaits_look(live.rendered, published))
             (self._unsettled.add if again else self._unsettled.discard)(tenant)
             self._note(tenant, found, published)
@@ -179,6 +187,13 @@ class Observed:
         self.left.pop(tenant, None)
         if left := list(removed.left(found)):
             self.left[tenant] = left
+
+
+def _newest_mark(status: TenantStatus) -> str:
+    """Return when the newest thing of a tenant that is marked for deletion, and not let go yet, was first seen so."""
+    kept = [*(one.conditions for one in status.storages), *(one.conditions for one in status.snapshots)]
+    found = [{one.type: one.last_transition_time for one in conditions} for conditions in kept]
+    return max([times[word.MARKED] for times in found if times.keys() & _STEPS == {word.MARKED}], default="")
 
 
 def plain(status: TenantStatus) -> TenantStatus:

@@ -64,7 +64,9 @@ class Preparations:
             elif (cluster, name) in known.live or self._runs(cluster, tenant, name):
                 stopping.append(name)
         attempt = known.attempts.get((cluster, storage))
-        return Users(running, stopping, [attempt.job] if attempt and attempt.over else [])
+        jobs = [attempt.job] if attempt is not None else []
+        over, kept = attempt is not None and attempt.over, attempt is not None and attempt.kept
+        return Users(running, stopping, jobs if over else (), jobs if kept else ())
 
     def _mounting(self, cluster: str, storage: str, published: Iterable[str]) -> list[str]:
         branch, found = self._branches[cluster], []

@@ -108,7 +108,9 @@ class Publisher:
             if self._demand is not None:
                 self._demand(found.source, source.commit)
             known = self.known(source.commit)
-            assembly = self._assembler.assemble(source, self._today(source), found.branches, known)
+            assembly = self._assembler.assemble(
+                source, self._today(source), found.branches, known, self.statuses.observed
+            )
             approved = self._judged(found, assembly)
             committed = self._commit(source, found, assembly)
             if self._dry_run or self._pushed(source.commit, found, committed, approved):

@@ -44,6 +44,7 @@ from allotment.problems import AllotmentError, Refused
 from allotment.reports.summary import summary
 
 BEAT_SECONDS = 3600  # so often, at least, the status says that it was looked
+MARK_SECONDS = 10  # and so soon after something was marked for deletion
 LOOK_SECONDS = 60  # how often the branch is looked at for commits of others
 GATHER_SECONDS = 0.2  # what belongs together comes close together
 SHOWN_CHANGES = 50  # lines of a commit's message
@@ -247,8 +248,16 @@ class Reporter:
         if age < self._interval and not self._cluster.silent_since:
             return False
         silent = bool(status.silent_since) != bool(self._cluster.silent_since)
-        beats = age >= BEAT_SECONDS and not status.silent_since
+        beats = self._beats(age) and not status.silent_since
         return bool(silent or beats or status.stocks != self._cluster.stocks or self._observed.differing(self._written))
+
+    def _beats(self, age: float) -> bool:
+        """Return whether it is to be said again that it was looked: hourly, and of what was just marked for deletion at ages
+        that double, since publish reads from two times of the cluster how long it has been marked."""
+        if age >= BEAT_SECONDS:
+            return True
+        marked = self._observed.newest_mark()
+        return bool(marked) and age >= max(MARK_SECONDS, _seconds(marked, self._cluster.observed_at))
 
     def _commit(self, status: ClusterStatus) -> None:
         """Write what changed, as one commit on top of whatever is there."""
@@ -307,7 +316,7 @@ class Reporter:
 
 
 def _is_empty(status: TenantStatus) -> bool:
-    return not (status.applications or status.instances or status.storages or status.snapshots)
+    return not (status.applications or status.instances or status.storages or status.snapshots or status.namespace)
 
 
 def _seconds(time: str, now: str) -> float:

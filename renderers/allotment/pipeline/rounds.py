@@ -23,11 +23,13 @@ STALLED_SECONDS = 600
 
 
 class _Seen(NamedTuple):
-    """What the repositories held when all was well: the source's tip, every ref of ours, and what was known of preparations."""
+    """What the repositories held when all was well: the source's tip, every ref of ours, what was known of each tenant, and when
+    each cluster was looked at that has something on its way out."""
 
     source: str
     refs: tuple[tuple[str, str | None, str | None], ...]
     known: Mapping[str, Known]
+    moments: Mapping[str, str]
 
 
 class Rounds:
@@ -126,7 +128,8 @@ class Rounds:
         self._tell(outcome, time.monotonic() - begun)
         # What was published, not what is there by now: somebody may have been quick.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
-        self._seen, self._due = _Seen(tip, refs, self._publisher.statuses.known), now + AGAIN_SECONDS
+        statuses = self._publisher.statuses
+        self._seen, self._due = _Seen(tip, refs, statuses.known, statuses.moments()), now + AGAIN_SECONDS
         self._publisher.repository.tidy()
 
     def _look(self, tip: str) -> _Seen:
@@ -134,7 +137,7 @@ class Rounds:
         known = self._publisher.known(tip)
         self._distrust()
         refs = tuple((name, one.tip, one.published) for name, one in sorted(found.branches.items()))
-        return _Seen(tip, refs, known)
+        return _Seen(tip, refs, known, self._publisher.statuses.moments())
 
     def _distrust(self) -> None:
         """Say of each cluster, once, what is wrong with its status."""
@@ -166,7 +169,8 @@ class Rounds:
                 for tenant, problems in assembly.kept.items()
             ),
             *((self._log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
-            *((self._log.info, "goes", {"message": words}) for words in assembly.pending),
+            *((self._log.info, "leaving", {"message": words}) for words in assembly.leaving),
+            *((self._log.info, "preparation waits", {"message": words}) for words in assembly.held),
             *((self._log.warning, "published all the same", {"message": str(one)}) for one in assembly.problems),
         ]
         if outcome.committed or self._seen is None or self._seen.source != outcome.source:

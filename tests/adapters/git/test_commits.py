@@ -39,17 +39,6 @@ def test_a_commit_may_have_two_parents(repository: Repository) -> None:
     assert all(repository.is_ancestor(one, both) for one in (base, ours, theirs))
 
 
-def test_when_a_file_was_last_changed(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit: list[str] = []
-    for day, path in enumerate(("a.yaml", "b/c.yaml", "b/d.yaml"), 1):
-        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-01-0{day}T00:00:00Z")
-        commit = [write_commit(repository, commit, {path: b"1\n"}, SAID)]
-    begin = 1767225600
-    days = [repository.last_changed(commit[0], path) for path in ("a.yaml", "b/c.yaml", "b", "none", "*.yaml")]
-    assert days == [begin, begin + 86400, begin + 2 * 86400, 0, 0]
-    assert repository.committed_at(commit[0]) == begin + 2 * 86400
-
-
 def test_a_commit_on_top_of_another(repository: Repository) -> None:
     first = write_commit(repository, [], {"a/one.yaml": b"1\n", "a/two.yaml": b"2\n", "b/c.yaml": b"3\n"}, SAID)
     second = write_commit(repository, [first], {"a/one.yaml": b"one\n", "b": None, "c/d/e.yaml": b""}, SAID)

@@ -35,11 +35,6 @@ class Branch:
         """Return the bytes of some files that we published, asked for at once."""
         return self._repository.read_all([self.files[path] for path in paths])
 
-    def age(self, path: str) -> float:
-        """Return the seconds since a commit of ours changed a file or folder."""
-        assert self.published is not None
-        return time.time() - self._repository.last_changed(self.published, path)
-
     @property
     def foreign(self) -> bool:
         """Whether the branch holds a commit that we didn't write, or lacks one that we did."""

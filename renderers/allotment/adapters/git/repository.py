@@ -197,10 +197,6 @@ class Repository:
         line = next(line for line in self._header(commit) if line.startswith(b"committer "))
         return int(line.split()[-2])
 
-    def last_changed(self, commit: str, path: str) -> int:
-        """Return when the last commit up to `commit` that changed a file or folder was made; 0 where none did."""
-        return int(self.open().git.log("-1", "--format=%ct", commit, "--", path) or 0)
-
     def tree_of(self, commit: str, folder: str) -> str | None:
         """Return the id of a folder's tree in a commit; None where there is no such folder."""
         try:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict
-from allotment.declared.values import Count, Image
+from allotment.declared.values import Count, Duration, Image
 
 
 class Git(Strict):
@@ -48,6 +48,15 @@ class Brake(Strict):
     )
 
 
+class Deletion(Strict):
+    """How far apart the two merges lie that delete data."""
+
+    after: Duration = Field(
+        default=3600,
+        description="How long the cluster must have been seen to have a thing marked for deletion before it goes.",
+    )
+
+
 class Images(Strict):
     """The programs of ours that run in the clusters, from a registry that the clusters reach."""
 
@@ -71,6 +80,7 @@ class PlatformSpec(Spec):
     git: Git
     billing: Billing
     brake: Brake = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
+    deletion: Deletion = Deletion()
     images: Images = Images()
     argocd: ArgoCD | None = Field(default=None, description="Absent: no status links to a log.")
 

@@ -53,10 +53,13 @@ class Annotations(
         "link": names.EXTERNAL_LINK,
         "log": names.LOG,
         "prepares": names.PREPARES,
+        "deletion_policy": names.DELETION_POLICY,
+        "protected": names.PROTECTED,
+        "sync_options": names.SYNC_OPTIONS,
         "revision": "deployment.kubernetes.io/revision",
     },
 ):
-    """Our annotations, and the one by which a Deployment numbers its rollouts."""
+    """Our annotations, what Argo CD may do to it, and how a Deployment numbers its rollouts."""
 
     blob: str = ""
     waits_for: str = ""
@@ -68,6 +71,9 @@ class Annotations(
     link: str = ""
     log: str = ""
     prepares: str = ""
+    deletion_policy: str = ""
+    protected: str = ""
+    sync_options: str = ""
     revision: str = ""
 
 
@@ -96,6 +102,16 @@ class Metadata(Shape, frozen=True):
         """The tenant whose it is; empty where its label claims another's namespace."""
         tenant = self.labels.tenant
         return tenant if tenant and self.namespace == names.namespace(tenant) else ""
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is declared to be deleted once its file is removed."""
+        return self.annotations.deletion_policy == "Delete"
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether it was let go: it may be pruned, and the admission policy lets it be deleted."""
+        return self.annotations.protected == "false" and "Prune=false" not in self.annotations.sync_options
 
     @property
     def stock(self) -> str:

@@ -38,4 +38,6 @@ def bucket_claim(raw: RawBucketClaim) -> BucketClaim:
         metadata.creation_timestamp,
         raw.status.phase if raw.status else "",
         raw.spec.additional_config.max_size,
+        metadata.marked,
+        metadata.unprotected,
     )

@@ -49,6 +49,7 @@ def job(raw: RawJob) -> Job:
         (failed.reason or "Failed") if failed.status == "True" else "",
         _was_complete(metadata, failed),
         metadata.annotations.log,
+        "Prune=false" in metadata.annotations.sync_options,
     )
 
 

@@ -48,4 +48,6 @@ def volume_claim(raw: RawVolumeClaim) -> VolumeClaim:
         raw.spec.resources.requests.storage,
         raw.status.capacity.storage,
         metadata.annotations.prepares,
+        metadata.marked,
+        metadata.unprotected,
     )

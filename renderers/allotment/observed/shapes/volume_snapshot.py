@@ -49,4 +49,6 @@ def volume_snapshot(raw: RawVolumeSnapshot) -> VolumeSnapshot:
         status.creation_time or "",
         status.restore_size or "",
         status.error is not None,
+        metadata.marked,
+        metadata.unprotected,
     )

@@ -1,0 +1,204 @@
+"""What the published branches say, held against what the clusters have: the one place that reads both, and fails on nothing found.
+
+"Synced" is Argo CD's word for it. What a user gets are the objects, so they are compared by who they are, whoever says what.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from allotment.manifests import names
+from tests.controlplane import rendered
+from tests.controlplane.argocd import ARGO, NAMESPACE
+from tests.controlplane.client import Client, Object
+from tests.controlplane.processes import eventually
+from tests.published import git
+
+if TYPE_CHECKING:
+    from tests.e2e.cloud import Cloud
+
+# What others make after our objects, with our labels on them.
+DERIVED = frozenset("Endpoints EndpointSlice Event NodeClaim Pod ReplicaSet ControllerRevision".split())
+
+
+class Identity(NamedTuple):
+    """Who an object is: in which cluster, of which group and kind, in which namespace, under which name."""
+
+    cluster: str
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def identity(cluster: str, one: Object) -> Identity:
+    """Return who an object is."""
+    group = one["apiVersion"].rpartition("/")[0]
+    return Identity(cluster, group, one["kind"], one["metadata"].get("namespace") or "", one["metadata"]["name"])
+
+
+def said(cloud: Cloud) -> dict[Identity, Object]:
+    """Return every object that the published branches of all clusters declare, and what is applied once."""
+    hub = cloud.hub
+    found = {identity(hub, one): one for one in _bootstrap(cloud)}
+    for cluster in cloud.clusters:
+        before = len(found)
+        for path, one in published(cloud, cluster):
+            at_hub = path.startswith("control/argo/") or (path.count("/") == 1 and path.startswith("control/"))
+            found[identity(hub if at_hub else cluster, one)] = one
+        assert len(found) > before, f"rendered/{cluster} declares nothing"
+    return found
+
+
+def _bootstrap(cloud: Cloud) -> list[Object]:
+    command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(cloud.root)]
+    objects = yaml.load_all(subprocess.run(command, capture_output=True, check=True).stdout, yaml.CSafeLoader)
+    return [one for one in objects if one["kind"] != "ConfigMap"]  # Argo CD's own, of which we set keys
+
+
+def published(cloud: Cloud, cluster: str) -> Iterator[tuple[str, Object]]:
+    """Yield path and object of everything that a cluster's branch declares, as we published it."""
+    ref = f"refs/allotment/published/{cluster}"
+    git(cloud.root, "fetch", "-q", cloud.url, ref)
+    listed = git(cloud.root, "ls-tree", "-r", "FETCH_HEAD").splitlines()
+    paths = {line.partition("\t")[2]: line.split()[2] for line in listed}
+    asked = "".join(f"{blob}\n" for blob in paths.values())
+    command = ["git", "-C", str(cloud.root), "cat-file", "--batch"]
+    said = subprocess.run(command, input=asked.encode(), capture_output=True, check=True).stdout
+    at = 0
+    for path in paths:
+        end = said.index(b"\n", at)
+        size = int(said[at:end].split()[2])
+        for one in yaml.load_all(said[end + 1 : end + 1 + size], yaml.CSafeLoader):
+            yield path, one
+        at = end + 1 + size + 1
+
+
+def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
+    """Return every object of ours that the clusters have: of the kinds that the branches declare, or of every kind there is."""
+    found: dict[Identity, Object] = {}
+    for name, cluster in cloud.clusters.items():
+        before = len(found)
+        for api_version, kind in _kinds(cluster.client) if every_kind else sorted(_declared_kinds(cloud)):
+            for one in _listed(cluster.client, api_version, kind):
+                found[identity(name, {**one, "apiVersion": api_version, "kind": kind})] = one
+        assert len(found) > before, f"{name} has nothing of ours"
+    return found
+
+
+def _declared_kinds(cloud: Cloud) -> set[tuple[str, str]]:
+    return {(one["apiVersion"], one["kind"]) for one in said(cloud).values()}
+
+
+def _kinds(client: Client) -> list[tuple[str, str]]:
+    """Return the preferred version of every kind that can be listed."""
+    return sorted(kind for kind in client.kinds() if kind[1] not in DERIVED)
+
+
+def _listed(client: Client, api_version: str, kind: str) -> list[Object]:
+    try:
+        found = client.list(api_version, kind, labels=rendered.OURS)
+    except Exception as error:  # a kind that this cluster hasn't got is one of which it has nothing
+        if type(error).__name__ in ("ResourceNotFoundError", "NotFoundError"):
+            return []
+        raise
+    return [one for one in found if not one["metadata"].get("ownerReferences")]
+
+
+def differences(cloud: Cloud, *, every_kind: bool = False) -> list[str]:
+    """Return in words what a branch declares and its cluster hasn't got, and the other way round."""
+    wanted, live = said(cloud), there(cloud, every_kind=every_kind)
+    return [
+        *(f"missing: {one}" for one in sorted(wanted.keys() - live.keys())),
+        *(f"not declared: {one}" for one in sorted(live.keys() - wanted.keys())),
+    ]
+
+
+def same(cloud: Cloud, seconds: float = 120, *, every_kind: bool = False) -> None:
+    """Wait until the clusters have exactly what their branches declare."""
+
+    def nothing_differs() -> bool:
+        found = differences(cloud, every_kind=every_kind)
+        assert not found, (len(found), found[:8])
+        return True
+
+    eventually(nothing_differs, "the clusters to have what their branches declare", seconds, pause=1)
+
+
+def misused_volumes(client: Client) -> list[str]:
+    """Return in words the instances' pods that mount a volume which a preparation fills now."""
+    filling = {
+        (job["metadata"]["namespace"], job["metadata"]["labels"][names.STORAGE]): job["metadata"]["name"]
+        for job in client.list("batch/v1", "Job", labels=names.STORAGE)
+        if not any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in _conditions(job))
+    }
+    return [
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']} mounts {claim}, which {filling[space, claim]} fills"
+        for pod in client.list("v1", "Pod", labels=names.INSTANCE)
+        if pod["status"].get("phase") in ("Pending", "Running") and pod["spec"].get("nodeName")
+        for space in [pod["metadata"]["namespace"]]
+        for claim in _claims(pod)
+        if (space, claim) in filling
+    ]
+
+
+def _conditions(one: Object) -> list[Object]:
+    found: list[Object] = one.get("status", {}).get("conditions") or []
+    return found
+
+
+def _claims(pod: Object) -> list[str]:
+    volumes = pod["spec"].get("volumes") or ()
+    return [one["persistentVolumeClaim"]["claimName"] for one in volumes if "persistentVolumeClaim" in one]
+
+
+def oversold(client: Client) -> list[str]:
+    """Return in words the specs of which instances' pods hold more units than the stocks there have."""
+    stocks: Counter[str] = Counter()
+    for one in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE):
+        stocks[one["metadata"]["labels"][names.GPU_SPEC]] += int(one["metadata"]["annotations"][names.UNITS])
+    specs = {
+        (one["metadata"]["namespace"], one["metadata"]["name"]): one["metadata"]["labels"][names.GPU_SPEC]
+        for one in client.list("apps/v1", "Deployment", labels=names.INSTANCE)
+    }
+    held: Counter[str] = Counter()
+    for pod in client.list("v1", "Pod", labels=names.INSTANCE):
+        key = pod["metadata"]["namespace"], pod["metadata"]["labels"][names.INSTANCE]
+        if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ("Succeeded", "Failed") and key in specs:
+            held[specs[key]] += 1
+    assert stocks, "no stock is there"
+    return [f"{spec}: {units} of {stocks[spec]} units" for spec, units in held.items() if units > stocks[spec]]
+
+
+def troubled(cloud: Cloud, expected: Mapping[str, str]) -> list[str]:
+    """Return in words the Applications that are OutOfSync, Degraded or Progressing, but those that a test expects so."""
+    found = []
+    for one in cloud.argocd.cluster.client.list(ARGO, "Application", NAMESPACE, rendered.OURS):
+        status: Any = one.get("status", {})
+        name, sync = one["metadata"]["name"], status.get("sync", {}).get("status")
+        health = status.get("health", {}).get("status")
+        if sync != "Synced" or health not in ("Healthy", "Suspended", expected.get(name, "Healthy")):
+            found.append(f"{name}: {sync}, {health}")
+    return found
+
+
+def check(cloud: Cloud) -> None:
+    """Say what isn't as it must be once a module's tests are through. Raises NotStarted where it doesn't come right in time."""
+    same(cloud, 240, every_kind=True)
+
+    def all_is_well() -> bool:
+        wrong = troubled(cloud, cloud.expected)
+        for name, cluster in cloud.clusters.items():
+            for find in (misused_volumes, oversold):
+                wrong += [f"{name}: {words}" for words in partial(find, cluster.client)()]
+        assert not wrong, (len(wrong), wrong[:8])
+        return True
+
+    eventually(all_is_well, "all to be well", 180, pause=2)
