@@ -4,19 +4,19 @@ touches a cluster."""
 from __future__ import annotations
 
 import datetime
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from allotment.declared.inventory import blob_id
+from allotment.manifests import folders
 from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
@@ -152,8 +152,11 @@ class Cloud:
             self.running.process.send_signal(signal.SIGCONT)
             self.running.get("/webhook", b"")
 
-    def smuggle(self, cluster: str, changes: dict[str, str | None]) -> str:
-        """Commit to a rendered branch as somebody else: texts by path, None to remove; return the commit."""
+    def smuggle(self, cluster: str, changes: dict[str, str | None], marks: Sequence[str] = ()) -> str:
+        """Commit to a rendered branch as somebody else: texts by path, None to remove; return the commit.
+
+        The folders of `marks` get the markers that we would write.
+        """
         clone = self._folder / f"smuggled-{len(list(self._folder.iterdir()))}"
         subprocess.run(["git", "clone", "-q", "-b", f"rendered/{cluster}", self.url, str(clone)], check=True)
         for path, text in changes.items():
@@ -162,19 +165,17 @@ class Cloud:
             else:
                 (clone / path).parent.mkdir(parents=True, exist_ok=True)
                 (clone / path).write_text(text, encoding="utf-8")
+        files = {
+            file.relative_to(clone).as_posix(): blob_id(file.read_bytes())
+            for file in clone.rglob("*.yaml")
+            if ".git" not in file.parts
+        }
+        for path, data in folders.markers(cluster, marks, files):
+            (clone / path).write_bytes(data)
         git(clone, "add", "-A")
         git(clone, *IDENTITY, "commit", "-q", "-m", "Not Allotment's")
         git(clone, "push", "-q", "origin", f"rendered/{cluster}")
         return git(clone, "rev-parse", "HEAD")
-
-    def publish(self, *words: str, hours_ago: float) -> None:
-        """Publish by hand what is in the clone, as if it were some hours ago."""
-        date = f"{int(time.time() - hours_ago * 3600)} +0000"
-        command = [sys.executable, "-m", "allotment", "publish", "--repo", str(self.root), "--to", self.url, *words]
-        done = subprocess.run(
-            command, env={**os.environ, "GIT_COMMITTER_DATE": date}, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
 
     def applications(self) -> dict[str, Object]:
         """Return Argo CD's Applications of ours by name."""

@@ -58,9 +58,15 @@ def said(cloud: Cloud) -> dict[Identity, Object]:
 
 
 def _bootstrap(cloud: Cloud) -> list[Object]:
-    command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(cloud.root)]
-    objects = yaml.load_all(subprocess.run(command, capture_output=True, check=True).stdout, yaml.CSafeLoader)
-    return [one for one in objects if one["kind"] != "ConfigMap"]  # Argo CD's own, of which we set keys
+    key = git(cloud.root, "rev-parse", "HEAD")
+    if key not in _once:
+        command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(cloud.root)]
+        objects = yaml.load_all(subprocess.run(command, capture_output=True, check=True).stdout, yaml.CSafeLoader)
+        _once[key] = [one for one in objects if one["kind"] != "ConfigMap"]  # Argo CD's own, of which we set keys
+    return _once[key]
+
+
+_once: dict[str, list[Object]] = {}  # what is applied once, by source commit
 
 
 def published(cloud: Cloud, cluster: str) -> Iterator[tuple[str, Object]]:

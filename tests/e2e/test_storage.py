@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kubernetes.dynamic.exceptions import NotFoundError
 from allotment.observed.status import Snapshot, Storage
 from tests.controlplane.client import Object, refusal
 from tests.controlplane.processes import eventually
+from tests.e2e import oracle
 from tests.e2e.cloud import IDENTITY, Cloud
 from tests.e2e.test_report import MOUNT, TENANT, allot, instance, pods, status, storage, until
 from tests.published import INSTANCE, STORAGE, git
@@ -240,15 +242,10 @@ def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(rep
     cloud.merged()
 
 
-def test_a_snapshot_goes_in_two_merges_hours_apart(reported_cloud: Cloud) -> None:
+def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(reported_cloud: Cloud) -> None:
     cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
     kept = ("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)
     claimed = ("v1", "PersistentVolumeClaim", "restored", SPACE)
-
-    def protected(value: str) -> bool:
-        return all(
-            client.get(*one)["metadata"]["annotations"]["allotment.dev/protected"] == value for one in (kept, claimed)
-        )
 
     def gone() -> bool:
         for one in (kept, claimed):
@@ -259,18 +256,27 @@ def test_a_snapshot_goes_in_two_merges_hours_apart(reported_cloud: Cloud) -> Non
             return False
         return True
 
+    cloud.edit("platform/platform.yaml", "  images:\n", "  deletion:\n    after: 60s\n  images:\n")
     paths = [f"tenants/{TENANT}/snapshots/keep.yaml", f"tenants/{TENANT}/storages/restored.yaml"]
     for path in paths:
         cloud.edit(path, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
-    with cloud.publisher_stopped():  # hours pass between these, by the dates of the commits
-        cloud.merge()
-        cloud.publish(hours_ago=4)
-        cloud.all_synced()
-        for path in paths:
-            (cloud.root / path).unlink()
-        cloud.merge()
-        cloud.publish(hours_ago=3)  # marked for an hour: unprotected with this one
-        eventually(lambda: protected("false"), "the protection to be lifted", 120)
-        cloud.publish(hours_ago=0)
-        eventually(gone, "both to be gone", 180)
+    cloud.merged()
+
+    def marked() -> bool:
+        conditions = (*snapshot(cloud, "keep").conditions, *storage(cloud, "restored").conditions)
+        return [one.type for one in conditions].count("MarkedForDeletion") == 2
+
+    eventually(marked, "both to be seen marked", 60)
+    begun = time.monotonic()
+    for path in paths:
+        (cloud.root / path).unlink()
+    cloud.merged()
+    leaving = [one for path, one in oracle.published(cloud, "eu-1") if path.endswith("--leaving.yaml")]
+    volumes = [one for one in leaving if one["kind"] in ("VolumeSnapshot", "PersistentVolumeClaim")]
+    assert {one["metadata"]["name"] for one in volumes} == {"keep", "restored"}
+    assert {one["metadata"]["annotations"]["allotment.dev/protected"] for one in volumes} == {"true"}
+    assert not gone()
+    eventually(gone, "both to be gone", 300, pause=1)
+    assert time.monotonic() - begun > 30, "by the cluster's clock it was a minute"
     assert claim(cloud, "origin") is not None
+    cloud.all_synced()

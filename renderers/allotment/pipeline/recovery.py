@@ -57,7 +57,8 @@ def recovered(root: Path, ref: str, what: str, reason: str, found: Now, *, force
     text = f"Recover {tenant}/{name}: attempt {attempt}\n\n{reason.strip()}\n\n{because}.\n"
     message = Message(text, repository.committer())
     commit = write_commit(repository, [source.commit], {path: raised(declared.data, attempt)}, message)
-    failed = seen is not None and seen.prepare is not None and seen.prepare.state == word.FAILED
+    last = seen.prepare if seen is not None else None
+    failed = last is not None and last.state == word.FAILED and last.reason != word.SUPERSEDED
     overwrites = "" if failed else f"what lies on its volume of {size_text(spec.size)} may be overwritten"
     return Recovered(commit, f"refs/heads/recover/{tenant}/{name}-{attempt}", attempt, because, overwrites)
 
@@ -104,6 +105,10 @@ def _because(what: str, cluster: str, declared: Prepare, seen: Storage | None, f
         return _forced(force, f"attempt {declared.attempt} of {what} as it is declared hasn't begun on {cluster} yet")
     if last.state == word.SUCCEEDED:
         return _forced(force, f"attempt {last.attempt} of {what} succeeded on {cluster} at {last.completion_time}")
+    if last.reason == word.SUPERSEDED:
+        return _forced(
+            force, f"attempt {last.attempt} of {what} came too late: a later one has filled the volume on {cluster}"
+        )
     if last.state != word.FAILED:
         return _forced(force, f"attempt {last.attempt} of {what} on {cluster} is {last.state} ({last.reason})")
     return f"Attempt {last.attempt} failed on {cluster} at {last.completion_time}: {_how(last)}"

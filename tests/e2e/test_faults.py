@@ -1,0 +1,445 @@
+"""Faults of people and programs that were seen to do harm, one after the other on one cloud that reports both of its clusters."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import psutil
+import pytest
+from kubernetes.dynamic.exceptions import NotFoundError
+
+from allotment.manifests import names
+from tests.controlplane import processes, rendered
+from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
+from tests.controlplane.client import Client, Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.gitea import Gitea
+from tests.controlplane.processes import eventually
+from tests.e2e import oracle
+from tests.e2e.cloud import Cloud
+from tests.e2e.conftest import a_cloud
+from tests.e2e.test_report import MOUNT, instance, status, storage, until
+from tests.e2e.test_storage import ready
+from tests.published import INSTANCE, STORAGE, git
+
+pytestmark = pytest.mark.e2e
+
+ADA, SPACE = "solo-ada", "t-solo-ada"
+CASCADE = "resources-finalizer.argocd.argoproj.io"
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    empty_cluster: Cluster,
+    growing_cluster: Cluster,
+    argocd: ArgoCD,
+    gitea: Gitea,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cloud]:
+    """Return a cloud that reports both clusters; what is marked for deletion may go after ten seconds."""
+    folder = tmp_path_factory.mktemp("cloud")
+    options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
+    with a_cloud({"eu-1": empty_cluster, "us-1": growing_cluster}, argocd, gitea, folder, *options) as made:
+        made.edit("platform/platform.yaml", "  images:\n", "  deletion:\n    after: 10s\n  images:\n")
+        made.edit("platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 100")
+        made.merged()
+        words = ["report", "--cluster", "us-1", "--to", made.url, "--data", str(folder / "us-1"), "--interval", "1"]
+        words += ["--kubeconfig", str(growing_cluster.kubeconfig), "--argocd-kubeconfig", str(empty_cluster.kubeconfig)]
+        with (folder / "us-1.log").open("wb") as said:
+            reporter = subprocess.Popen(
+                [sys.executable, "-m", "allotment", *words], stdout=said, stderr=subprocess.STDOUT
+            )
+        try:
+            yield made
+        finally:
+            reporter.kill()
+            reporter.wait()
+
+
+def uids(client: Client, api_version: str, kind: str, namespace: str | None = None, labels: str = "") -> dict[str, str]:
+    """Return the identity of each object by its name; there is at least one."""
+    found = {
+        f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}": one["metadata"]["uid"]
+        for one in client.list(api_version, kind, namespace, labels)
+    }
+    assert found, f"there is no {kind}"
+    return found
+
+
+def gone(client: Client, api_version: str, kind: str, name: str, namespace: str | None = None) -> bool:
+    try:
+        client.get(api_version, kind, name, namespace)
+    except NotFoundError:
+        return True
+    return False
+
+
+def running(client: Client, name: str, space: str = SPACE) -> dict[str, str]:
+    """Return the running pods of an instance, by name."""
+    pods = client.list("v1", "Pod", space, f"{names.INSTANCE}={name}")
+    return {one["metadata"]["name"]: one["metadata"]["uid"] for one in pods if one["status"].get("phase") == "Running"}
+
+
+def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Cloud) -> None:
+    client = cloud.clusters["us-1"].client
+    declared = {one.name for one in oracle.said(cloud) if (one.cluster, one.kind) == ("us-1", "NodePool")}
+    assert len(declared) >= 2
+    pools = eventually(lambda: uids(client, "karpenter.sh/v1", "NodePool", labels=rendered.OURS), "node pools", 120)
+    assert {name.removeprefix("/") for name in pools} == declared
+
+    def placed() -> bool:
+        stocks = {one["metadata"]["name"]: one for one in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE)}
+        assert stocks
+        left = {
+            name: one["status"].get("readyReplicas", 0)
+            for name, one in stocks.items()
+            if one["status"].get("readyReplicas", 0) < one["spec"]["replicas"]
+        }
+        assert not left, left
+        return True
+
+    eventually(placed, "every placeholder to have a node", 180, pause=1)
+    nodes = client.list("v1", "Node", labels=names.POOL)
+    assert {one["metadata"]["labels"][names.POOL] for one in nodes} <= declared
+    assert nodes
+
+
+def test_what_is_removed_in_the_merge_that_adds_the_like_elsewhere_goes(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
+    path = f"tenants/{ADA}/instances/byebye.yaml"
+    cloud.declare(path, INSTANCE.format(name="byebye", labels=""))
+    cloud.merged()
+    before = eventually(lambda: running(client, "byebye"), "it to run", 120)
+    cloud.all_synced()
+    (cloud.root / path).unlink()
+    cloud.declare("tenants/uni-lab/instances/byebye.yaml", INSTANCE.format(name="byebye", labels=""))
+    cloud.merged()  # and no Application is asked to look
+    eventually(lambda: gone(client, "apps/v1", "Deployment", "byebye", SPACE), "the first to go", 60)
+    eventually(lambda: not running(client, "byebye"), "its pod to end", 60)
+    after = eventually(lambda: running(client, "byebye", "t-uni-lab"), "the second to run", 120)
+    assert not before.keys() & after.keys()
+    (cloud.root / "tenants/uni-lab/instances/byebye.yaml").unlink()
+    cloud.merged()
+    cloud.all_synced()
+
+
+def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Cloud) -> None:
+    """By commits as the publisher would write them, each file one folder on: for Git all of it is renames."""
+    client, cluster = cloud.clusters["eu-1"].client, "eu-1"
+    spaces = {
+        "control": NAMESPACE,
+        "control/argo/m": NAMESPACE,
+        "control/argo/s": NAMESPACE,
+        **dict.fromkeys(("control/namespaces/m", "control/namespaces/s"), names.STOCK_NAMESPACE),
+        **dict.fromkeys(("platform/cluster", "platform/node-pools", "platform/stock"), names.STOCK_NAMESPACE),
+        **{
+            f"tenants/{tenant}/{part}": f"t-{tenant}"
+            for tenant in ("ml-orbit", "studio-kite")
+            for part in ("storage", "compute")
+        },
+    }
+    places = list(spaces)
+
+    def moved(step: int) -> dict[str, str | None]:
+        """Return what changes: the file of each folder now lies `step` folders on, those of the last step are gone."""
+        changes: dict[str, str | None] = {}
+        for number, folder in enumerate(places):
+            changes[f"{places[(number + step) % len(places)]}/moved-{number}.yaml"] = text(number, folder, step)
+        return changes
+
+    def text(number: int, folder: str, step: int) -> str:
+        space = spaces[places[(number + step) % len(places)]]
+        lines = "".join(f"  line-{line}: what is alike in {folder}\n" for line in range(20))
+        return (
+            f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved-{number}\n  namespace: {space}\ndata:\n{lines}"
+        )
+
+    def there() -> set[tuple[str, str]]:
+        found = client.list("v1", "ConfigMap")
+        return {
+            (one["metadata"]["namespace"], one["metadata"]["name"])
+            for one in found
+            if one["metadata"]["name"].startswith("moved-")
+        }
+
+    def lies_as(step: int) -> bool:
+        wanted = {(spaces[places[(number + step) % len(places)]], f"moved-{number}") for number in range(len(places))}
+        assert there() == wanted, sorted(there() ^ wanted)[:6]
+        return True
+
+    with cloud.publisher_stopped():
+        last: dict[str, str | None] = {}
+        for step in (0, 1, 5):
+            changes = {**dict.fromkeys(last), **moved(step)}
+            cloud.smuggle(cluster, changes, marks=places)
+            last = moved(step)
+            eventually(partial(lies_as, step), f"step {step} to be in the cluster", 120, pause=1)
+    eventually(lambda: not there(), "all of it to be gone once the publisher is back", 120, pause=1)
+    cloud.all_synced()
+
+
+def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_starts_beside(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
+    before = cloud.published()["refs/heads/rendered/eu-1"]
+    cloud.declare(f"tenants/{ADA}/storages/kept.yaml", STORAGE.format(name="kept"))
+    reader = INSTANCE.format(name="reader", labels="") + MOUNT.format(name="kept")
+    cloud.declare(f"tenants/{ADA}/instances/reader.yaml", reader)
+    cloud.merged()
+    until(cloud, "reader", "Running", ADA, 180)
+    jobs = uids(client, "batch/v1", "Job", labels=names.STORAGE)
+    claims = uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE)
+    mine = running(client, "reader")
+    assert any("/kept--prepare-" in name for name in jobs)
+
+    published = cloud.published()["refs/heads/rendered/eu-1"]
+    with cloud.publisher_stopped():
+        git(cloud.root, "push", "-q", "--force", cloud.url, f"{before}:refs/heads/rendered/eu-1")
+        eventually(lambda: gone(client, "apps/v1", "Deployment", "reader", SPACE), "Argo CD to prune it", 120)
+    eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] == published, "the branch to be brought back", 60)
+    misused: list[str] = []
+
+    def runs() -> dict[str, str]:
+        misused.extend(oracle.misused_volumes(client))
+        return running(client, "reader")
+
+    after = eventually(runs, "the instance to run again", 120, pause=0.1)
+    assert not after.keys() & mine.keys()
+    assert misused == []
+    cloud.all_synced()
+    assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
+    assert uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE) == claims
+
+    pods = uids(client, "v1", "Pod", labels=names.INSTANCE)
+    with cloud.publisher_stopped():
+        cloud.smuggle("eu-1", {"control": None, "tenants": None, "platform": None, "README": "gone\n"})
+        for name in (f"{ADA}--eu-1--storage", f"{ADA}--eu-1--compute", "allotment--root--eu-1"):
+            cloud.argocd.refresh(name)
+        eventually(lambda: looks_in_vain(cloud, f"{ADA}--eu-1--storage"), "Argo CD to find nothing", 60)
+    cloud.all_synced(180)
+    assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
+    assert uids(client, "v1", "Pod", labels=names.INSTANCE) == pods
+
+
+def looks_in_vain(cloud: Cloud, name: str) -> bool:
+    """Return whether Argo CD says that an Application's folder isn't there."""
+    conditions = cloud.argocd.application(name)["status"].get("conditions", ())
+    return any("app path does not exist" in one.get("message", "") for one in conditions)
+
+
+def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
+    path = f"tenants/{ADA}/storages/twice.yaml"
+    cloud.declare(path, STORAGE.format(name="twice") + "        args: [--simulate=first-attempt-fails]\n")
+    cloud.merged()
+
+    def failed() -> bool:
+        return storage(cloud, "twice", ADA).state == "Failed"
+
+    eventually(failed, "the preparation to fail", 180, pause=1)
+    (first,) = uids(client, "batch/v1", "Job", SPACE, f"{names.STORAGE}=twice")
+    cloud.edit(path, "  prepare:\n", "  prepare:\n    attempt: 2\n")
+    cloud.merged()
+    ready(cloud, "twice", ADA)
+    (second,) = uids(client, "batch/v1", "Job", SPACE, f"{names.STORAGE}=twice")
+    assert (first[-2:], second[-2:]) == ("-1", "-2")
+    cloud.all_synced()
+
+
+def test_a_lost_status_closes_no_share(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
+    ready(cloud, "base-models", "northlight")
+    policy = ("networking.k8s.io/v1", "NetworkPolicy", "share--base-models", "t-northlight")
+    share = eventually(lambda: client.get(*policy)["metadata"]["uid"], "the share to be open", 120)
+    refs = ("refs/heads/status/eu-1", "refs/allotment/status/eu-1")
+    git(cloud.root, "push", "-q", cloud.url, *(f":{ref}" for ref in refs))
+    cloud.edit(f"tenants/{ADA}/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
+    cloud.merged()
+    cloud.all_synced()
+    assert client.get(*policy)["metadata"]["uid"] == share
+    eventually(lambda: status(cloud, "northlight").storages, "the status to be written again", 120)
+
+
+@pytest.mark.parametrize("part", ["platform", "node-pools", "stock", "namespaces-u", "argo-u"])
+def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(cloud: Cloud, part: str) -> None:
+    name, cluster = f"allotment--{part}--us-1" if part == "node-pools" else f"allotment--{part}--eu-1", "eu-1"
+    hub = cloud.argocd.cluster.client
+    client = cloud.clusters["us-1" if part == "node-pools" else cluster].client
+    kinds = (
+        (ADMISSION, "ValidatingAdmissionPolicy"),
+        (ADMISSION, "ValidatingAdmissionPolicyBinding"),
+        ("scheduling.k8s.io/v1", "PriorityClass"),
+        ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("v1", "Namespace"),
+        ("v1", "ResourceQuota"),
+        ("apps/v1", "Deployment"),
+        *((("karpenter.sh/v1", "NodePool"),) if part == "node-pools" else ()),
+    )
+
+    def kept() -> dict[str, dict[str, str]]:
+        found = {kind: uids(client, version, kind, labels=rendered.OURS) for version, kind in kinds}
+        found["AppProject"] = uids(hub, ARGO, "AppProject", NAMESPACE, rendered.OURS)
+        found["Pod"] = uids(client, "v1", "Pod", labels=names.INSTANCE)
+        return found
+
+    before, was = kept(), cloud.argocd.application(name)["metadata"]["uid"]
+    hub.patch(ARGO, "Application", name, {"metadata": {"finalizers": [CASCADE]}}, NAMESPACE)
+    hub.delete(ARGO, "Application", name, NAMESPACE)
+    begun = time.monotonic()
+
+    def healed() -> bool:
+        one = cloud.argocd.application(name)
+        return one["metadata"]["uid"] != was and "deletionTimestamp" not in one["metadata"]
+
+    eventually(healed, "the root to bring it back", 60)
+    print(f"\n{name} was back after {time.monotonic() - begun:.0f} s")
+    assert kept() == before
+    cloud.all_synced(180)
+    assert kept() == before
+
+
+def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
+    """With Argo CD's controller stopped nothing is pruned: nobody but the reporter can tell."""
+    path = f"tenants/{ADA}/instances/stays.yaml"
+    cloud.declare(path, INSTANCE.format(name="stays", labels=""))
+    cloud.merged()
+    until(cloud, "stays", "Running", ADA)
+    controller = argo_controller(cloud)
+    controller.send_signal(signal.SIGSTOP)
+    try:
+        (cloud.root / path).unlink()
+        cloud.merged()
+
+        def said() -> bool:
+            one = instance(cloud, "stays", ADA)
+            assert one.reason == "RemovedStillRunning", (one.state, one.reason, one.message)
+            return one.state == "Running" and one.message.startswith("removed, still running: ")
+
+        assert eventually(said, "the status to say so", 240, pause=2)
+        assert cloud.running.metric('allotment_removed_still_running{cluster="eu-1"}') == 1
+    finally:
+        controller.send_signal(signal.SIGCONT)
+    client = cloud.clusters["eu-1"].client
+    eventually(lambda: gone(client, "apps/v1", "Deployment", "stays", SPACE), "it to go", 180)
+    eventually(lambda: "stays" not in {one.name for one in status(cloud, ADA).instances}, "the status to forget it", 60)
+    cloud.all_synced(180)
+
+
+def argo_controller(cloud: Cloud) -> psutil.Process:
+    """Return the process of Argo CD's application controller."""
+    part = "argocd-application-controller"
+    folder = cloud.argocd.cluster.folder
+    (found,) = [
+        one
+        for one in processes.running(folder)
+        if one.environ().get("ARGOCD_BINARY_NAME") == part and "--app-resync" in one.cmdline()
+    ]
+    return found
+
+
+def test_merges_that_nobody_published_arrive_at_once(cloud: Cloud) -> None:
+    """Publisher and reporter are down through three merges, the second of which the third takes back."""
+    client = cloud.clusters["eu-1"].client
+    path = f"tenants/{ADA}/instances/{{}}.yaml"
+    with cloud.publisher_stopped():
+        cloud.declare(path.format("first"), INSTANCE.format(name="first", labels=""))
+        cloud.merge()
+        cloud.declare(path.format("second"), INSTANCE.format(name="second", labels=""))
+        cloud.merge()
+        (cloud.root / path.format("second")).unlink()
+        cloud.edit(path.format("first"), "spec:\n", "spec:\n  description: The third.\n")
+        cloud.merge()
+        assert gone(client, "apps/v1", "Deployment", "first", SPACE)
+    eventually(lambda: running(client, "first"), "the first to run", 120)
+    until(cloud, "first", "Running", ADA)
+    declared = git(cloud.root, "rev-parse", f"HEAD:{path.format('first')}")
+    eventually(lambda: instance(cloud, "first", ADA).observed_blob == declared, "the newest version to be live", 60)
+    assert gone(client, "apps/v1", "Deployment", "second", SPACE)
+    (cloud.root / path.format("first")).unlink()
+    cloud.merged()
+    cloud.all_synced()
+
+
+def test_a_tenant_that_is_renamed_keeps_what_runs_under_its_old_name(cloud: Cloud) -> None:
+    client, source = cloud.clusters["eu-1"].client, git(cloud.root, "rev-parse", "HEAD")
+    pods = uids(client, "v1", "Pod", "t-film-house", names.INSTANCE)
+    (cloud.root / "tenants/film-house").rename(cloud.root / "tenants/film-hut")
+    for name in ("tenant", "members"):
+        cloud.edit(f"tenants/film-hut/{name}.yaml", "name: film-house", "name: film-hut")
+    cloud.merged()
+    assert cloud.running.event("tenant kept", tenant="film-house")
+    cloud.all_synced(240)
+    assert uids(client, "v1", "Pod", "t-film-house", names.INSTANCE) == pods
+    assert oracle.oversold(client) == []
+    git(cloud.root, "checkout", "-q", source, "--", ".")
+    shutil.rmtree(cloud.root / "tenants/film-hut")
+    cloud.merged()
+    for storage_file in sorted((cloud.root / "tenants/film-house/storages").glob("*.yaml")):
+        assert storage_file.exists()
+
+
+def test_all_tenants_leave_and_nothing_of_ours_stays_of_them(cloud: Cloud) -> None:
+    """In two merges; in the middle of it Argo CD's controller is killed, and begins again."""
+    for file in [*cloud.root.glob("tenants/*/storages/*.yaml"), *cloud.root.glob("tenants/*/snapshots/*.yaml")]:
+        text = file.read_text(encoding="utf-8")
+        if "deletionPolicy: Delete" not in text:
+            file.write_text(text.replace("spec:\n", "spec:\n  deletionPolicy: Delete\n", 1), encoding="utf-8")
+    for file in cloud.root.glob("tenants/*/tenant.yaml"):
+        file.write_text(
+            file.read_text(encoding="utf-8").replace("spec:\n", "spec:\n  lifecycle: Retired\n", 1), encoding="utf-8"
+        )
+    for file in cloud.root.glob("tenants/*/instances/*.yaml"):
+        file.unlink()
+    cloud.edit("clusters/eu-1/stocks/l4-whole-kite.yaml", "  tenant: studio-kite\n", "")
+    cloud.merged()
+    cloud.all_synced(240)
+    volumes = {
+        name: uids(one.client, "v1", "PersistentVolumeClaim", labels=names.STORAGE)
+        for name, one in cloud.clusters.items()
+    }
+    assert all(volumes.values())
+    shutil.rmtree(cloud.root / "tenants")
+    cloud.merged()
+    controller = argo_controller(cloud)
+    command, environment = controller.cmdline(), controller.environ()
+
+    def second_step() -> bool:
+        """Whether a volume is let go, and there still."""
+        return any(
+            one["metadata"]["annotations"].get(names.PROTECTED) == "false"
+            for one in cloud.clusters["eu-1"].client.list("v1", "PersistentVolumeClaim", labels=names.STORAGE)
+        )
+
+    eventually(second_step, "a volume to be let go", 300, pause=0.2)
+    controller.kill()
+    psutil.wait_procs([controller], 10)
+    processes.start(cloud.argocd.cluster.folder, "argocd-application-controller-again", command, environment)
+
+    def left() -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, one in cloud.clusters.items():
+            for api_version, kind in one.client.kinds():
+                of_tenants: list[Object] = one.client.list(api_version, kind, labels=names.TENANT)
+                if of_tenants:
+                    found[f"{name} {kind}"] = [each["metadata"]["name"] for each in of_tenants][:3]
+        return found
+
+    def nothing_left() -> bool:
+        found = left()
+        assert not found, found
+        return True
+
+    eventually(nothing_left, "nothing of any tenant to be left", 900, pause=3)
+    for cluster in cloud.clusters:
+        paths = [path for path, _ in oracle.published(cloud, cluster)]
+        assert paths
+        assert not [path for path in paths if path.startswith("tenants/")]
+    cloud.all_synced(240)
