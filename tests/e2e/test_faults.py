@@ -13,7 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-from kubernetes.dynamic.exceptions import NotFoundError
 
 from allotment.manifests import names
 from tests.controlplane import processes, rendered
@@ -25,6 +24,7 @@ from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
+from tests.e2e.test_publish import missing
 from tests.e2e.test_report import MOUNT, instance, status, storage, until
 from tests.e2e.test_storage import ready
 from tests.published import INSTANCE, STORAGE, git
@@ -67,19 +67,11 @@ def cloud(
 def uids(client: Client, api_version: str, kind: str, namespace: str | None = None, labels: str = "") -> dict[str, str]:
     """Return the identity of each object by its name; there is at least one."""
     found = {
-        f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}": one["metadata"]["uid"]
+        f"{one['metadata'].get('namespace') or ''}/{one['metadata']['name']}": one["metadata"]["uid"]
         for one in client.list(api_version, kind, namespace, labels)
     }
     assert found, f"there is no {kind}"
     return found
-
-
-def gone(client: Client, api_version: str, kind: str, name: str, namespace: str | None = None) -> bool:
-    try:
-        client.get(api_version, kind, name, namespace)
-    except NotFoundError:
-        return True
-    return False
 
 
 def running(client: Client, name: str, space: str = SPACE) -> dict[str, str]:
@@ -122,7 +114,7 @@ def test_what_is_removed_in_the_merge_that_adds_the_like_elsewhere_goes(cloud: C
     (cloud.root / path).unlink()
     cloud.declare("tenants/uni-lab/instances/byebye.yaml", INSTANCE.format(name="byebye", labels=""))
     cloud.merged()  # and no Application is asked to look
-    eventually(lambda: gone(client, "apps/v1", "Deployment", "byebye", SPACE), "the first to go", 60)
+    eventually(lambda: missing(client, "apps/v1", "Deployment", "byebye", SPACE), "the first to go", 60)
     eventually(lambda: not running(client, "byebye"), "its pod to end", 60)
     after = eventually(lambda: running(client, "byebye", "t-uni-lab"), "the second to run", 120)
     assert not before.keys() & after.keys()
@@ -202,7 +194,7 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
     published = cloud.published()["refs/heads/rendered/eu-1"]
     with cloud.publisher_stopped():
         git(cloud.root, "push", "-q", "--force", cloud.url, f"{before}:refs/heads/rendered/eu-1")
-        eventually(lambda: gone(client, "apps/v1", "Deployment", "reader", SPACE), "Argo CD to prune it", 120)
+        eventually(lambda: missing(client, "apps/v1", "Deployment", "reader", SPACE), "Argo CD to prune it", 120)
     eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] == published, "the branch to be brought back", 60)
     misused: list[str] = []
 
@@ -328,7 +320,7 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
     finally:
         controller.send_signal(signal.SIGCONT)
     client = cloud.clusters["eu-1"].client
-    eventually(lambda: gone(client, "apps/v1", "Deployment", "stays", SPACE), "it to go", 180)
+    eventually(lambda: missing(client, "apps/v1", "Deployment", "stays", SPACE), "it to go", 180)
     eventually(lambda: "stays" not in {one.name for one in status(cloud, ADA).instances}, "the status to forget it", 60)
     cloud.all_synced(180)
 
@@ -357,12 +349,12 @@ def test_merges_that_nobody_published_arrive_at_once(cloud: Cloud) -> None:
         (cloud.root / path.format("second")).unlink()
         cloud.edit(path.format("first"), "spec:\n", "spec:\n  description: The third.\n")
         cloud.merge()
-        assert gone(client, "apps/v1", "Deployment", "first", SPACE)
+        assert missing(client, "apps/v1", "Deployment", "first", SPACE)
     eventually(lambda: running(client, "first"), "the first to run", 120)
     until(cloud, "first", "Running", ADA)
     declared = git(cloud.root, "rev-parse", f"HEAD:{path.format('first')}")
     eventually(lambda: instance(cloud, "first", ADA).observed_blob == declared, "the newest version to be live", 60)
-    assert gone(client, "apps/v1", "Deployment", "second", SPACE)
+    assert missing(client, "apps/v1", "Deployment", "second", SPACE)
     (cloud.root / path.format("first")).unlink()
     cloud.merged()
     cloud.all_synced()
