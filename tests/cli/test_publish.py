@@ -23,6 +23,11 @@ WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STOPPED = ("spec:\n", "spec:\n  state: Stopped\n")
 GROUP = "tenants/uni-lab/instances/group-a.yaml"
 STOP = ("state: Running", "state: Stopped")
+OVERSOLD = (
+    "published all the same: clusters/eu-1/stocks/l4-quarter.yaml:9:10: spec.count: 17 units of l4-quarter are held in eu-1,"
+    " 2 more than its stock (15 shared); held by uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5, solo-ada/webui 1,"
+    " studio-kite/webui 1: put the stock back, or stop instances [stock]\n"
+)
 
 
 def deployment(place: Place, path: str, cluster: str = "eu-1") -> dict[str, object]:
@@ -289,16 +294,35 @@ def test_one_that_grows_keeps_what_it_had(place: Place) -> None:
     assert place.publish().out == "2 clusters: nothing changed\n"
 
 
-def test_a_stock_below_what_is_held_stops_nobody(place: Place) -> None:
+def test_a_stock_below_what_is_held_stops_nobody_and_is_told(place: Place) -> None:
     place.publish()
     before = place.tree("eu-1")
     room(place, -2)
     said = place.merged()
-    assert (said.code, said.err) == (0, "")
+    assert (said.code, said.err) == (0, OVERSOLD)
     after = place.tree("eu-1")
     assert {path for path in after if after[path] != before[path]} == {
         f"platform/stock/{name}.yaml" for name in ("allotment--marker", "l4-quarter")
     }
+    assert place.publish().err == OVERSOLD, "as long as it is so"
+    unlimited(place)
+    another(place, "newcomer")
+    waits = "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first\n"
+    assert place.merged().err == OVERSOLD + waits, "who waits holds nothing"
+    edit(place.root, GROUP, "replicas: 5", "replicas: 3")
+    assert place.merged().err == waits, "two were given back"
+
+
+def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(place: Place) -> None:
+    place.publish()
+    (place.root / "clusters/us-1/stocks/l40s-spot.yaml").unlink()
+    said = place.merged()
+    assert said.code == 1, "its tenants are invalid"
+    assert said.err.splitlines()[0] == (
+        "published all the same: clusters/us-1/cluster.yaml:2:1: (file): 6 units of l40s-spot are held in us-1, 6 more than"
+        " its stock (0 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]"
+    )
+    assert "kept as it was: tenant acme-robotics" in said.err
 
 
 def test_a_kept_tenant_keeps_its_units_too(place: Place) -> None:

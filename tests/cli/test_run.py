@@ -69,6 +69,20 @@ def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running:
     eventually(lambda: running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 0, "it to be well")
 
 
+def test_a_stock_below_what_is_held_is_published_and_logged(place: Place, running: Running) -> None:
+    running.event("published", cluster="us-1")
+    edit(place.root, "clusters/us-1/stocks/l40s-spot.yaml", "count: 12", "count: 5")
+    source = place.merge()
+    running.get("/webhook", b"")
+    assert running.event("published", source=source)["cluster"] == "us-1"
+    told = running.event("published all the same")
+    assert (told["level"], told["message"]) == (
+        "warning",
+        "clusters/us-1/stocks/l40s-spot.yaml:9:10: spec.count: 6 units of l40s-spot are held in us-1, 1 more than its stock"
+        " (5 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]",
+    )
+
+
 def test_it_looks_by_itself_and_heals_the_branch(place: Place, tmp_path: Path) -> None:
     running = Running(place.remote.as_uri(), tmp_path / "data", 1)
     try:

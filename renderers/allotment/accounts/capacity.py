@@ -215,6 +215,11 @@ class Holdings(NamedTuple):
         """Shared units held by all tenants together; more than `stocks.shared_units` is oversold."""
         return sum(self.beyond_own(tenant) for tenant in self.held)
 
+    @property
+    def excess(self) -> int:
+        """How many units are oversold, 0 where all held have their place."""
+        return max(0, self.shared_held - self.stocks.shared_units)
+
 
 def holdings(offers: Offers, claims: Iterable[Claim]) -> list[Holdings]:
     """Return who holds what, for every cluster and spec that is claimed or stocked, sorted."""

@@ -22,7 +22,7 @@ def grants(offers: Offers, claims: Iterable[Claim], before: Before) -> dict[tupl
     all_claims = list(claims)
     fewer: dict[tuple[str, str], int] = {}
     for one in holdings(offers, all_claims):
-        if one.shared_held <= one.stocks.shared_units:
+        if not one.excess:
             continue
         there = [claim for claim in all_claims if (claim.cluster, claim.gpu_spec) == (one.cluster, one.gpu_spec)]
         for claim, units in _shared_out(one, there, before).items():

@@ -27,6 +27,7 @@ from allotment.pipeline.rendering import cluster_files, gate_of, marker_files, t
 from allotment.pipeline.survey import Survey, tenants_part
 from allotment.pipeline.workers import Work, placed, results
 from allotment.problems import Problem
+from allotment.rules import stock
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Offers
@@ -99,7 +100,8 @@ class Assembling:
             for words in one.pending
         ]
         held = [words for tenant, several in sorted(self.held.items()) if tenant not in kept for words in several]
-        loud = [one for one in self.found.shared if one.rule != "stock" and not one.warning]
+        loud = [one for one in self.found.shared if one.rule != stock.RULE and not one.warning]
+        loud += placed(stock.beneath_held(self.found.offers, claims), self.source)
         return Assembly(
             self.found.offers,
             by_cluster,
