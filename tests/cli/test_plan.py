@@ -134,6 +134,37 @@ def test_it_is_the_plan_of_the_merge_result(pull: Pull) -> None:
     assert "41 units of l4-quarter would run in eu-1, 1 more than its stock" in together[0]["message"]
 
 
+HELD = "uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5, solo-ada/webui 1, studio-kite/webui 1"
+
+
+def test_a_stock_lowered_beneath_what_is_held_is_the_one_to_blame(pull: Pull) -> None:
+    stock = "clusters/eu-1/stocks/l4-quarter.yaml"
+    pull.edit(stock, "count: 40", "count: 15")
+    assert pull.problems() == [
+        f"{stock}:9:10: spec.count: 17 units of l4-quarter are held in eu-1, 2 more than its stock (15 shared); held by {HELD}:"
+        " put the stock back, or stop instances [stock]"
+    ]
+
+
+def test_a_stock_that_the_base_has_lowered_stops_who_adds_and_not_who_stops(pull: Pull) -> None:
+    pull.merge_elsewhere(("clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 15"))
+    pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  description: Mine.\n")
+    found = pull.planned()
+    assert (found["problems"], found["standing"]) == ([], 1)
+    pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    found = pull.planned()
+    assert found["allowed"]
+    assert [(one["warning"], one["message"].split(";")[0]) for one in found["problems"]] == [
+        (True, "16 units of l4-quarter would run in eu-1, 1 more than its stock (15 shared)")
+    ]
+    pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
+    assert pull.problems() == [
+        f"{KITE}/instances/another.yaml:11:12: spec.gpuSpec: 17 units of l4-quarter would run in eu-1, 2 more than its stock"
+        " (15 shared); held by uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5, studio-kite/another 1,"
+        " studio-kite/webui 1: stop one, or choose another GPUSpec or cluster [stock]"
+    ]
+
+
 def test_what_conflicts_can_not_be_merged_and_says_where(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     pull.merge_elsewhere((WEBUI, "l4-quarter", "l4-half"))

@@ -21,7 +21,7 @@ from allotment.problems import Finding, Problem
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Folder, Offers
-    from allotment.rules.tally import Part
+    from allotment.rules.tally import Base, Part
 
 
 Recall = Callable[[str], Memory]
@@ -101,10 +101,10 @@ def survey(
     memory.keep_only(set(tenants))
     if fine:
         memory.save()
-    before, changed = None, list[Problem]()
+    was, changed = None, list[Problem]()
     if base is not None:
-        changed, before = _changes(source, offers, base, contents, parts)
-    shared = _shared(offers, parts, before, source)
+        changed, was = _changes(source, offers, base, contents, parts)
+    shared = _shared(offers, parts, was, source)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
     return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared)
@@ -120,8 +120,11 @@ def resurvey(
     parts, by_tenant, made = dict(last.parts), dict(last.by_tenant), dict[str, Any]()
     scopes, astray = source.scopes()
     there = {scope.name for scope in scopes if scope.kind == "tenant"}
-    changed: list[Problem] = []
+    was, changed = None, list[Problem]()
     if base is not None:
+        from allotment.rules.tally import Base
+
+        was = Base(last.parts, last.offers.clusters)
         ends = [(Scope("tenant", name), name in last.parts, name in there) for name in tenants]
         findings = [one for end in ends for one in _change(source, last.offers, base, *end)[1]]
         changed = placed(findings, source)
@@ -133,7 +136,7 @@ def resurvey(
             parts[name], made[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
-    shared = _shared(last.offers, parts, last.parts if base else None, source)
+    shared = _shared(last.offers, parts, was, source)
     of_offers = [*last.of_offers, *(one for one in astray if one not in last.of_offers)]
     everything = _sorted(of_offers, shared, changed, *by_tenant.values())
     return Survey(
@@ -236,43 +239,45 @@ def _offers(raw: list[Raw], as_of: datetime.date, source: Source, prepared: Prep
     return offers, problems + placed(findings, source)
 
 
-def _shared(
-    offers: Offers, parts: Mapping[str, Part], before: Mapping[str, Part] | None, source: Source
-) -> list[Problem]:
+def _shared(offers: Offers, parts: Mapping[str, Part], base: Base | None, source: Source) -> list[Problem]:
     from allotment.rules import SHARED_RULES
     from allotment.rules.tally import Tally
 
-    tally = Tally(parts, before)
+    tally = Tally(parts, base)
     return placed([finding for check in SHARED_RULES.values() for finding in check(offers, tally)], source)
 
 
 def _changes(
     source: Source, offers: Offers, base: Source, contents: Mapping[Scope, str], parts: Mapping[str, Part]
-) -> tuple[list[Problem], dict[str, Part]]:
-    """Return the problems of what changed since `base`, and every tenant's part as it was there."""
+) -> tuple[list[Problem], Base]:
+    """Return the problems of what changed since `base`, and what all tenants and clusters were there."""
+    from allotment.rules.tally import Base, part_of
+
     old_scopes = set(base.scopes()[0])
     before = {name: part for name, part in parts.items() if Scope("tenant", name) in old_scopes}
+    clusters = dict(offers.clusters)
     findings: list[Finding] = []
     for scope in sorted(old_scopes | contents.keys()):
         if scope not in old_scopes or base.files(scope).content != contents.get(scope):
             was, found = _change(source, offers, base, scope, scope in old_scopes, scope in contents)
             findings += found
             if scope.kind == "tenant" and scope in old_scopes:
-                before[scope.name] = was
-    return placed(findings, source), before
+                before[scope.name] = part_of(offers, was)
+            elif scope.kind == "cluster":
+                clusters[scope.name] = was
+    return placed(findings, source), Base(before, clusters)
 
 
 def _change(
     source: Source, offers: Offers, base: Source, scope: Scope, was_there: bool, is_there: bool
-) -> tuple[Part, list[Finding]]:
-    """Return what a folder was a part of at the base, and what is wrong with its change."""
+) -> tuple[Folder, list[Finding]]:
+    """Return a folder as it was at the base, empty where it wasn't there, and what is wrong with its change."""
     from allotment.declared.inventory import Folder
     from allotment.declared.reading import read_folder
     from allotment.rules import CHANGE_RULES
     from allotment.rules.change import Change
-    from allotment.rules.tally import part_of
 
     was = read_folder(scope, read_scope(base, scope).files)[0] if was_there else Folder(scope)
     is_now = read_folder(scope, read_scope(source, scope).files)[0] if is_there else Folder(scope)
     change = Change(offers, was, is_now)
-    return part_of(offers, was), [finding for check in CHANGE_RULES.values() for finding in check(change)]
+    return was, [finding for check in CHANGE_RULES.values() for finding in check(change)]

@@ -6,10 +6,11 @@ An instance that is Running holds its units, also while it waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from allotment.accounts.capacity import Claim, Holdings, holdings
-from allotment.declared.inventory import Offers
+from allotment.accounts.capacity import Claim, Holdings, PoolStocks, holdings
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.stock import Stock
 from allotment.declared.layout import Scope, path_of
 from allotment.problems import FieldPath, Finding
 from allotment.rules.tally import Tally
@@ -20,20 +21,57 @@ TOO_MANY = "stop one, or choose another GPUSpec or cluster"
 LOWERED = "put the stock back, or stop instances"
 
 Place = tuple[str, FieldPath]  # a file and a field of it
+Units = Callable[[Claim], int]
 
 
 def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
-    """Check every cluster and spec. The finding is at the first instance too many, those the base knew counted first."""
-    order = list(tally.newest_last)
+    """Check every cluster and spec. The finding is at what changed since the base, if there is one:
+
+    - at the Stock that gives less, where what the base held already has no place because of it,
+    - else at the first instance, by name, that is new or has grown and finds no place after all that the base held.
+
+    Where neither is so, the base had oversold it already: that is a warning, at the same place as without a base.
+    """
     for one in holdings(offers, tally.claims):
-        unread = any(
-            kind in ("Stock", "GPUSpec") for kind, _ in offers.clusters[one.cluster].broken | offers.platform.broken
-        )
-        if one.excess and one.stocks.all and not unread:
-            claims = _claims_of(one, order)
-            over = _first_too_many(one, claims)
-            path = path_of("GPUInstance", Scope("tenant", over.tenant), over.instance)
-            yield _finding(one, claims, (path, ("spec", "gpuSpec")), "would run", TOO_MANY)
+        cluster = offers.clusters[one.cluster]
+        unread = any(kind in ("Stock", "GPUSpec") for kind, _ in cluster.broken | offers.platform.broken)
+        had = tally.stocks_before(one.cluster, one.gpu_spec)
+        if one.excess and (one.stocks.all or had.all) and not unread:
+            yield _cause(one, had, cluster, tally)
+
+
+def _cause(one: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Finding:
+    """Return the finding of an oversold spec; `had` are its stocks at the base."""
+    claims = _claims_of(one, tally.claims)
+    kept = one._replace(held=_sums(claims, tally.kept))
+    if kept.excess > kept._replace(stocks=had).excess:
+        return _finding(one, claims, next(_lessened(had, cluster)), "are held", LOWERED)
+    over = _first_too_many(kept, claims, tally.kept)
+    if over is not None:
+        field = "replicas" if tally.kept(over) else "gpuSpec"
+        return _finding(one, claims, _place_of(over, field), "would run", TOO_MANY)
+    first = _first_too_many(one._replace(held={}), claims, lambda _: 0)
+    assert first is not None
+    return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", TOO_MANY)._replace(warning=True)
+
+
+def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[Place]:
+    """Yield the Stocks of the base that give less now, or to fewer, with the field that says so."""
+    now = cluster.of(Stock)
+    for old in sorted(had.all, key=lambda stock: stock.path):
+        was, new = old.model.spec, now.get(old.model.name)
+        if new is None:
+            yield old.path, ()
+        elif new.model.spec.gpu_spec != was.gpu_spec:
+            yield old.path, ("spec", "gpuSpec")
+        elif new.model.spec.tenant not in (was.tenant, None):
+            yield old.path, ("spec", "tenant")
+        elif new.model.spec.count < was.count:
+            yield old.path, ("spec", "count")
+
+
+def _place_of(claim: Claim, field: str) -> Place:
+    return path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance), ("spec", field)
 
 
 def beneath_held(offers: Offers, granted: Iterable[Claim]) -> Iterator[Finding]:
@@ -76,10 +114,19 @@ def _finding(one: Holdings, claims: list[Claim], place: Place, verb: str, advice
     return Finding(*place, message, RULE, related=related)
 
 
-def _first_too_many(one: Holdings, claims: list[Claim]) -> Claim:
+def _sums(claims: Iterable[Claim], units: Units) -> dict[str, int]:
     held: dict[str, int] = {}
     for claim in claims:
-        held[claim.tenant] = held.get(claim.tenant, 0) + claim.units
-        if one._replace(held=held).shared_held > one.stocks.shared_units:
-            return claim
-    return claims[-1]
+        held[claim.tenant] = held.get(claim.tenant, 0) + units(claim)
+    return held
+
+
+def _first_too_many(kept: Holdings, claims: Iterable[Claim], already: Units) -> Claim | None:
+    """Return the first claim that oversells more than what is kept does; `already` says how many units of it are kept."""
+    held = dict(kept.held)
+    for claim in claims:
+        if more := claim.units - already(claim):
+            held[claim.tenant] = held.get(claim.tenant, 0) + more
+            if kept._replace(held=held).excess > kept.excess:
+                return claim
+    return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from allotment.accounts.capacity import Claim
+from allotment.accounts.capacity import Claim, PoolStocks, stocks_of
 from allotment.accounts.readiness import claims
 from allotment.accounts.sources import foreign_source
 from allotment.declared.inventory import Folder, Offers
@@ -58,33 +58,40 @@ class Part(NamedTuple):
     reads: tuple[Read, ...] = ()
 
 
-class Tally:
-    """What all tenants hold together, and what of it is new: the units each instance held at the base, if there is one."""
+class Base(NamedTuple):
+    """What is compared with: every tenant's part, and every cluster's folder, as they were at the base commit."""
 
-    def __init__(self, parts: Mapping[str, Part], before: Mapping[str, Part] | None = None) -> None:
+    parts: Mapping[str, Part]
+    clusters: Mapping[str, Folder]
+
+
+class Tally:
+    """What all tenants hold together, and what of it the base held already, if there is one; all in the order of names."""
+
+    def __init__(self, parts: Mapping[str, Part], base: Base | None = None) -> None:
         self.tenants = frozenset(parts)
         self.claims = [claim for name in sorted(parts) for claim in parts[name].claims]
         self.storages = [held for name in sorted(parts) for held in parts[name].storages]
         self.shares = [share for name in sorted(parts) for share in parts[name].shares]
         self.reads = [read for name in sorted(parts) for read in parts[name].reads]
-        self._read_before = {read for part in (before or {}).values() for read in part.reads}
-        self._before = {
-            (claim.tenant, claim.instance): claim for part in (before or {}).values() for claim in part.claims
-        }
+        before = base.parts.values() if base else ()
+        self._read_before = {read for part in before for read in part.reads}
+        self._before = {(claim.tenant, claim.instance): claim for part in before for claim in part.claims}
+        self._clusters = base.clusters if base else {}
 
-    def was_held(self, claim: Claim) -> bool:
-        """Return whether these units were already held at the base."""
+    def kept(self, claim: Claim) -> int:
+        """Return how many of these units the instance held at the base already, of this spec in this cluster."""
         old = self._before.get((claim.tenant, claim.instance))
-        return old is not None and old[:2] == claim[:2] and old.units >= claim.units
+        return min(old.units, claim.units) if old is not None and old[:2] == claim[:2] else 0
+
+    def stocks_before(self, cluster: str, gpu_spec: str) -> PoolStocks:
+        """Return the stocks that a spec had in a cluster at the base: none where there is no base, or no such cluster."""
+        was = self._clusters.get(cluster)
+        return PoolStocks([], {}) if was is None else stocks_of(was, gpu_spec)
 
     def was_read(self, read: Read) -> bool:
         """Return whether this was already copied so at the base."""
         return read in self._read_before
-
-    @property
-    def newest_last(self) -> Iterable[Claim]:
-        """The claims, those that the base knew first."""
-        return sorted(self.claims, key=lambda claim: (not self.was_held(claim), claim.tenant, claim.instance))
 
 
 def part_of(offers: Offers, tenant: Folder) -> Part:

@@ -1,0 +1,317 @@
+"""Stock across a change: whose file is to blame when more is held than there is. The sample is prepared, committed, changed,
+and compared with that commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.conftest import DAY, Allot, copy, edit
+from tests.rules.test_change import commit
+
+Change = Callable[[Path], None]
+
+QUARTER, WHOLE, KITES = (f"clusters/eu-1/stocks/{name}.yaml" for name in ("l4-quarter", "l4-whole", "l4-whole-kite"))
+SPOT = "clusters/us-1/stocks/l40s-spot.yaml"
+ADA, KITE, UNI = (f"tenants/{name}/instances" for name in ("solo-ada", "studio-kite", "uni-lab"))
+MOUNTS = "  storages:\n    - name: models\n      mountPath: /workspace/models\n"
+FIVES = "uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5"
+ONES = "solo-ada/webui 1, studio-kite/webui 1"
+STOP = "stop one, or choose another GPUSpec or cluster [stock]"
+BACK = "put the stock back, or stop instances [stock]"
+
+
+def swap(path: str, old: str, new: str) -> Change:
+    return lambda root: edit(root, path, old, new)
+
+
+def gone(path: str) -> Change:
+    return lambda root: (root / path).unlink()
+
+
+def add(path: str, gpu_spec: str = "l4-quarter", replicas: int = 1) -> Change:
+    """Return what declares a new instance in eu-1 that mounts nothing."""
+
+    def change(root: Path) -> None:
+        copy(root, f"{ADA}/webui.yaml", path)
+        edit(root, path, MOUNTS, "")
+        edit(root, path, "gpuSpec: l4-quarter", f"gpuSpec: {gpu_spec}\n  replicas: {replicas}")
+
+    return change
+
+
+def stocked(path: str, count: int) -> Change:
+    """Return what changes a stock's count; placeholders don't matter here."""
+
+    def change(root: Path) -> None:
+        lines = (root / path).read_text().splitlines()
+        kept = [f"  count: {count}" if "count:" in line else line for line in lines if "warm:" not in line]
+        (root / path).write_text("\n".join(kept) + "\n")
+
+    return change
+
+
+def over(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1") -> str:
+    return f"{held} units of {gpu_spec} would run in {cluster}, {excess} more than its stock ({stock}); held by {holders}: {STOP}"
+
+
+def lowered(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1") -> str:
+    return f"{held} units of {gpu_spec} are held in {cluster}, {excess} more than its stock ({stock}); held by {holders}: {BACK}"
+
+
+FULL = stocked(QUARTER, 17)
+OVERSOLD = stocked(QUARTER, 15)
+WHOLE_FULL = stocked(WHOLE, 1)  # studio-kite holds 3, 2 of them on its own stock
+
+CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
+    "a new instance": (
+        [FULL],
+        [add(f"{ADA}/again.yaml")],
+        [
+            f"{ADA}/again.yaml:8:12: spec.gpuSpec: "
+            + over("l4-quarter", 18, 1, "17 shared", f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more")
+        ],
+    ),
+    "replicas that grew": (
+        [FULL],
+        [swap(f"{UNI}/group-a.yaml", "replicas: 5", "replicas: 6")],
+        [
+            f"{UNI}/group-a.yaml:13:13: spec.replicas: "
+            + over(
+                "l4-quarter",
+                18,
+                1,
+                "17 shared",
+                f"uni-lab/group-a 6, uni-lab/group-b 5, uni-lab/group-c 5, {ONES}",
+            )
+        ],
+    ),
+    "replicas that grew count by what they grew": (
+        [stocked(QUARTER, 18)],
+        [add(f"{KITE}/four.yaml", replicas=4), swap(f"{UNI}/group-c.yaml", "replicas: 5", "replicas: 6")],
+        [
+            f"{KITE}/four.yaml:8:12: spec.gpuSpec: "
+            + over(
+                "l4-quarter",
+                22,
+                4,
+                "18 shared",
+                "uni-lab/group-c 6, uni-lab/group-a 5, uni-lab/group-b 5, studio-kite/four 4, solo-ada/webui 1 and 1 more",
+            )
+        ],
+    ),
+    "replicas that fit, and the one after them": (
+        [stocked(QUARTER, 18)],
+        [add(f"{KITE}/extra.yaml"), swap(f"{UNI}/group-c.yaml", "replicas: 5", "replicas: 6")],
+        [
+            f"{UNI}/group-c.yaml:13:13: spec.replicas: "
+            + over(
+                "l4-quarter",
+                19,
+                1,
+                "18 shared",
+                "uni-lab/group-c 6, uni-lab/group-a 5, uni-lab/group-b 5, solo-ada/webui 1, studio-kite/extra 1 and 1 more",
+            )
+        ],
+    ),
+    "another spec": (
+        [WHOLE_FULL],
+        [swap(f"{KITE}/webui.yaml", "gpuSpec: l4-quarter", "gpuSpec: l4-whole")],
+        [
+            f"{KITE}/webui.yaml:11:12: spec.gpuSpec: "
+            + over(
+                "l4-whole",
+                4,
+                1,
+                "1 shared, 2 held for studio-kite",
+                "studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/webui 1",
+            )
+        ],
+    ),
+    "a tenant that runs again": (
+        [stocked(QUARTER, 10), swap("tenants/uni-lab/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Suspended\n")],
+        [swap("tenants/uni-lab/tenant.yaml", "  lifecycle: Suspended\n", "")],
+        [f"{UNI}/group-b.yaml:9:12: spec.gpuSpec: " + over("l4-quarter", 17, 7, "10 shared", f"{FIVES}, {ONES}")],
+    ),
+    "beyond another tenant's own stock": (
+        [WHOLE_FULL],
+        [add(f"{ADA}/again.yaml", "l4-whole")],
+        [
+            f"{ADA}/again.yaml:8:12: spec.gpuSpec: "
+            + over(
+                "l4-whole",
+                4,
+                1,
+                "1 shared, 2 held for studio-kite",
+                "studio-kite/webui-next 2, solo-ada/again 1, studio-kite/comfy 1",
+            )
+        ],
+    ),
+    "within one's own stock": (
+        [WHOLE_FULL, gone(f"{KITE}/webui-next.yaml"), add(f"{ADA}/again.yaml", "l4-whole")],
+        [add(f"{KITE}/extra.yaml", "l4-whole")],
+        [],
+    ),
+    "the first beyond one's own stock": (
+        [WHOLE_FULL, gone(f"{KITE}/webui-next.yaml"), add(f"{UNI}/again.yaml", "l4-whole")],
+        [add(f"{KITE}/one.yaml", "l4-whole"), add(f"{KITE}/two.yaml", "l4-whole")],
+        [
+            f"{KITE}/two.yaml:8:12: spec.gpuSpec: "
+            + over(
+                "l4-whole",
+                4,
+                1,
+                "1 shared, 2 held for studio-kite",
+                "studio-kite/comfy 1, studio-kite/one 1, studio-kite/two 1, uni-lab/again 1",
+            )
+        ],
+    ),
+    "a stock that was lowered": (
+        [],
+        [OVERSOLD],
+        [f"{QUARTER}:9:10: spec.count: " + lowered("l4-quarter", 17, 2, "15 shared", f"{FIVES}, {ONES}")],
+    ),
+    "a stock that was lowered, and a newcomer": (
+        [],
+        [OVERSOLD, add(f"{ADA}/again.yaml")],
+        [
+            f"{QUARTER}:9:10: spec.count: "
+            + lowered("l4-quarter", 18, 3, "15 shared", f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more")
+        ],
+    ),
+    "a newcomer to a stock that was lowered to what was held": (
+        [],
+        [FULL, add(f"{ADA}/again.yaml")],
+        [
+            f"{ADA}/again.yaml:8:12: spec.gpuSpec: "
+            + over("l4-quarter", 18, 1, "17 shared", f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more")
+        ],
+    ),
+    "a stock that was lowered by what was given back": ([], [OVERSOLD, gone(f"{UNI}/group-a.yaml")], []),
+    "a stock that was lowered once more": (
+        [OVERSOLD],
+        [stocked(QUARTER, 14)],
+        [f"{QUARTER}:9:10: spec.count: " + lowered("l4-quarter", 17, 3, "14 shared", f"{FIVES}, {ONES}")],
+    ),
+    "a stock of one's own that was lowered": (
+        [WHOLE_FULL],
+        [stocked(KITES, 1)],
+        [
+            f"{KITES}:10:10: spec.count: "
+            + lowered(
+                "l4-whole", 3, 1, "1 shared, 1 held for studio-kite", "studio-kite/webui-next 2, studio-kite/comfy 1"
+            )
+        ],
+    ),
+    "a stock that was given to a tenant": (
+        [],
+        [swap(WHOLE, "count: 5\n", "count: 5\n  tenant: uni-lab\n")],
+        [
+            f"{WHOLE}:10:11: spec.tenant: "
+            + lowered(
+                "l4-whole",
+                3,
+                1,
+                "0 shared, 2 held for studio-kite, 5 held for uni-lab",
+                "studio-kite/webui-next 2, studio-kite/comfy 1",
+            )
+        ],
+    ),
+    "a stock that was opened to all": ([WHOLE_FULL], [swap(KITES, "  tenant: studio-kite\n", "")], []),
+    "a stock that is of another spec now": (
+        [],
+        [swap("clusters/eu-1/stocks/a100-3g.yaml", "gpuSpec: a100-3g", "gpuSpec: a100-1g")],
+        [
+            "clusters/eu-1/stocks/a100-3g.yaml:7:12: spec.gpuSpec: "
+            + lowered("a100-3g", 2, 2, "0 shared", "film-house/train-fox 1, film-house/train-owl 1")
+        ],
+    ),
+    "a stock that is gone": (
+        [],
+        [gone(SPOT)],
+        [f"{SPOT}:1:1: (file): " + lowered("l40s-spot", 6, 6, "0 shared", "acme-robotics/simulate 6", "us-1")],
+    ),
+    "a stock that was divided": (
+        [FULL],
+        [
+            lambda root: copy(root, QUARTER, "clusters/eu-1/stocks/a-second.yaml"),
+            stocked("clusters/eu-1/stocks/a-second.yaml", 10),
+            stocked(QUARTER, 7),
+        ],
+        [],
+    ),
+    "several clusters and specs": (
+        [FULL, WHOLE_FULL],
+        [add(f"{ADA}/again.yaml"), add(f"{KITE}/extra.yaml", "l4-whole"), stocked(SPOT, 5)],
+        [
+            f"{SPOT}:9:10: spec.count: " + lowered("l40s-spot", 6, 1, "5 shared", "acme-robotics/simulate 6", "us-1"),
+            f"{ADA}/again.yaml:8:12: spec.gpuSpec: "
+            + over("l4-quarter", 18, 1, "17 shared", f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more"),
+            f"{KITE}/extra.yaml:8:12: spec.gpuSpec: "
+            + over(
+                "l4-whole",
+                4,
+                1,
+                "1 shared, 2 held for studio-kite",
+                "studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/extra 1",
+            ),
+        ],
+    ),
+    "a unit of another size": ([FULL], [swap("platform/specs/l4-quarter.yaml", "cpu: 3", "cpu: 2")], []),
+    "a newcomer to what the base had oversold": (
+        [OVERSOLD],
+        [add(f"{ADA}/again.yaml")],
+        [
+            f"{ADA}/again.yaml:8:12: spec.gpuSpec: "
+            + over("l4-quarter", 18, 3, "15 shared", f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more")
+        ],
+    ),
+    "what the base had oversold": (
+        [OVERSOLD],
+        [swap(f"{UNI}/group-c.yaml", "spec:\n", "spec:\n  description: Ours.\n")],
+        [
+            f"{UNI}/group-c.yaml:10:12: spec.gpuSpec: warning: "
+            + over("l4-quarter", 17, 2, "15 shared", f"{FIVES}, {ONES}")
+        ],
+    ),
+    "a part of what the base had oversold is given back": (
+        [OVERSOLD],
+        [gone(f"{ADA}/webui.yaml")],
+        [
+            f"{UNI}/group-c.yaml:9:12: spec.gpuSpec: warning: "
+            + over("l4-quarter", 16, 1, "15 shared", f"{FIVES}, studio-kite/webui 1")
+        ],
+    ),
+    "a part of what the base had oversold is stocked": (
+        [OVERSOLD],
+        [stocked(QUARTER, 16)],
+        [
+            f"{UNI}/group-c.yaml:9:12: spec.gpuSpec: warning: "
+            + over("l4-quarter", 17, 1, "16 shared", f"{FIVES}, {ONES}")
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "changes", "lines"), CASES.values(), ids=CASES)
+def test_the_blame_lies_where_something_changed(
+    before: list[Change], changes: list[Change], lines: list[str], sample: Path, allot: Allot
+) -> None:
+    for one in before:
+        one(sample)
+    commit(sample)
+    for one in changes:
+        one(sample)
+    found = allot("validate", "--repo", sample, "--base", "HEAD", "--as-of", DAY)
+    assert [line for line in found.lines if line.endswith("[stock]")] == lines
+
+
+def test_without_a_base_the_order_is_that_of_names(sample: Path, allot: Allot) -> None:
+    OVERSOLD(sample)
+    add(f"{ADA}/again.yaml")(sample)
+    found = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert [line for line in found.lines if line.endswith("[stock]")] == [
+        f"{UNI}/group-c.yaml:9:12: spec.gpuSpec: "
+        + over("l4-quarter", 18, 3, "15 shared", f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more")
+    ]
