@@ -165,6 +165,63 @@ def test_a_stock_that_the_base_has_lowered_stops_who_adds_and_not_who_stops(pull
     ]
 
 
+EU = "clusters/eu-1/cluster.yaml"
+DOMAIN = ("domain: eu-1.gpu.northlight.example", "domain: fra.gpu.northlight.example")
+REACHED = "instance film-house/preview, instance film-house/train-fox, instance film-house/train-owl and 18 more"
+
+
+def lost(pull: Pull) -> list[tuple[str, str]]:
+    return [(one["what"], one["words"]) for one in pull.planned()["losses"]]
+
+
+def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None:
+    pull.edit(EU, *DOMAIN)
+    pull.remove("clusters/us-1/node-pools/l40s-spot.yaml")
+    pull.remove("clusters/us-1/stocks/l40s-spot.yaml")
+    pull.remove("tenants/acme-robotics/instances/simulate.yaml")
+    found = pull.planned()
+    assert found["verdict"] == "can be merged, and destroys 3 things"
+    assert lost(pull)[0] == (
+        "cluster eu-1: domain eu-1.gpu.northlight.example → fra.gpu.northlight.example",
+        f"changes the addresses of 13 instances and 8 storages, and nothing answers at the old ones: {REACHED}",
+    ), "before all else"
+    line = f"- `{lost(pull)[0][0]}` {lost(pull)[0][1]}"
+    assert line in pull.plan("--format", "markdown").out.splitlines()
+
+
+def test_another_gateway_takes_every_address_of_its_cluster_with_it(pull: Pull) -> None:
+    pull.edit(EU, "sectionName: https", "sectionName: tls")
+    assert lost(pull) == [
+        (
+            "cluster eu-1: gateway edge/edge/https → edge/edge/tls",
+            "takes 13 instances and 8 storages to another listener: nobody reaches them until it serves the cluster's domain"
+            f" and DNS leads to it: {REACHED}",
+        )
+    ]
+
+
+def test_another_destination_takes_all_that_a_cluster_has_elsewhere(pull: Pull) -> None:
+    pull.edit("clusters/us-1/cluster.yaml", "https://us-1.k8s", "https://us-2.k8s")
+    assert lost(pull) == [
+        (
+            "cluster us-1: destination https://us-1.k8s.northlight.example:6443 → https://us-2.k8s.northlight.example:6443",
+            "takes 3 instances and 4 storages to another cluster, unless both are the same: they begin there without data, and"
+            " what runs now stays behind: instance acme-robotics/simulate, instance ml-orbit/chat, instance ml-orbit/pretrain and 4 more",
+        )
+    ]
+
+
+def test_a_domain_under_which_nothing_is_reached_destroys_nothing(pull: Pull) -> None:
+    for folder in sorted((pull.root / "tenants").iterdir()):
+        for kind in ("instances", "storages", "snapshots"):
+            for file in (folder / kind).glob("*.yaml"):
+                file.unlink()
+    pull.commit()
+    git(pull.root, "branch", "-f", "main", "feature")
+    pull.edit(EU, *DOMAIN)
+    assert lost(pull) == []
+
+
 def test_what_conflicts_can_not_be_merged_and_says_where(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     pull.merge_elsewhere((WEBUI, "l4-quarter", "l4-half"))

@@ -119,6 +119,13 @@ def test_what_is_destroyed_is_never_left_out() -> None:
     assert "problems left out for their size*" in found.text
 
 
+def test_what_a_loss_is_of_is_named_in_full_and_in_code() -> None:
+    what = f"cluster eu-1: domain www.{'evil.' * 49}example → www.{'else.' * 49}example"
+    text = comment(plan(losses=(Loss(what, "changes the addresses of 1 instance"),), changed_files=1), LIMIT).text
+    assert f"- `{what}` changes the addresses of 1 instance" in text
+    assert "evil" not in prose(text)
+
+
 def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:
     losses = tuple(
         Loss(f"instance acme/web{at:05} in eu-1", "is removed: what lies on its own disk is lost") for at in range(5000)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from allotment.accounts.capacity import Claim, Holdings, holdings
 from allotment.accounts.pricing import monthly_costs
+from allotment.changes.addresses import Thing, clusters_moved, things_in
 from allotment.changes.plan import Action, Amount, Cost, CostPart, Loss, ThingChange, Units
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.declaration import Declaration
@@ -42,12 +43,13 @@ class Side(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What becomes of a tenant."""
+    """What becomes of a tenant; `moved` is what it keeps in clusters that are reached, or lie, elsewhere afterwards."""
 
     things: list[ThingChange]
     losses: list[Loss]
     quota: list[Amount]
     cost: Cost
+    moved: list[Thing]
 
 
 def compare(before: Side, after: Side) -> Compared:
@@ -64,7 +66,8 @@ def compare(before: Side, after: Side) -> Compared:
         losses += _LOSSES[spot.kind](what, before, after, spot.thing, old, new)
         action, why = _action(before, after, spot.kind, spot.thing, (old, new))
         things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why))
-    return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), _cost(before, after))
+    moved = list(things_in(clusters_moved(before.offers, after.offers), before.files, after.files))
+    return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), _cost(before, after), moved)
 
 
 def _action(

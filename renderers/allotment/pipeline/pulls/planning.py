@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from allotment.adapters.git.commit_source import REGULAR, CommitSource, TreeSource
 from allotment.adapters.git.merge import Changed, Conflicted, TooMuch, changed, inner, merged
 from allotment.adapters.source import Source, place_problem
+from allotment.changes.addresses import addresses_lost
 from allotment.changes.comparison import Compared, Side, compare, pools_lost, units_changed
 from allotment.changes.plan import Diff, Files, Plan, Step, caused, checksum
 from allotment.declared.inventory import Folder, Offers, blob_id
@@ -195,6 +196,7 @@ class _Planning:
             problems=tuple(sorted(problems, key=lambda one: (one.warning, one))),
             standing=standing,
             losses=(
+                *addresses_lost(self.first.offers, self.second.offers, [thing for one in found for thing in one.moved]),
                 *pools_lost(self.first.offers, self.second.offers),
                 *(loss for one in found for loss in one.losses),
             ),

@@ -80,7 +80,7 @@ def _problems(plan: Plan) -> _Section:
 
 
 def _losses(losses: tuple[Loss, ...]) -> str:
-    rows = "\n".join(f"- {code(loss.what)} {loss.words}" for loss in losses)
+    rows = "\n".join(f"- {code(loss.what, _MESSAGE)} {loss.words}" for loss in losses)
     return f"#### ⚠️ Destroyed\n\n{rows}" if losses else ""
 
 
@@ -89,7 +89,9 @@ def _short_losses(losses: tuple[Loss, ...]) -> str:
     alike: dict[str, list[str]] = {}
     for loss in losses:
         alike.setdefault(loss.words, []).append(loss.what)
-    rows = "\n".join(f"- {words}: {', '.join(code(one) for one in whats)}" for words, whats in sorted(alike.items()))
+    rows = "\n".join(
+        f"- {words}: {', '.join(code(one, _MESSAGE) for one in whats)}" for words, whats in sorted(alike.items())
+    )
     return f"#### ⚠️ Destroyed\n\n{rows}"
 
 
