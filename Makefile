@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
 
-.PHONY: demo test e2e check controlplane cluster cluster-down golden bench lock clean
+.PHONY: demo test e2e e2e-scale check controlplane cluster cluster-down golden bench lock clean
 
 demo: .venv/ready
 	@$(BIN)/python tests/demo.py $(OUT)
@@ -12,7 +12,11 @@ test: .venv/ready
 	$(BIN)/pytest -n auto -m "not e2e"
 
 e2e: controlplane
-	$(BIN)/pytest -m e2e
+	$(BIN)/pytest -m "e2e and not scale" --durations=20
+
+# Hundreds of tenants at once: a quarter of an hour, by hand.
+e2e-scale: controlplane
+	$(BIN)/pytest -m scale
 
 # Once, some 20 to 30 minutes on 2 cores; into the cache folder of the user, keyed by what tests/controlplane/*/go.mod pin.
 controlplane: .venv/ready

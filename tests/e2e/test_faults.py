@@ -84,8 +84,13 @@ def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Clou
     client = cloud.clusters["us-1"].client
     declared = {one.name for one in oracle.said(cloud) if (one.cluster, one.kind) == ("us-1", "NodePool")}
     assert len(declared) >= 2
-    pools = eventually(lambda: uids(client, "karpenter.sh/v1", "NodePool", labels=rendered.OURS), "node pools", 120)
-    assert {name.removeprefix("/") for name in pools} == declared
+
+    def there() -> bool:
+        found = uids(client, "karpenter.sh/v1", "NodePool", labels=rendered.OURS)
+        assert {name.removeprefix("/") for name in found} == declared, found
+        return True
+
+    eventually(there, "every declared node pool", 120)
 
     def placed() -> bool:
         stocks = {one["metadata"]["name"]: one for one in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE)}
@@ -110,7 +115,6 @@ def test_what_is_removed_in_the_merge_that_adds_the_like_elsewhere_goes(cloud: C
     cloud.declare(path, INSTANCE.format(name="byebye", labels=""))
     cloud.merged()
     before = eventually(lambda: running(client, "byebye"), "it to run", 120)
-    cloud.all_synced()
     (cloud.root / path).unlink()
     cloud.declare("tenants/uni-lab/instances/byebye.yaml", INSTANCE.format(name="byebye", labels=""))
     cloud.merged()  # and no Application is asked to look
@@ -120,7 +124,6 @@ def test_what_is_removed_in_the_merge_that_adds_the_like_elsewhere_goes(cloud: C
     assert not before.keys() & after.keys()
     (cloud.root / "tenants/uni-lab/instances/byebye.yaml").unlink()
     cloud.merged()
-    cloud.all_synced()
 
 
 def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Cloud) -> None:
@@ -150,9 +153,7 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
     def text(number: int, folder: str, step: int) -> str:
         space = spaces[places[(number + step) % len(places)]]
         lines = "".join(f"  line-{line}: what is alike in {folder}\n" for line in range(20))
-        return (
-            f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved-{number}\n  namespace: {space}\ndata:\n{lines}"
-        )
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved-{number}-{step}\n  namespace: {space}\ndata:\n{lines}"
 
     def there() -> set[tuple[str, str]]:
         found = client.list("v1", "ConfigMap")
@@ -163,7 +164,9 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
         }
 
     def lies_as(step: int) -> bool:
-        wanted = {(spaces[places[(number + step) % len(places)]], f"moved-{number}") for number in range(len(places))}
+        wanted = {
+            (spaces[places[(number + step) % len(places)]], f"moved-{number}-{step}") for number in range(len(places))
+        }
         assert there() == wanted, sorted(there() ^ wanted)[:6]
         return True
 
@@ -180,7 +183,8 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
 
 def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_starts_beside(cloud: Cloud) -> None:
     client = cloud.clusters["eu-1"].client
-    before = cloud.published()["refs/heads/rendered/eu-1"]
+    git(cloud.root, "fetch", "-q", cloud.url, "refs/heads/rendered/eu-1")
+    before = git(cloud.root, "rev-parse", "FETCH_HEAD")
     cloud.declare(f"tenants/{ADA}/storages/kept.yaml", STORAGE.format(name="kept"))
     reader = INSTANCE.format(name="reader", labels="") + MOUNT.format(name="kept")
     cloud.declare(f"tenants/{ADA}/instances/reader.yaml", reader)
