@@ -73,7 +73,7 @@ class Gate:
             return b"", [f"{printable(path)}: no file lies at such a path"]
         passed, wrong = [], []
         for text in split(data):
-            found = list(judge(boundary, owner, text))
+            found = list(judge(boundary, owner, text, kept=True))
             wrong += found
             if not found:
                 passed.append(text)

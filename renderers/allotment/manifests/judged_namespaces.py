@@ -46,9 +46,8 @@ def judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iter
 def _judge_opening(metadata: Any, spec: Any) -> Iterator[str]:
     """What a policy opens besides the namespace's own: files for copies, to or from one kind of pod; a store for instances."""
     yield from only("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
-    annotations = metadata.get("annotations", {})
-    if not let_go(annotations):
-        yield from same("annotations", annotations, {names.SYNC_OPTIONS: names.OUTLIVE})
+    allowed = frozenset((names.SYNC_OPTIONS, names.PROTECTED))
+    yield from only("metadata.annotations", metadata.get("annotations", {}), allowed)
     chosen = spec.get("podSelector", {}).get("matchLabels", {})
     way = str(metadata.get("name")).partition("--")[0]
     yield from only("spec", spec, frozenset(("podSelector", "policyTypes", _OPENINGS.get(way, ""))))

@@ -76,8 +76,11 @@ class Owner(NamedTuple):
     thing: str
 
 
-def judge(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
-    """Yield what is wrong with one object of a cluster's tree, in words for us."""
+def judge(boundary: Boundary, owner: Owner, text: str, *, kept: bool = False) -> Iterator[str]:
+    """Yield what is wrong with one object of a cluster's tree, in words for us.
+
+    What is `kept` may have been published before we wrote that an object outlives its Application.
+    """
     try:
         one = load_one(text)
     except Malformed as error:
@@ -91,6 +94,8 @@ def judge(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
         yield from _judge_argo_object(boundary, owner.tenant, one)
     else:
         yield from _judge_platform_object(one)
+    if not kept and owner.part != "tenant" and one.get("kind") != "ConfigMap":
+        yield from _outlives(one.get("metadata", {}))
 
 
 def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
@@ -168,7 +173,6 @@ def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator
     metadata, spec, space = one.get("metadata", {}), one.get("spec", {}), names.namespace(tenant)
     own_project = names.project(tenant, boundary.cluster)
     yield from same("metadata.namespace", metadata.get("namespace"), names.ARGO_NAMESPACE)
-    yield from _outlives(metadata)
     if one.get("kind") == "AppProject":
         yield from same("metadata.name", metadata.get("name"), own_project)
         yield from same("destinations", [target.get("namespace") for target in spec.get("destinations", ())], [space])
@@ -204,9 +208,10 @@ def _judge_role(project: str, role: Any) -> Iterator[str]:
 
 
 def _outlives(metadata: Any) -> Iterator[str]:
-    """Yield that an object goes with an Application that somebody deletes."""
-    options = metadata.get("annotations", {}).get(names.SYNC_OPTIONS)
-    if options not in (names.KEEP, names.OUTLIVE):
+    """Yield that an object, which others rest on and which wasn't let go, goes with an Application that somebody deletes."""
+    annotations = metadata.get("annotations", {})
+    options = annotations.get(names.SYNC_OPTIONS)
+    if options not in (names.KEEP, names.OUTLIVE) and not let_go(annotations):
         yield f"sync-options is {printable(str(options))}, must be {names.OUTLIVE} or {names.KEEP}"
 
 
@@ -214,8 +219,6 @@ def _judge_platform_object(one: Object) -> Iterator[str]:
     if one.get("kind") not in _PLATFORM_KINDS:
         yield f"kind {printable(str(one.get('kind')))} is not allowed"
     metadata = one.get("metadata", {})
-    if one.get("kind") != "ConfigMap":  # what everything rests on outlives the Application that brought it
-        yield from _outlives(metadata)
     for name in (metadata.get("namespace", ""), metadata.get("name", "") if one.get("kind") == "Namespace" else ""):
         if str(name).startswith("t-"):
             yield f"namespace {printable(str(name))} is a tenant's"
