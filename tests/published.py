@@ -109,12 +109,15 @@ class Place:
         """Return a line for each commit of a rendered branch, the newest first."""
         return git(self.remote, "log", f"--format={style}", f"rendered/{cluster}").splitlines()
 
-    def report(self, cluster: str, *statuses: TenantStatus, observed: str = OBSERVED) -> str:
+    def report(
+        self, cluster: str, *statuses: TenantStatus, observed: str = OBSERVED, also: dict[str, bytes] | None = None
+    ) -> str:
         """Write what a reporter would have seen of some tenants at a time, and nothing of others; return the commit."""
         repository = Repository(self.root)
         remote = Remote(repository, str(self.remote))
         branch = look_status(repository, remote, cluster).branch
         data = {f"tenants/{one.tenant}.yaml": text_of(one) for one in statuses}
+        data |= also or {}
         data["stocks.yaml"] = text_of(ClusterStatus(cluster, observed))
         files = {path: blob_id(text) for path, text in data.items()}
         message = Message("Seen", b"reporter <reporter@northlight.example> 1 +0000")

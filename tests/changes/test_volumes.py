@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allotment.changes.volumes import Users, succeeded
-from allotment.manifests.published import job_names, predecessor_of, with_jobs_let_go, with_predecessor
+from allotment.manifests.published import job_names, keeps_jobs, predecessor_of, with_jobs_let_go, with_predecessor
 
 GOLDEN = Path(__file__).parent.parent / "manifests/golden/us-1/tenants/ml-orbit/storage/weights.yaml"
 PATH = "tenants/ml-orbit/storages/weights.yaml"
@@ -45,6 +45,14 @@ def test_it_may_grow() -> None:
 def test_a_job_of_the_same_name_keeps_its_bytes() -> None:
     after = swapped("memory: 8Gi", "memory: 9Gi")
     assert succeeded(PATH, GOLDEN.read_bytes(), after, Users).data == GOLDEN.read_bytes()
+
+
+def test_a_job_that_was_published_before_it_was_kept_is_kept_from_now_on() -> None:
+    before = with_jobs_let_go(GOLDEN.read_bytes())
+    assert before != GOLDEN.read_bytes()
+    data = succeeded(PATH, before, swapped("memory: 8Gi", "memory: 9Gi"), Users).data
+    assert keeps_jobs(data)
+    assert b"memory: 8Gi" in data
 
 
 NEXT = swapped("memory: 8Gi", "memory: 9Gi").replace(b"-2\n", b"-3\n")

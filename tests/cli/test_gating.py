@@ -293,3 +293,38 @@ def test_a_storage_declared_anew_is_not_prepared_by_its_predecessor(waiting: Pla
     waiting.publish()
     assert replicas(waiting) == 1
     assert predecessor_of(waiting.tree("eu-1")[STORED].encode()) == last
+
+
+def test_a_prepared_storage_that_is_declared_again_while_it_leaves_is_that_one(waiting: Place) -> None:
+    first = job(waiting)
+    seen(waiting, uid="j1")
+    waiting.publish()
+    instance = waiting.root / f"tenants/{TENANT}/instances/{INSTANCE}.yaml"
+    texts = {path: path.read_text() for path in (waiting.root / DECLARED, instance)}
+    edit(waiting.root, DECLARED, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    instance.unlink()
+    waiting.merged()
+    (waiting.root / DECLARED).unlink()
+    waiting.merged()
+    left = waiting.tree("eu-1")[STORED.replace(".yaml", "--leaving.yaml")]
+    assert "Prune=false" not in left.partition("\nkind: Job\n")[2]
+    for path, text in texts.items():
+        path.write_text(text)
+    assert waiting.merged().code == 0
+    assert (job(waiting), predecessor_of(waiting.tree("eu-1")[STORED].encode())) == (first, "")
+    assert "Prune=false" in stored(waiting)
+    assert replicas(waiting) == 1
+
+
+def test_a_volume_that_is_another_by_now_closes_its_gate_unless_somebody_runs_on_it(waiting: Place) -> None:
+    seen(waiting)
+    waiting.publish()
+    assert replicas(waiting) == 1
+    seen(waiting, "Failed", uid="j2", reason="OfAnotherVolume")
+    waiting.publish()
+    assert replicas(waiting) == 1
+    edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    waiting.merged()
+    edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "  state: Stopped\n", "")
+    waiting.merged()
+    assert replicas(waiting) == 0

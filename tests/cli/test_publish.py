@@ -437,6 +437,33 @@ def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_sa
     assert place.refs() == before
 
 
+@pytest.mark.parametrize("time", ["soon", "2026-11-21", "2026-11-21T08:00:00", "0001-01-01T00:00:00Z", ""])
+def test_a_time_that_is_none_makes_nothing_go_and_stops_nobody(place: Place, time: str) -> None:
+    place.publish()
+    place.synced("us-1", "acme-robotics", marked=time, observed=MARKED)
+    (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    said = place.merged()
+    assert said.code == 0
+    assert ("unprotected" in said.err) == time.endswith("00Z"), "a year long ago is a time"
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed="whenever")
+    assert place.publish().code == 0
+
+
+def test_a_status_of_another_version_makes_nothing_go(place: Place) -> None:
+    leaving = "tenants/acme-robotics/storage/old-frames--leaving.yaml"
+    place.publish()
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
+    (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    place.merged()
+    assert deployment(place, leaving, "us-1")["metadata"]["annotations"]["allotment.dev/protected"] == "false"
+    place.report("us-1", observed=HOUR_LATER, also={"tenants/acme-robotics.yaml": b"kind: TenantStatus\nversion: 9\n"})
+    said = place.publish()
+    assert said.err.endswith(
+        "unprotected, goes once the cluster was seen to have it so; nothing reports that cluster, so nothing goes\n"
+    )
+    assert leaving in place.tree("us-1")
+
+
 def test_how_far_apart_they_lie_is_declared(place: Place) -> None:
     edit(place.root, "platform/platform.yaml", "  images:\n", "  deletion:\n    after: 168h\n  images:\n")
     place.merged()
@@ -630,12 +657,34 @@ def test_a_commit_of_somebody_else_is_told_and_replaced(place: Place, tmp_path: 
     said = place.publish()
     assert said.code == 0
     assert f"; it replaces {tip[:12]}, which Allotment didn't write" in said.out
-    assert place.tree("eu-1") == before
+    marker = "tenants/solo-ada/compute/allotment--marker.yaml"
+    after = place.tree("eu-1")
+    assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == {marker}
     assert git(place.remote, "merge-base", "--is-ancestor", foreign, "rendered/eu-1") == "", "nothing was forced"
     assert sorted(place.log("eu-1", "%an")) == ["Ada Löwe", "Ada Löwe", "Mallory", "Mallory"]
+    assert place.publish().code == 0
+    assert place.tree("eu-1") == before
     assert place.publish().out == "2 clusters: nothing changed\n"
     edit(place.root, WEBUI, *STOPPED)
     assert place.merged().code == 0
+
+
+def test_a_folder_that_somebody_else_moved_a_file_from_or_to_is_named_once_it_is_replaced(
+    place: Place, tmp_path: Path
+) -> None:
+    place.publish()
+    one, other = "tenants/solo-ada/compute", "tenants/uni-lab/compute"
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
+    git(clone, "mv", f"{one}/webui.yaml", f"{other}/webui.yaml")  # and no marker is touched
+    git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
+    git(clone, "push", "-q", "origin", "rendered/eu-1")
+    foreign = git(clone, "rev-parse", "HEAD")
+    assert place.publish().code == 0
+    named = git(place.remote, "diff", "--name-only", foreign, "rendered/eu-1").splitlines()
+    assert {path.rpartition("/")[0] for path in named} == {one, other}
+    assert place.publish().code == 0
+    assert place.publish().out == "2 clusters: nothing changed\n"
 
 
 def test_a_branch_that_was_wound_back_or_deleted_is_brought_back(place: Place) -> None:

@@ -213,21 +213,25 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
     assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
     assert uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE) == claims
 
-    pods = uids(client, "v1", "Pod", labels=names.INSTANCE)
+    # Emptied down to the markers, so that Argo CD prunes all that it may.
+    parts = [f"tenants/{ADA}/{part}" for part in ("storage", "compute")]
+    files = [path for path, _ in oracle.published(cloud, "eu-1") if folders.folder_of(path) in parts]
+    emptied = dict.fromkeys({path for path in files if not path.endswith("/allotment--marker.yaml")})
+    assert len(emptied) > 4
     with cloud.publisher_stopped():
-        cloud.smuggle("eu-1", {"control": None, "tenants": None, "platform": None, "README": "gone\n"})
-        for name in (f"{ADA}--eu-1--storage", f"{ADA}--eu-1--compute", "allotment--root--eu-1"):
-            cloud.argocd.refresh(name)
-        eventually(lambda: looks_in_vain(cloud, f"{ADA}--eu-1--storage"), "Argo CD to find nothing", 60)
+        commit = cloud.smuggle("eu-1", dict(emptied), marks=parts)
+        eventually(lambda: missing(client, "apps/v1", "Deployment", "reader", SPACE), "Argo CD to prune it", 120)
+    replaced(cloud, commit)
+    eventually(runs, "the instance to run again", 120, pause=0.1)
+    assert misused == []
     cloud.all_synced(180)
     assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
-    assert uids(client, "v1", "Pod", labels=names.INSTANCE) == pods
+    assert uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE) == claims
 
 
-def looks_in_vain(cloud: Cloud, name: str) -> bool:
-    """Return whether Argo CD says that an Application's folder isn't there."""
-    conditions = cloud.argocd.application(name)["status"].get("conditions", ())
-    return any("app path does not exist" in one.get("message", "") for one in conditions)
+def replaced(cloud: Cloud, commit: str) -> None:
+    """Wait until a commit of somebody else's isn't the tip of the branch any more."""
+    eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
 
 
 def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud) -> None:
@@ -241,12 +245,33 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
 
     eventually(failed, "the preparation to fail", 180, pause=1)
     (first,) = uids(client, "batch/v1", "Job", SPACE, f"{names.STORAGE}=twice")
+    git(cloud.root, "fetch", "-q", cloud.url, "refs/heads/rendered/eu-1")
+    before = git(cloud.root, "rev-parse", "FETCH_HEAD")
     cloud.edit(path, "  prepare:\n", "  prepare:\n    attempt: 2\n")
     cloud.merged()
     ready(cloud, "twice", ADA)
     (second,) = uids(client, "batch/v1", "Job", SPACE, f"{names.STORAGE}=twice")
     assert (first[-2:], second[-2:]) == ("-1", "-2")
-    cloud.all_synced()
+
+    # Wound back behind the attempt, the first Job is made anew. It says nothing about the volume, and stays until somebody deletes it.
+    published = cloud.published()["refs/heads/rendered/eu-1"]
+    with cloud.publisher_stopped():
+        git(cloud.root, "push", "-q", "--force", cloud.url, f"{before}:refs/heads/rendered/eu-1")
+        eventually(
+            lambda: len(uids(client, "batch/v1", "Job", SPACE, f"{names.STORAGE}=twice")) == 2, "it to be back", 120
+        )
+    eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] == published, "the branch to be brought back", 60)
+
+    def said() -> bool:
+        one = storage(cloud, "twice", ADA)
+        assert one.prepare is not None
+        assert (one.state, one.prepare.attempt, one.prepare.state) == ("Ready", 2, "Succeeded"), one
+        return True
+
+    assert eventually(said, "the second attempt to count", 60)
+    client.delete("batch/v1", "Job", first.partition("/")[2], SPACE)
+    client.delete("v1", "ConfigMap", first.partition("/")[2], SPACE)
+    cloud.all_synced(180)
 
 
 def test_a_lost_status_closes_no_share(cloud: Cloud) -> None:
@@ -258,6 +283,8 @@ def test_a_lost_status_closes_no_share(cloud: Cloud) -> None:
     git(cloud.root, "push", "-q", cloud.url, *(f":{ref}" for ref in refs))
     cloud.edit(f"tenants/{ADA}/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     cloud.merged()
+    git(cloud.root, "fetch", "-q", cloud.url, "refs/allotment/published/eu-1")
+    assert "Status-Commit" not in git(cloud.root, "log", "-1", "--format=%B", "FETCH_HEAD"), "it was published without"
     cloud.all_synced()
     assert client.get(*policy)["metadata"]["uid"] == share
     eventually(lambda: status(cloud, "northlight").storages, "the status to be written again", 120)

@@ -98,8 +98,12 @@ def unread(files: Collection[str]) -> Iterator[str]:
         yield from (f"{path} reads {folder}/, which is empty" for folder in declared_by(path) - folders)
 
 
-def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]]) -> bytes:
-    """Return the marker of a folder whose files are `blobs`: path and Git blob of each, the marker's own left out."""
+def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
+    """Return the marker of a folder whose files are `blobs`: path and Git blob of each, the marker's own left out.
+
+    `over` is a commit of somebody else's that changed the folder, and that is replaced: Argo CD may have seen it, and the marker
+    has to differ from the one that it saw there, which may be ours.
+    """
     found = _kind_of(folder)
     assert found is not None, folder
     kind, words = found
@@ -109,14 +113,17 @@ def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]]) -> bytes
         "labels": _LABELS,
     }
     one: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    return dump([{**one, "data": {"purpose": _PURPOSE, "content": _content(blobs)}}])
+    return dump([{**one, "data": {"purpose": _PURPOSE, "content": _content(blobs, over)}}])
 
 
 _LABELS = Fixed(names.labels())
 
 
-def markers(cluster: str, folders: Collection[str], files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree by path."""
+def markers(
+    cluster: str, folders: Collection[str], files: Mapping[str, str], over: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree by path, `over`
+    by folder the foreign commit that is replaced."""
     beside: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
     stems = dict.fromkeys(folders, paths.MARKER)
     for path, blob in files.items():
@@ -128,7 +135,7 @@ def markers(cluster: str, folders: Collection[str], files: Mapping[str, str]) ->
         else:
             beside[folder].append((path, blob))
     for folder, blobs in beside.items():
-        yield f"{folder}/{stems[folder]}.yaml", marker(cluster, folder, blobs)
+        yield f"{folder}/{stems[folder]}.yaml", marker(cluster, folder, blobs, (over or {}).get(folder, ""))
 
 
 def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
@@ -151,8 +158,8 @@ def of_platform(files: Iterable[str]) -> set[str]:
     return {folder for folder in found if not folder.startswith("tenants/")}
 
 
-def _content(blobs: Iterable[tuple[str, str]]) -> str:
-    text = "\n".join(f"{blob} {path}" for path, blob in sorted(blobs))
+def _content(blobs: Iterable[tuple[str, str]], over: str) -> str:
+    text = "\n".join([*(f"{blob} {path}" for path, blob in sorted(blobs)), *([f"over {over}"] if over else [])])
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 

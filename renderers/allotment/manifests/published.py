@@ -174,6 +174,15 @@ def with_jobs_let_go(data: bytes) -> bytes:
     return ("\n---\n".join(texts) + "\n").encode()
 
 
+def _kept(text: str) -> str:
+    """Return a Job, or what it runs, as one that Argo CD doesn't prune."""
+    if names.KEEP in text:
+        return text
+    one = load_one(text)
+    annotations = {names.SYNC_OPTIONS: names.KEEP, **one["metadata"].get("annotations", {})}
+    return _written({**one, "metadata": {**one["metadata"], "annotations": annotations}})
+
+
 def _prunable(one: Object) -> Object:
     annotations = {
         key: value for key, value in one["metadata"].get("annotations", {}).items() if key != names.SYNC_OPTIONS
@@ -200,7 +209,8 @@ def _unprotected(one: Object) -> Object:
 def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
     """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand; `held`, with all.
 
-    A Job's template can't change, and a Job that ran must not run again because we write it differently today.
+    A Job's template can't change, and a Job that ran must not run again because we write it differently today. But that Argo CD
+    doesn't prune it is written of each that isn't `held`.
     """
     old = {ran: text for text in split(before) if (ran := _ran(text)) is not None}
     if held:
@@ -214,7 +224,7 @@ def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
             if ran is None or ran[1] not in had:
                 texts.append(text)
             elif ran in old:
-                texts.append(old[ran])
+                texts.append(_kept(old[ran]))
     return ("\n---\n".join(texts) + "\n").encode()
 
 

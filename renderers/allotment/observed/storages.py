@@ -135,13 +135,20 @@ def _reached(state: str, prepare: Prepare | None, now: str) -> str:
     return min(time or now, now)
 
 
-def _newest(view: View) -> Job | None:
-    """Return the preparation that counts: of several the last made, which is the one that is published."""
-    return max(view.jobs, key=lambda job: (job.created, job.attempt, job.name), default=None)
+def _counting(view: View) -> Job | None:
+    """Return the preparation that counts: the one that the volume is to be filled by, else the last made.
+
+    A branch that somebody wound back may have brought an earlier one again.
+    """
+    return max(
+        view.jobs,
+        key=lambda job: (job.name == view.claim.prepares, job.created, job.attempt, job.name),
+        default=None,
+    )
 
 
 def _prepare(view: View) -> Prepare | None:
-    job = _newest(view)
+    job = _counting(view)
     if job is None:
         return None
     state, reason = _attempt_state(view, job)

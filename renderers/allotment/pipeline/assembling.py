@@ -6,7 +6,6 @@ runs keeps running: one tenant never stops the others, and none loses data by wh
 
 from __future__ import annotations
 
-import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -20,7 +19,14 @@ from allotment.declared.inventory import blob_id
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import paths
 from allotment.manifests.folders import folder_of
-from allotment.manifests.published import claim_of, with_origin_of, with_predecessor
+from allotment.manifests.published import (
+    claim_of,
+    predecessor_of,
+    with_jobs_of,
+    with_origin_of,
+    with_predecessor,
+)
+from allotment.observed.conditions import seconds_between
 from allotment.pipeline.gating import NOTHING, Known
 from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import cluster_files, gate_of, marker_files, tenants_with
@@ -123,8 +129,15 @@ class Assembling:
         return found
 
     def _mark(self, files: Blobs) -> None:
-        """Write the markers of all folders that hold something else than what their tenant was rendered to."""
-        for path, data in list(marker_files(self.found.offers, self._by_cluster(files), self.touched)):
+        """Write the markers of all folders that hold something else than what their tenant was rendered to, or what somebody else
+        wrote there."""
+        trees, over = self._by_cluster(files), {}
+        for cluster, tree in trees.items():
+            tip = self.branches[cluster].tip
+            strayed = self.branches[cluster].strayed() & {folder_of(path) for path in tree}
+            self.touched[cluster] |= {folder for folder in strayed if folder.startswith("tenants/")}
+            over[cluster] = dict.fromkeys(strayed, tip or "")
+        for path, data in list(marker_files(self.found.offers, trees, self.touched, over)):
             self._put(files, path, data)
 
     def _take(self, made: Compared | None) -> None:
@@ -197,14 +210,14 @@ class Assembling:
 
     def _sighting(self, cluster: str, tenant: str) -> Sighting:
         """Return what a cluster was seen to have of a tenant, by its own clock."""
-        observed = self.observed.get(cluster, "")
-        if not observed:
+        observed, known = self.observed.get(cluster, ""), self.known.get(tenant, NOTHING)
+        if not observed or cluster in known.unreadable:
             return Sighting()
-        known = self.known.get(tenant, NOTHING)
+        marked = {place[1:]: _seconds(since, observed) for place, since in known.marked.items() if place[0] == cluster}
         return Sighting(
             True,
             {place[1:] for place in known.there if place[0] == cluster},
-            {place[1:]: _seconds(since, observed) for place, since in known.marked.items() if place[0] == cluster},
+            {thing: seconds for thing, seconds in marked.items() if seconds is not None},
             {place[1:] for place in known.unprotected if place[0] == cluster},
         )
 
@@ -297,8 +310,13 @@ class Assembling:
             if self.branches[cluster].published is None:
                 continue  # nothing was ever published there: the branch is new, not the storage
             left = f"{cluster}/{paths.tenant_file(tenant, 'storage', spot.name + paths.LEAVING)}"
-            data = with_origin_of(self.data[path], self._read(left)) if self._was(left) else self.data[path]
-            uid = self.preparations.last(cluster, tenant, spot.name) if spot.kind == "storage" else ""
+            data, uid = self.data[path], ""
+            if self._was(left):  # it is that one again: its volume, its Jobs, and whose preparation wasn't its own
+                before = self._read(left)
+                data = with_jobs_of(with_origin_of(data, before), before)
+                uid = predecessor_of(before)
+            elif spot.kind == "storage":
+                uid = self.preparations.last(cluster, tenant, spot.name)
             if uid:
                 data = with_predecessor(data, uid)
             if data is not self.data[path]:
@@ -329,7 +347,9 @@ class Assembling:
         return there | self.found.letters(cluster)
 
 
-def _seconds(since: str, until: str) -> float:
-    """Return the seconds between two times of a cluster's API server."""
-    moments = [datetime.datetime.fromisoformat(one) for one in (since, until)]
-    return (moments[1] - moments[0]).total_seconds()
+def _seconds(since: str, until: str) -> float | None:
+    """Return the seconds between two times of a cluster's API server; None where a status says something that is no time."""
+    try:
+        return seconds_between(since, until)
+    except (ValueError, TypeError, OverflowError):
+        return None

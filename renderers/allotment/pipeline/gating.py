@@ -1,7 +1,7 @@
-"""What the clusters' statuses say about preparations, for the publish that waits for them.
+"""What the clusters' statuses say of each tenant, for the publish that waits for it: preparations, and what is on its way out.
 
-Each cluster's own status branch speaks for that cluster alone. What is lost, older or not to be believed says nothing,
-and where nothing is said nothing that runs is changed (`Assembling`).
+Each cluster's own status branch speaks for that cluster alone. What is lost, older, unreadable or not to be believed says
+nothing, and where nothing is said nothing that runs is changed, and nothing goes (`Assembling`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Attempt(NamedTuple):
     """The last attempt to prepare a storage: its Job by name and uid, and how far it came.
 
     `over` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `kept` says that the cluster
-    was seen to have its Job as one that Argo CD doesn't prune.
+    was seen to have its Job as one that Argo CD doesn't prune, `lost` that the volume which it filled is gone.
     """
 
     job: str
@@ -35,6 +35,7 @@ class Attempt(NamedTuple):
     succeeded: bool
     over: bool
     kept: bool = False
+    lost: bool = False
 
 
 Place = tuple[str, str, str]  # a cluster, the kind of a thing there, and its name, which is empty of the namespace
@@ -44,7 +45,8 @@ class Known(NamedTuple):
     """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods.
 
     `there` are the instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since
-    when, by the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go.
+    when, by the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go. What a
+    cluster of `unreadable` says of the tenant is of another version of ours.
     """
 
     attempts: Mapping[tuple[str, str], Attempt] = {}
@@ -52,6 +54,7 @@ class Known(NamedTuple):
     there: frozenset[Place] = frozenset()
     marked: Mapping[Place, str] = {}
     unprotected: frozenset[Place] = frozenset()
+    unreadable: frozenset[str] = frozenset()
 
 
 NOTHING = Known()
@@ -119,8 +122,9 @@ class Statuses:
                     there.there | one.there,
                     {**there.marked, **one.marked},
                     there.unprotected | one.unprotected,
+                    there.unreadable | one.unreadable,
                 )
-        return {tenant: one for tenant, one in together.items() if one.attempts or one.live or one.there}
+        return {tenant: one for tenant, one in together.items() if one != NOTHING}
 
     def moments(self) -> dict[str, str]:
         """Return when each cluster was last looked at that has anything on its way out: what is known of that changes by time."""
@@ -140,7 +144,7 @@ def _known(cluster: str, data: bytes) -> Known:
     try:
         status: TenantStatus = tenant_status(data)
     except Malformed:
-        return NOTHING  # of another version of ours: the reporter writes it anew
+        return Known(unreadable=frozenset((cluster,)))  # the reporter writes it anew
     attempts = {}
     for one in status.storages:
         if one.prepare is not None:
@@ -151,6 +155,7 @@ def _known(cluster: str, data: bytes) -> Known:
                 prepare.state == word.SUCCEEDED,
                 prepare.state in (word.SUCCEEDED, word.FAILED) or prepare.reason in _NEVER_STARTS,
                 prepare.kept,
+                prepare.reason == word.OF_ANOTHER_VOLUME,
             )
     quiet = (word.STOPPED, word.WAITING)
     live = {

@@ -31,7 +31,8 @@ class Preparations:
     def succeeded(self) -> dict[str, frozenset[tuple[str, str]]]:
         """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count.
 
-        What a storage was published with stays: a status that is lost, or older, closes nothing that had opened.
+        What a storage was published with stays: a status that is lost, or older, closes nothing that had opened. One that says that
+        the volume is another by now does, unless somebody runs on it.
         """
         found: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for tenant, known in self._known.items():
@@ -39,9 +40,19 @@ class Preparations:
                 if attempt.succeeded and self._is_its_own(cluster, tenant, storage, attempt.uid):
                     found[tenant].add((cluster, attempt.job))
         for cluster, branch in self._branches.items():
-            for tenant, job in _published_as_prepared(branch):
-                found[tenant].add((cluster, job))
+            for tenant, storage, job in _published_as_prepared(branch):
+                if not self._is_lost(cluster, tenant, storage, job):
+                    found[tenant].add((cluster, job))
         return {tenant: frozenset(jobs) for tenant, jobs in found.items()}
+
+    def _is_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
+        """Return whether the volume that a Job has filled is known to be gone, and nobody runs on what is there now."""
+        attempt = self._known.get(tenant, NOTHING).attempts.get((cluster, storage))
+        if attempt is None or not attempt.lost or attempt.job != job:
+            return False
+        folder = f"tenants/{tenant}/compute/"
+        published = [f"{cluster}/{path}" for path in self._branches[cluster].files if path.startswith(folder)]
+        return not any(self._runs(cluster, tenant, one) for one in self._mounting(cluster, storage, published))
 
     def last(self, cluster: str, tenant: str, storage: str) -> str:
         """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none did."""
@@ -110,9 +121,10 @@ class Preparations:
         return _predecessors[blob] != uid
 
 
-def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str]]:
-    """Yield tenant and Job of each storage that was published as prepared."""
-    spots = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.kind == "storage"}
+def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str, str]]:
+    """Yield tenant, name and Job of each storage that was published as prepared, also of one that is leaving: its volume is there."""
+    found = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.part == "storage"}
+    spots = {path: spot for path, spot in found.items() if spot.name not in paths.MARKERS}
     unread = [path for path in spots if branch.files[path] not in _prepared]
     if len(_prepared) + len(unread) > MOST_REMEMBERED:
         _prepared.clear()
@@ -121,4 +133,4 @@ def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str]]:
         _prepared[branch.files[path]] = prepared_by(data)
     for path, spot in spots.items():
         if job := _prepared[branch.files[path]]:
-            yield spot.tenant, job
+            yield spot.tenant, spot.name.removesuffix(paths.LEAVING), job

@@ -63,11 +63,15 @@ def cluster_files(
 
 
 def marker_files(
-    offers: Offers, trees: Mapping[str, Mapping[str, str]], touched: Mapping[str, Collection[str]] | None = None
+    offers: Offers,
+    trees: Mapping[str, Mapping[str, str]],
+    touched: Mapping[str, Collection[str]] | None = None,
+    over: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the markers of all clusters' own folders, and of the tenants' folders that were `touched`, `<cluster>/<path>`.
 
-    `trees` has each cluster's whole tree, the blob of every file by its path. Raises IsolationBroken where not exactly one
+    `trees` has each cluster's whole tree, the blob of every file by its path, `over` the foreign commit that is replaced, by
+    cluster and folder. Raises IsolationBroken where not exactly one
     Application reads each file.
     """
     from allotment.manifests import folders
@@ -75,7 +79,7 @@ def marker_files(
     gate = gate_of(offers)
     for cluster, files in trees.items():
         wanted = folders.of_platform(files) | set((touched or {}).get(cluster, ()))
-        made = dict(folders.markers(cluster, wanted, files))
+        made = dict(folders.markers(cluster, wanted, files, (over or {}).get(cluster)))
         for path, data in made.items():
             gate.check(f"{cluster}/{path}", data)
             yield f"{cluster}/{path}", data

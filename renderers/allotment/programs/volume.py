@@ -77,14 +77,16 @@ def is_due(root: str, job: str) -> bool:
     marker and one of the two can't be read, only a Job that a readable list doesn't hold goes on; for any other Failed is raised, in
     words that say what to do. Without a marker nothing is complete, and a list that can't be read keeps nobody out.
     """
-    marked, known = _marked(root), _known(root)
+    marked, begun = _marked(root), _begun(root)
     if marked == job:
         return False
-    if marked and known[0] == UNREADABLE:
-        name = "begun" if _begun(root) else "prepared"
-        words = f"{OWN}/{name} can't be read, so nothing is overwritten: delete that file to have the volume filled"
+    unreadable = "prepared" if marked == UNREADABLE else "begun" if begun == [UNREADABLE] else ""
+    if marked and unreadable and (begun in ([], [UNREADABLE]) or job == begun[-1]):
+        words = (
+            f"{OWN}/{unreadable} can't be read, so nothing is overwritten: delete that file to have the volume filled"
+        )
         raise ending.Failed(1, words)
-    _refuse_superseded(job, known)
+    _refuse_superseded(job, _known(root))
     return True
 
 

@@ -78,6 +78,13 @@ class Branch:
         }
         return write_commit(self._repository, parents, changes, message)
 
+    def strayed(self) -> set[str]:
+        """Return the folders in which a commit of somebody else's, on top of ours, holds anything else than we published."""
+        if self._goes_on():
+            return set()
+        assert self.tip is not None
+        return {path.rpartition("/")[0] for path in _changed(self._repository.listing(self.tip), self.files)}
+
     def _goes_on(self) -> bool:
         """Return whether the branch is where we left it, or behind."""
         if self.tip is None or self.tip == self.published:
