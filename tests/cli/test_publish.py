@@ -687,6 +687,24 @@ def test_a_folder_that_somebody_else_moved_a_file_from_or_to_is_named_once_it_is
     assert place.publish().out == "2 clusters: nothing changed\n"
 
 
+@pytest.mark.parametrize("mode", ["100755", "120000", "160000"])
+def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(place: Place, tmp_path: Path, mode: str) -> None:
+    place.publish()
+    before = git(place.remote, "rev-parse", "rendered/eu-1^{tree}")
+    push_foreign(place, tmp_path, '"quoted\nand broken', "x\n")
+    clone = tmp_path / "theirs"
+    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
+    path = "tenants/solo-ada/compute/webui.yaml"
+    one = git(clone, "rev-parse", "HEAD" if mode == "160000" else f"HEAD:{path}")
+    git(clone, "update-index", "--cacheinfo", f"{mode},{one},{path}")
+    git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
+    git(clone, "push", "-q", "origin", "rendered/eu-1")
+    said = place.publish()
+    assert (said.code, "which Allotment didn't write" in said.out) == (0, True), said.err
+    assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
+    assert place.publish().out == "2 clusters: nothing changed\n"
+
+
 def test_a_branch_that_was_wound_back_or_deleted_is_brought_back(place: Place) -> None:
     place.publish()
     edit(place.root, WEBUI, *STOPPED)

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from allotment.manifests import names
+from allotment.manifests import folders, names
 from tests.controlplane import processes, rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
 from tests.controlplane.client import Client, Object

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.commits import NOTHING, Message, write_commit
 from allotment.adapters.git.repository import Repository
 
 
@@ -65,18 +65,17 @@ class Branch:
         `changed` is what `changed` says of them, `data` has the bytes of those that we hadn't published so. Where the branch holds a commit of
         somebody else's, ours has it and our last one as parents, so that both refs move forwards.
         """
-        parents = [self.published] if self.published else []
+        parents, base = [self.published] if self.published else [], ""
         if not self._goes_on():
             assert self.tip is not None
-            parents = [self.tip, *parents]
-            changed = _changed(self._repository.listing(self.tip), files)
+            parents, base = [self.tip, *parents], self.published or NOTHING
         elif self.published is not None and not changed:
             return self.published
         changes = {
             path: None if letter == "D" else data[path] if path in data else self.read(path)
             for path, letter in changed.items()
         }
-        return write_commit(self._repository, parents, changes, message)
+        return write_commit(self._repository, parents, changes, message, base)
 
     def strayed(self) -> set[str]:
         """Return the folders in which a commit of somebody else's, on top of ours, holds anything else than we published."""

@@ -24,17 +24,28 @@ class Message(NamedTuple):
 
 
 def write_commit(
-    repository: Repository, parents: Sequence[str], changes: Mapping[str, bytes | None], message: Message
+    repository: Repository,
+    parents: Sequence[str],
+    changes: Mapping[str, bytes | None],
+    message: Message,
+    base: str = "",
 ) -> str:
     """Return the id of a new commit: `changes` to its first parent has a path's new bytes, or None for its removal.
+
+    With `base` they are changes to that commit instead, NOTHING being an empty one: whatever lies in the first parent, of
+    whatever name and mode, isn't in the new commit.
 
     A removed folder takes all below it along. It is signed where Git is configured to sign commits. Raises Refused where
     Git knows no name to commit under.
     """
     options = ("--quiet", "--done", "--date-format=raw")
     committer = repository.committer()
+    start = b""
+    if base:
+        tree = repository.tree_of(base, "") if base != NOTHING else None
+        start = b'M 040000 %s ""\n' % tree.encode("ascii") if tree else b"deleteall\n"
     process = repository.without_hooks().fast_import(*options, as_process=True, istream=-1)
-    out, said = process.communicate(b"".join(_stream(parents, changes, message, committer)))
+    out, said = process.communicate(b"".join(_stream(parents, changes, message, committer, start)))
     if process.returncode:
         raise Refused(f"Git made no commit: {said.decode('utf-8', 'replace')[-_SHOWN:]}")
     made: str = out.decode("ascii").strip()
@@ -58,7 +69,11 @@ def _signed(repository: Repository, made: str, parents: Sequence[str], message: 
 
 
 def _stream(
-    parents: Sequence[str], changes: Mapping[str, bytes | None], message: Message, committer: bytes
+    parents: Sequence[str],
+    changes: Mapping[str, bytes | None],
+    message: Message,
+    committer: bytes,
+    start: bytes,
 ) -> Iterator[bytes]:
     """Yield what `git fast-import` reads. The ref that it insists on is gone again before it ends."""
     draft = b"refs/allotment/draft-" + secrets.token_hex(8).encode()
@@ -72,6 +87,7 @@ def _stream(
     )
     for word, parent in zip((b"from", *(b"merge",) * len(parents)), parents, strict=False):
         yield b"%s %s\n" % (word, parent.encode("ascii"))
+    yield start
     for path, data in sorted(changes.items()):
         raw = _path(path)
         if data is None:
