@@ -17,6 +17,7 @@ import pytest
 
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import look
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import look_status
 from allotment.declared.inventory import blob_id
@@ -154,6 +155,16 @@ class Place:
             tenant, cluster, storages=tuple(storages), snapshots=tuple(snapshots), namespace=namespace
         )
         return self.report(cluster, status, observed=observed)
+
+    def rewrite(self, cluster: str, path: str, text: str) -> None:
+        """Publish another text at a path, as another version of ours would have."""
+        repository = Repository(self.root)
+        remote = Remote(repository, str(self.remote))
+        branch = look(repository, remote, [cluster]).branches[cluster]
+        files = {**branch.files, path: blob_id(text.encode())}
+        message = Message("Older", b"allotment <allotment@northlight.example> 1 +0000")
+        commit = branch.commit(files, branch.changed(files), {path: text.encode()}, message)
+        assert remote.push({f"refs/heads/rendered/{cluster}": commit, f"refs/allotment/published/{cluster}": commit})
 
     def fork(self, folder: Path) -> Place:
         """Return another clone of the same source, with the same remote."""

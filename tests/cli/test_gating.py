@@ -12,7 +12,7 @@ from tests.controlplane.processes import eventually
 from tests.published import Place, Running, git
 
 from allotment.adapters.git.repository import Repository
-from allotment.manifests.published import job_names, predecessor_of, prepared_by
+from allotment.manifests.published import job_names, predecessor_of, prepared_by, unkept_job
 from allotment.manifests.text import load
 from allotment.observed.status import Instance, Prepare, Storage, TenantStatus, text_of
 from allotment.pipeline.gating import _known
@@ -328,3 +328,19 @@ def test_a_volume_that_is_another_by_now_closes_its_gate_unless_somebody_runs_on
     edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "  state: Stopped\n", "")
     waiting.merged()
     assert replicas(waiting) == 0
+
+
+def test_what_ran_before_its_storage_said_that_it_is_prepared_runs_on_without_a_status(waiting: Place) -> None:
+    """A tree of the version before: no Job is kept, and no storage says that it was seen prepared."""
+    seen(waiting)
+    waiting.publish()
+    assert replicas(waiting) == 1
+    texts = waiting.tree("eu-1")[STORED].splitlines()
+    lines = [line for line in texts if "allotment.dev/prepared:" not in line and "/sync-options:" not in line]
+    older = "\n".join(lines).replace("  annotations:\nimmutable: true", "immutable: true") + "\n"
+    assert unkept_job(older.encode()) == job(waiting)
+    waiting.rewrite("eu-1", STORED, older)
+    for name in ("refs/heads/status/eu-1", "refs/allotment/status/eu-1"):
+        git(waiting.remote, "update-ref", "-d", name)
+    assert waiting.publish().code == 0
+    assert replicas(waiting) == 1

@@ -488,6 +488,20 @@ def test_a_storage_that_is_declared_again_is_protected_again(place: Place) -> No
     assert place.tree("us-1") == before
 
 
+def test_what_was_promised_holds_for_one_that_is_declared_again_while_it_leaves(place: Place) -> None:
+    path = "tenants/acme-robotics/storages/old-frames.yaml"
+    text = (place.root / path).read_text()
+    place.publish()
+    place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
+    (place.root / path).unlink()
+    place.merged()
+    (place.root / path).write_text(text.replace("1Ti", "60Gi"))
+    said = place.merged()
+    assert said.code == 1
+    assert "60Gi is less than the 1Ti it had" in said.err
+    assert "tenants/acme-robotics/storage/old-frames--leaving.yaml" in place.tree("us-1")
+
+
 def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     def parts() -> set[str]:
         return {path for path in place.tree("us-1") if "acme-robotics" in path}
@@ -701,6 +715,7 @@ def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(place: Place, t
     git(clone, "push", "-q", "origin", "rendered/eu-1")
     said = place.publish()
     assert (said.code, "which Allotment didn't write" in said.out) == (0, True), said.err
+    assert place.publish().code == 0, "a folder that a submodule changed has its own marker again"
     assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert place.publish().out == "2 clusters: nothing changed\n"
 

@@ -151,3 +151,26 @@ def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> N
     waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     waiting.publish()
     assert not [path for path in waiting.tree("eu-1") if "moment" in path]
+
+
+def test_a_clone_that_is_declared_again_while_it_leaves_stays_the_volume_that_it_is(waiting: Place) -> None:
+    """Although its source isn't prepared any more: nothing may take the volume's place."""
+    seen(waiting, "seed")
+    waiting.publish()
+    twin = waiting.root / f"tenants/{TENANT}/storages/twin.yaml"
+    text = twin.read_text()
+    twin.write_text(text + "  deletionPolicy: Delete\n")
+    waiting.merged()
+    waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
+    twin.unlink()
+    waiting.merged()
+    assert claim(waiting, "twin--leaving")["metadata"]["annotations"]["allotment.dev/protected"] == "false"
+    waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
+    edit(waiting.root, f"tenants/{TENANT}/storages/seed.yaml", "  prepare:\n", "  prepare:\n    attempt: 2\n")
+    twin.write_text(text)
+    said = waiting.merged()
+    assert said.code == 0, said
+    volume = claim(waiting, "twin")
+    assert volume["kind"] == "PersistentVolumeClaim"
+    assert volume["metadata"]["annotations"]["allotment.dev/protected"] == "true"
+    assert volume["metadata"]["annotations"]["allotment.dev/deletion-policy"] == "Retain"

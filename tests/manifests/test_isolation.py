@@ -375,3 +375,19 @@ def test_nothing_lies_elsewhere(path: str, sample_tree: dict[str, bytes]) -> Non
 def test_other_text_is_stopped(data: bytes) -> None:
     with pytest.raises(IsolationBroken):
         Gate(BOUNDARIES).check(WEBUI, data)
+
+
+@pytest.mark.parametrize(("path", "kind"), [(ARGO, "AppProject"), (SHARING, "NetworkPolicy"), (STORE, "NetworkPolicy")])
+def test_what_was_published_before_it_had_to_outlive_its_application_is_kept(
+    sample_tree: dict[str, bytes], path: str, kind: str
+) -> None:
+    """A tenant that is invalid when the program is upgraded keeps its project, and what lets its pods out."""
+    objects = load(sample_tree[path])
+    older = copy.deepcopy(objects)
+    for one in older:
+        annotations = one["metadata"].get("annotations", {})
+        if one["kind"] == kind and annotations.get("argocd.argoproj.io/sync-options") == "Delete=false":
+            del annotations["argocd.argoproj.io/sync-options"]
+    assert older != objects
+    left, dropped = Gate(BOUNDARIES).sift(path, dump(older))
+    assert (load(left), dropped) == (objects, [])

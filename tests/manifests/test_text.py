@@ -183,3 +183,11 @@ def test_nothing_else_is_read(text: str) -> None:
 def test_other_values_are_a_bug(value: object) -> None:
     with pytest.raises(TypeError):
         dump([{"a": value}])
+
+
+@pytest.mark.parametrize(
+    "text", ["a: " + "9" * 6000 + "\n", "".join("  " * i + "a:\n" for i in range(3000))], ids=["long", "deep"]
+)
+def test_what_python_itself_refuses_is_malformed_too(text: str) -> None:
+    with pytest.raises(Malformed):
+        load(text.encode())

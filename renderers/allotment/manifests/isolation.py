@@ -13,7 +13,7 @@ from allotment.manifests import folders, names, paths
 from allotment.manifests.boundary import Boundary
 from allotment.manifests.judged_fields import only, same
 from allotment.manifests.judgement import Owner, judge
-from allotment.manifests.text import Malformed, load_one, split
+from allotment.manifests.text import Malformed, dump, load_one, split
 from allotment.problems import IsolationBroken, printable
 
 # Longer than any declared name, so that a text in which a name was replaced can't be mistaken for a real one.
@@ -65,7 +65,8 @@ class Gate:
     def sift(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
         """Return a file that passed before, less the objects that no longer do, and what is wrong with those.
 
-        A tenant's file that is kept may be older than its cluster's declaration.
+        A tenant's file that is kept may be older than its cluster's declaration, and than this program: what lacks nothing
+        but that it outlives its Application is given that.
         """
         name, _, inner = path.partition("/")
         boundary, owner = self.clusters.get(name), owner_of(inner)
@@ -73,10 +74,13 @@ class Gate:
             return b"", [f"{printable(path)}: no file lies at such a path"]
         passed, wrong = [], []
         for text in split(data):
-            found = list(judge(boundary, owner, text, kept=True))
-            wrong += found
+            found = list(judge(boundary, owner, text))
             if not found:
                 passed.append(text)
+            elif not any(judge(boundary, owner, _outliving(text))):
+                passed.append(_outliving(text))
+            else:
+                wrong += found
         return ("\n---\n".join(passed) + "\n").encode() if passed else b"", wrong
 
     def _wrong(self, boundary: Boundary, inner: str, data: bytes) -> Iterator[str]:
@@ -137,6 +141,17 @@ class Gate:
             passed = next(wrong, None) is None
             self._remember(shape, passed)
         return passed
+
+
+def _outliving(text: str) -> str:
+    """Return an object's text that says that it outlives its Application, where it says nothing of that."""
+    try:
+        one = load_one(text)
+    except Malformed:
+        return text
+    metadata = one.get("metadata", {})
+    annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **metadata.get("annotations", {})}
+    return dump([{**one, "metadata": {**metadata, "annotations": annotations}}]).decode().removesuffix("\n")
 
 
 def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:

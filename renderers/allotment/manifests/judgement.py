@@ -76,11 +76,8 @@ class Owner(NamedTuple):
     thing: str
 
 
-def judge(boundary: Boundary, owner: Owner, text: str, *, kept: bool = False) -> Iterator[str]:
-    """Yield what is wrong with one object of a cluster's tree, in words for us.
-
-    What is `kept` may have been published before we wrote that an object outlives its Application.
-    """
+def judge(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
+    """Yield what is wrong with one object of a cluster's tree, in words for us."""
     try:
         one = load_one(text)
     except Malformed as error:
@@ -94,7 +91,7 @@ def judge(boundary: Boundary, owner: Owner, text: str, *, kept: bool = False) ->
         yield from _judge_argo_object(boundary, owner.tenant, one)
     else:
         yield from _judge_platform_object(one)
-    if not kept and owner.part != "tenant" and one.get("kind") != "ConfigMap":
+    if owner.part != "tenant" and one.get("kind") != "ConfigMap":
         yield from _outlives(one.get("metadata", {}))
 
 

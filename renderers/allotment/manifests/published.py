@@ -137,6 +137,13 @@ def prepared_by(data: bytes) -> str:
     return found[1].decode("ascii") if found else ""
 
 
+def unkept_job(data: bytes) -> str:
+    """Return the Job of a storage's file that was published before Jobs were kept; empty where there is none."""
+    if b"\nkind: Job\n" not in data or keeps_jobs(data):
+        return ""
+    return next(iter(job_names(data)), "")
+
+
 def job_names(data: bytes) -> frozenset[str]:
     """Return the names of the Jobs in a storage's file."""
     return frozenset(name for text in split(data) if (kind := _ran(text)) and kind[0] == "Job" for name in kind[1:])
@@ -160,6 +167,19 @@ def leaving_volume(data: bytes, *, protected: bool) -> bytes:
     claim = load_one(split(data)[0])
     jobs = [load_one(text) for text in split(data)[1:] if _ran(text) is not None]
     return dump([claim if protected else _unprotected(claim), *(_prunable(one) for one in jobs)])
+
+
+def taken_back(data: bytes) -> bytes:
+    """Return a leaving storage's or snapshot's file as one that is declared again: protected, not marked, its Jobs not pruned."""
+    one = load_one(split(data)[0])
+    annotations = {
+        names.SYNC_OPTIONS: names.KEEP,
+        **one["metadata"]["annotations"],
+        names.DELETION_POLICY: "Retain",
+        names.PROTECTED: "true",
+    }
+    first = _written({**one, "metadata": {**one["metadata"], "annotations": annotations}})
+    return ("\n---\n".join([first, *(_kept(text) for text in split(data)[1:])]) + "\n").encode()
 
 
 def keeps_jobs(data: bytes) -> bool:

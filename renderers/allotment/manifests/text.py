@@ -165,7 +165,10 @@ def split(data: bytes) -> list[str]:
 def load_one(text: str) -> Object:
     """Return one object; see `load`."""
     reader = _Reader([_tokens.get(line) or _token(line) for line in text.split("\n")])
-    found = reader.mapping(0)
+    try:
+        found = reader.mapping(0)
+    except RecursionError:
+        raise Malformed("too deep") from None
     if reader.at != reader.count:
         raise Malformed(f"line {reader.at + 1} is out of place")
     return found
@@ -181,6 +184,7 @@ class _Line(NamedTuple):
 
 
 _NOTHING: Any = object()
+_LONGEST_NUMBER = 100  # characters: Python reads no number of some thousand
 _tokens: dict[str, _Line] = {}
 
 
@@ -288,7 +292,7 @@ def _value(text: str) -> Any:
         return text == "true"
     if text in ("{}", "[]"):
         return {} if text == "{}" else []
-    if _NUMBER.fullmatch(text):
+    if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text):
         return int(text)
     if _PLAIN.fullmatch(text) and text not in _WORDS:
         return text

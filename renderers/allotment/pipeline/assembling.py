@@ -19,13 +19,7 @@ from allotment.declared.inventory import blob_id
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import paths
 from allotment.manifests.folders import folder_of
-from allotment.manifests.published import (
-    claim_of,
-    predecessor_of,
-    with_jobs_of,
-    with_origin_of,
-    with_predecessor,
-)
+from allotment.manifests.published import claim_of, taken_back, with_predecessor
 from allotment.observed.conditions import seconds_between
 from allotment.pipeline.gating import NOTHING, Known
 from allotment.pipeline.preparations import Preparations
@@ -236,15 +230,20 @@ class Assembling:
             claims = {claim.instance: claim for claim in self.claims[tenant]}
             return self.preparations.users(cluster, tenant, storage, claims, self.published[tenant])
 
-        return succeeded(declared, self._read(path), self.data[path], users)
+        return succeeded(declared, self._before(path), self.data[path], users)
 
     def _changed_storages(self, tenant: str) -> list[str]:
+        """Return the paths of what follows a storage or snapshot that was published, also as one that was leaving."""
         part = f"/tenants/{tenant}/storage/"
         return [
             path
             for path, blob in self.rendered.get(tenant, {}).items()
-            if part in path and self._was(path) not in (None, blob)
+            if part in path and self._was(path) != blob and (self._was(path) or self._was(_leaving(path)))
         ]
+
+    def _before(self, path: str) -> bytes:
+        """Return what was published of a storage or snapshot; one that was leaving is taken back."""
+        return self._read(path) if self._was(path) else taken_back(self._read(_leaving(path)))
 
     def _grant(self) -> tuple[list[Claim], list[str]]:
         """Return what all hold now, and in words who waits; render those again who get fewer units than they declare."""
@@ -301,25 +300,17 @@ class Assembling:
         return files
 
     def _note_predecessors(self, tenant: str, files: Blobs, gate: Gate) -> None:
-        """A storage that is declared anew isn't prepared because another of its name was; before that one has gone, it is that."""
+        """A storage that is declared anew isn't prepared because another of its name was."""
         for path in self.rendered[tenant]:
             cluster, _, inner = path.partition("/")
             spot = paths.spot_of(inner)
-            if spot is None or spot.kind not in ("storage", "snapshot") or self._was(path) is not None:
+            if spot is None or spot.kind != "storage" or self._was(path) is not None:
                 continue
             if self.branches[cluster].published is None:
                 continue  # nothing was ever published there: the branch is new, not the storage
-            left = f"{cluster}/{paths.tenant_file(tenant, 'storage', spot.name + paths.LEAVING)}"
-            data, uid = self.data[path], ""
-            if self._was(left):  # it is that one again: its volume, its Jobs, and whose preparation wasn't its own
-                before = self._read(left)
-                data = with_jobs_of(with_origin_of(data, before), before)
-                uid = predecessor_of(before)
-            elif spot.kind == "storage":
-                uid = self.preparations.last(cluster, tenant, spot.name)
-            if uid:
-                data = with_predecessor(data, uid)
-            if data is not self.data[path]:
+            uid = self.preparations.last(cluster, tenant, spot.name)
+            if uid and not self._was(_leaving(path)):
+                data = with_predecessor(self.data[path], uid)
                 gate.check(path, data)
                 self._put(files, path, data)
 
@@ -345,6 +336,11 @@ class Assembling:
         """A letter's shard stays, whoever goes: Argo CD would prune what it holds on the way."""
         there = {letter for path in self.branches[cluster].files if (letter := paths.letter_of(path))}
         return there | self.found.letters(cluster)
+
+
+def _leaving(path: str) -> str:
+    """Return where a storage's or snapshot's file lies while it leaves."""
+    return f"{path.removesuffix('.yaml')}{paths.LEAVING}.yaml"
 
 
 def _seconds(since: str, until: str) -> float | None:

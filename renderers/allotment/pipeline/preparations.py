@@ -9,16 +9,15 @@ from allotment.accounts.capacity import Claim
 from allotment.adapters.git.branch import Branch
 from allotment.changes.volumes import Users
 from allotment.manifests import paths
-from allotment.manifests.published import claim_of, mounts_of, predecessor_of, prepared_by
+from allotment.manifests.published import claim_of, mounts_of, predecessor_of, prepared_by, unkept_job
 from allotment.pipeline.assembly import Branches
 from allotment.pipeline.gating import NOTHING, Known
 
 MOST_REMEMBERED = 100_000  # of each kind, some 200 bytes each
 _claims: dict[tuple[str, str], Claim | None] = {}  # what was published, by path and blob: read once a process
 _predecessors: dict[str, str] = {}  # by blob
-_prepared: dict[
-    str, str
-] = {}  # by blob: the Job that was seen to have filled a published storage, empty where none was
+# By blob: the Job that was seen to have filled a published storage, or one that was published before that was written down.
+_prepared: dict[str, tuple[str, str]] = {}
 
 
 class Preparations:
@@ -40,9 +39,11 @@ class Preparations:
                 if attempt.succeeded and self._is_its_own(cluster, tenant, storage, attempt.uid):
                     found[tenant].add((cluster, attempt.job))
         for cluster, branch in self._branches.items():
-            for tenant, storage, job in _published_as_prepared(branch):
-                if not self._is_lost(cluster, tenant, storage, job):
+            for tenant, storage, job, older in _published_as_prepared(branch):
+                if job and not self._is_lost(cluster, tenant, storage, job):
                     found[tenant].add((cluster, job))
+                elif older and self._had_opened(cluster, tenant, storage):
+                    found[tenant].add((cluster, older))
         return {tenant: frozenset(jobs) for tenant, jobs in found.items()}
 
     def _is_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
@@ -50,9 +51,20 @@ class Preparations:
         attempt = self._known.get(tenant, NOTHING).attempts.get((cluster, storage))
         if attempt is None or not attempt.lost or attempt.job != job:
             return False
+        return not self._is_used(cluster, tenant, storage)
+
+    def _had_opened(self, cluster: str, tenant: str, storage: str) -> bool:
+        """Return whether a storage was published as prepared before its file said so: somebody runs on it, or its share is open."""
+        path = paths.namespace_file(tenant)
+        branch = self._branches[cluster]
+        shared = f"\n  name: share--{storage}\n".encode()
+        return self._is_used(cluster, tenant, storage) or (path in branch.files and shared in branch.read(path))
+
+    def _is_used(self, cluster: str, tenant: str, storage: str) -> bool:
+        """Return whether an instance was published to run on a storage."""
         folder = f"tenants/{tenant}/compute/"
         published = [f"{cluster}/{path}" for path in self._branches[cluster].files if path.startswith(folder)]
-        return not any(self._runs(cluster, tenant, one) for one in self._mounting(cluster, storage, published))
+        return any(self._runs(cluster, tenant, one) for one in self._mounting(cluster, storage, published))
 
     def last(self, cluster: str, tenant: str, storage: str) -> str:
         """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none did."""
@@ -121,8 +133,10 @@ class Preparations:
         return _predecessors[blob] != uid
 
 
-def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str, str]]:
-    """Yield tenant, name and Job of each storage that was published as prepared, also of one that is leaving: its volume is there."""
+def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str, str, str]]:
+    """Yield tenant and name of each storage with the Job that it was published as prepared by, and with one that was published before
+    that was written down; either is empty. One that is leaving is among them: its volume is there.
+    """
     found = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.part == "storage"}
     spots = {path: spot for path, spot in found.items() if spot.name not in paths.MARKERS}
     unread = [path for path in spots if branch.files[path] not in _prepared]
@@ -130,7 +144,9 @@ def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str, str]]:
         _prepared.clear()
         unread = list(spots)
     for path, data in zip(unread, branch.read_all(unread), strict=True):
-        _prepared[branch.files[path]] = prepared_by(data)
+        job = prepared_by(data)
+        _prepared[branch.files[path]] = job, "" if job else unkept_job(data)
     for path, spot in spots.items():
-        if job := _prepared[branch.files[path]]:
-            yield spot.tenant, spot.name.removesuffix(paths.LEAVING), job
+        jobs = _prepared[branch.files[path]]
+        if any(jobs):
+            yield spot.tenant, spot.name.removesuffix(paths.LEAVING), *jobs
