@@ -154,6 +154,7 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
         return bool(cloud.applications()["solo-ada--eu-1--storage"]["status"]["health"]["status"] == "Degraded")
 
     eventually(degraded, "its Application to be Degraded", 60)
+    cloud.expected["solo-ada--eu-1--storage"] = "Degraded"
     cloud.declare("tenants/solo-ada/instances/beside.yaml", INSTANCE.format(name="beside", labels=""))
     cloud.declare("tenants/solo-ada/storages/good.yaml", STORAGE.format(name="good"))
     cloud.edit("tenants/film-house/instances/preview.yaml", "spec:\n", "spec:\n  description: Goes on.\n")
