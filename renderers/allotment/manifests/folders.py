@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from allotment.declared.inventory import blob_id
 from allotment.manifests import names, paths
-from allotment.manifests.text import Fixed, Object, dump
+from allotment.manifests.text import Fixed, dump
 
 BOOTSTRAP = ""  # where the root Application is declared: in no file of the tree
 _PURPOSE = "Keeps this folder in Git, and says by a hash that something in it has changed."
@@ -112,8 +112,8 @@ def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: st
         "namespace": kind.space.format(**words),
         "labels": _LABELS,
     }
-    one: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    return dump([{**one, "data": {"purpose": _PURPOSE, "content": _content(blobs, over)}}])
+    data = {"purpose": _PURPOSE, "content": _content(blobs, over)}
+    return dump([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
 
 
 _LABELS = Fixed(names.labels())
@@ -140,13 +140,12 @@ def markers(
 
 def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
     """Yield a tenant's files in a cluster, by their paths in its tree, and the markers of the tenant's folders last."""
-    beside: dict[str, list[tuple[str, str]]] = {f"tenants/{tenant}/{part}": [] for part in paths.PARTS}
+    own, blobs = [f"tenants/{tenant}/{part}" for part in paths.PARTS], {}
     for path, data in files:
         yield path, data
-        if (folder := folder_of(path)) in beside:
-            beside[folder].append((path, blob_id(data)))
-    for folder, blobs in beside.items():
-        yield f"{folder}/{paths.MARKER}.yaml", marker(cluster, folder, blobs)
+        if folder_of(path) in own:
+            blobs[path] = blob_id(data)
+    yield from markers(cluster, own, blobs)
 
 
 def of_platform(files: Iterable[str]) -> set[str]:

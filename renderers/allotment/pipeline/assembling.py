@@ -86,8 +86,7 @@ class Assembling:
         kept = dict(sorted(self.kept.items()))
         for path, data in cluster_files(self.found.offers, claims, self._letters):
             self._put(files, path, data)
-        self._mark(files)
-        by_cluster = self._by_cluster(files)
+        by_cluster = self._marked(files)
         bytes_of: dict[str, dict[str, bytes]] = {name: {} for name in by_cluster}
         for path in files.keys() & self.data.keys():
             cluster, _, inner = path.partition("/")
@@ -122,17 +121,21 @@ class Assembling:
             found[cluster][inner] = blob
         return found
 
-    def _mark(self, files: Blobs) -> None:
+    def _marked(self, files: Blobs) -> dict[str, Blobs]:
         """Write the markers of all folders that hold something else than what their tenant was rendered to, or what somebody else
-        wrote there."""
+        wrote there; return each cluster's whole tree."""
         trees, over = self._by_cluster(files), {}
         for cluster, tree in trees.items():
-            tip = self.branches[cluster].tip
-            strayed = self.branches[cluster].strayed() & {folder_of(path) for path in tree}
-            self.touched[cluster] |= {folder for folder in strayed if folder.startswith("tenants/")}
-            over[cluster] = dict.fromkeys(strayed, tip or "")
+            branch = self.branches[cluster]
+            if strayed := branch.strayed():
+                strayed &= {folder_of(path) for path in tree}
+                self.touched[cluster] |= {folder for folder in strayed if folder.startswith("tenants/")}
+                over[cluster] = dict.fromkeys(strayed, branch.tip or "")
         for path, data in list(marker_files(self.found.offers, trees, self.touched, over)):
             self._put(files, path, data)
+            cluster, _, inner = path.partition("/")
+            trees[cluster][inner] = files[path]
+        return trees
 
     def _take(self, made: Compared | None) -> None:
         for path, (_, data) in (made or {}).items():

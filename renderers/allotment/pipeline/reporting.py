@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import random
 import threading
 import time
@@ -29,6 +28,7 @@ from allotment.adapters.metrics import ReportMetrics
 from allotment.declared.inventory import blob_id
 from allotment.manifests.names import status_branch
 from allotment.manifests.text import Malformed
+from allotment.observed.conditions import seconds_between
 from allotment.observed.status import (
     ClusterStatus,
     TenantStatus,
@@ -323,8 +323,7 @@ def _seconds(time: str, now: str) -> float:
     """Return the seconds between two times; for ever where the first isn't known."""
     if not time:
         return float("inf")
-    moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
-    return (moments[1] - moments[0]).total_seconds()
+    return seconds_between(time, now)
 
 
 def _message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
