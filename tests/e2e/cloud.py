@@ -30,6 +30,7 @@ from tests.published import Running, git
 
 REPOSITORY = f"{ORGANISATION}/cloud"
 EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_approved"]
+LOOK_AGAIN = datetime.timedelta(seconds=5)
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 
 
@@ -192,18 +193,18 @@ class Cloud:
                     names |= {one["metadata"]["name"]} if one["kind"] == "Application" else set()
         return names
 
-    def all_synced(self, seconds: float = 120) -> dict[str, Object]:
+    def all_synced(self, seconds: float = 300) -> dict[str, Object]:
         """Wait until every Application has looked at what is published now, nothing differs, and the clusters have each object
         of it and no other of ours; return the Applications.
 
-        They are asked to look: each by itself takes most of a minute.
+        They are asked to look: each by itself takes most of a minute. What syncs is left in peace: looks beside it only slow it.
         """
         wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
 
         def found() -> dict[str, Object]:
             there = self.applications()
             for name in wanted & there.keys():
-                if "refresh" not in str(there[name]["metadata"]["annotations"]) and unsynced(there[name], since):
+                if unsynced(there[name], since) and idle(there[name], since):
                     self.argocd.refresh(name)
             left = {name: unsynced(there.get(name), since) for name in wanted}
             left |= dict.fromkeys(there.keys() - wanted, "not declared")
@@ -214,6 +215,18 @@ class Cloud:
         applications = eventually(found, "every Application to be Synced", seconds, pause=1)
         oracle.same(self, seconds)
         return applications
+
+
+def idle(application: Object, since: datetime.datetime) -> bool:
+    """Return whether an Application doesn't sync, wasn't asked to look, and didn't look since then within the last seconds."""
+    status: dict[str, Any] = application.get("status", {})
+    looked = datetime.datetime.fromisoformat(status.get("reconciledAt", "1970-01-01T00:00:00Z"))
+    return not (
+        "operation" in application
+        or status.get("operationState", {}).get("phase") == "Running"
+        or "argocd.argoproj.io/refresh" in application["metadata"].get("annotations", {})
+        or looked > max(since, datetime.datetime.now(datetime.UTC) - LOOK_AGAIN)
+    )
 
 
 def unsynced(application: Object | None, since: datetime.datetime) -> str | None:

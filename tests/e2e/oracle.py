@@ -127,7 +127,7 @@ def differences(cloud: Cloud, *, every_kind: bool = False) -> list[str]:
     ]
 
 
-def same(cloud: Cloud, seconds: float = 120, *, every_kind: bool = False) -> None:
+def same(cloud: Cloud, seconds: float = 300, *, every_kind: bool = False) -> None:
     """Wait until the clusters have exactly what their branches declare."""
 
     def nothing_differs() -> bool:

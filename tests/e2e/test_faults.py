@@ -223,7 +223,7 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
     replaced(cloud, commit)
     eventually(runs, "the instance to run again", 120, pause=0.1)
     assert misused == []
-    cloud.all_synced(180)
+    cloud.all_synced()
     assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
     assert uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE) == claims
 
@@ -279,7 +279,7 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
     assert eventually(said, "the second attempt to count", 60)
     for api_version, kind in (("batch/v1", "Job"), ("v1", "ConfigMap")):
         client.delete(api_version, kind, first.partition("/")[2], SPACE)
-    cloud.all_synced(180)
+    cloud.all_synced()
 
 
 def test_a_lost_status_closes_no_share(cloud: Cloud) -> None:
@@ -333,7 +333,7 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
     eventually(healed, "the root to bring it back", 60)
     print(f"\n{name} was back after {time.monotonic() - begun:.0f} s")
     assert kept() == before
-    cloud.all_synced(180)
+    cloud.all_synced()
     assert kept() == before
 
 
@@ -361,7 +361,7 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
     client = cloud.clusters["eu-1"].client
     eventually(lambda: missing(client, "apps/v1", "Deployment", "stays", SPACE), "it to go", 180)
     eventually(lambda: "stays" not in {one.name for one in status(cloud, ADA).instances}, "the status to forget it", 60)
-    cloud.all_synced(180)
+    cloud.all_synced()
 
 
 def argo_controller(cloud: Cloud) -> psutil.Process:
@@ -407,7 +407,7 @@ def test_a_tenant_that_is_renamed_keeps_what_runs_under_its_old_name(cloud: Clou
         cloud.edit(f"tenants/film-hut/{name}.yaml", "name: film-house", "name: film-hut")
     cloud.merged()
     assert cloud.running.event("tenant kept", tenant="film-house")
-    cloud.all_synced(240)
+    cloud.all_synced()
     assert uids(client, "v1", "Pod", "t-film-house", names.INSTANCE) == pods
     assert oracle.oversold(client) == []
     git(cloud.root, "checkout", "-q", source, "--", ".")
@@ -431,7 +431,7 @@ def test_all_tenants_leave_and_nothing_of_ours_stays_of_them(cloud: Cloud) -> No
         file.unlink()
     cloud.edit("clusters/eu-1/stocks/l4-whole-kite.yaml", "  tenant: studio-kite\n", "")
     cloud.merged()
-    cloud.all_synced(240)
+    cloud.all_synced()
     volumes = {
         name: uids(one.client, "v1", "PersistentVolumeClaim", labels=names.STORAGE)
         for name, one in cloud.clusters.items()
@@ -473,4 +473,4 @@ def test_all_tenants_leave_and_nothing_of_ours_stays_of_them(cloud: Cloud) -> No
         paths = [path for path, _ in oracle.published(cloud, cluster)]
         assert paths
         assert not [path for path in paths if path.startswith("tenants/")]
-    cloud.all_synced(240)
+    cloud.all_synced()

@@ -39,7 +39,7 @@ def kept(client: Client) -> dict[str, str]:
 
 
 def test_all_of_both_clusters_is_synced_and_nothing_stays_different(cloud: Cloud) -> None:
-    found = cloud.all_synced(180)
+    found = cloud.all_synced()
     assert {"allotment--root--eu-1", "allotment--root--us-1", "acme-robotics--us-1--storage"} <= found.keys()
     assert len(kept(cloud.clusters["us-1"].client)) > 4
 
@@ -198,7 +198,7 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
             if "eu-1" in name and "root" not in name:
                 client.delete(ARGO, kind, name, NAMESPACE)
         wait_for_a_look(cloud)
-    cloud.all_synced(240)
+    cloud.all_synced()
     after = kept(client)
     assert {name: uid for name, uid in before.items() if after.get(name) != uid} == {}
     git(cloud.root, "checkout", "-q", source, "--", ".")
@@ -206,7 +206,7 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
         shutil.rmtree(cloud.root / "tenants/film-hut")
     if mistake in ("files", "rename"):
         cloud.merged()
-        cloud.all_synced(240)
+        cloud.all_synced()
         assert {name: uid for name, uid in before.items() if kept(client).get(name) != uid} == {}
 
 
@@ -243,7 +243,7 @@ def test_an_emptied_cluster_is_rebuilt_and_ends_with_the_same(cloud: Cloud) -> N
     for name in cloud.applications():
         cloud.argocd.refresh(name)  # it would look by itself within two minutes
     eventually(lambda: inventory(client).keys() == before.keys(), "all to be there again", 300, pause=1)
-    cloud.all_synced(300)
+    cloud.all_synced()
     assert inventory(client) == before
 
 

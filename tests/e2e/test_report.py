@@ -197,7 +197,7 @@ def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reporte
 
 def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud: Cloud, tmp_path: Path) -> None:
     cloud = reported_cloud
-    cloud.all_synced(240)
+    cloud.all_synced()
     words = ["report", "--once", "--cluster", "us-1", "--to", cloud.url, "--data", str(tmp_path / "data")]
     words += ["--kubeconfig", str(cloud.clusters["us-1"].kubeconfig)]
     words += ["--argocd-kubeconfig", str(cloud.clusters["eu-1"].kubeconfig)]
