@@ -55,7 +55,7 @@ def main() -> None:
     say("$ allot validate\n" + allot("validate"))
     say(f"\n$ allot render --out {out}\n" + allot("render", "--out", str(out)))
     say(f"\n{published(out.with_name(out.name + '.git'))}")
-    rendered = out / "eu-1/tenants/solo-ada/compute/webui.yaml"
+    rendered = out / "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
     declared = (PROJECT / "tenants/solo-ada/instances/webui.yaml").read_text(encoding="utf-8").splitlines()
     text = (PROJECT / rendered).read_text(encoding="utf-8")
     kinds = [line.split(": ")[1] for line in text.splitlines() if line.startswith("kind: ")]

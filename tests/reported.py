@@ -83,7 +83,9 @@ class Bed:
 
     def publish(self, *objects: dict[str, Any], files: dict[str, bytes] | None = None) -> str:
         """Publish objects of the tenant, each in a file of its own, or these files, and nothing else; return the commit."""
-        data: dict[str, bytes | None] = {"control/platform.yaml": dump([{"kind": "x", "metadata": {"name": "x"}}])}
+        data: dict[str, bytes | None] = {
+            "control/platform.rendered.yaml": dump([{"kind": "x", "metadata": {"name": "x"}}])
+        }
         for one in objects:
             part = "compute" if "allotment.dev/instance" in one["metadata"]["labels"] else "storage"
             path = tenant_file(live.TENANT, part, f"{one['metadata']['name']}-{one['kind'].lower()}")

@@ -58,7 +58,7 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
         return written[-1]
 
     def theirs() -> float:
-        path = next(tree.glob("tenants/ateam-0x/compute/[!a]*.yaml"))
+        path = next(tree.glob("tenants/ateam-0x/compute/[!a]*.rendered.yaml"))
         path.write_text(path.read_text() + f"# {turn}\n")
         begun = time.perf_counter()
         git(tree, "add", "-A")

@@ -21,15 +21,15 @@ def verdict(before: frozenset[Thing], now: frozenset[Thing], *approvals: str, **
 
 def test_what_a_tree_holds() -> None:
     files = [
-        "control/argo/a/acme.yaml",
-        "control/argo/a/allotment--marker.yaml",
-        "platform/stock/l4.yaml",
-        "tenants/acme/compute/allotment--marker.yaml",
-        "tenants/acme/compute/webui.yaml",
-        "tenants/acme/storage/allotment--marker.yaml",
-        "tenants/acme/storage/models.yaml",
-        "tenants/acme/storage/old--leaving.yaml",
-        "tenants/gone/compute/allotment--leaving.yaml",
+        "control/argo/a/acme.rendered.yaml",
+        "control/argo/a/allotment--marker.rendered.yaml",
+        "platform/stock/l4.rendered.yaml",
+        "tenants/acme/compute/allotment--marker.rendered.yaml",
+        "tenants/acme/compute/webui.rendered.yaml",
+        "tenants/acme/storage/allotment--marker.rendered.yaml",
+        "tenants/acme/storage/models.rendered.yaml",
+        "tenants/acme/storage/old--leaving.rendered.yaml",
+        "tenants/gone/compute/allotment--leaving.rendered.yaml",
     ]
     assert things("eu-1", files) == {
         Thing("tenant", "", "acme", ""),

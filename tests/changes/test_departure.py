@@ -12,10 +12,10 @@ from allotment.manifests.text import load
 GOLDEN = Path(__file__).parent.parent / "manifests/golden"
 TENANT = "acme-robotics"
 STORAGE = f"tenants/{TENANT}/storage"
-MARKED, RETAINED = f"{STORAGE}/old-frames.yaml", f"{STORAGE}/frames.yaml"
-LEAVING = f"{STORAGE}/old-frames--leaving.yaml"
-ARGO, NAMESPACE_FILE = f"control/argo/a/{TENANT}.yaml", f"control/namespaces/a/{TENANT}.yaml"
-MARKERS = {f"tenants/{TENANT}/{part}/allotment--marker.yaml" for part in ("storage", "compute")}
+MARKED, RETAINED = f"{STORAGE}/old-frames.rendered.yaml", f"{STORAGE}/frames.rendered.yaml"
+LEAVING = f"{STORAGE}/old-frames--leaving.rendered.yaml"
+ARGO, NAMESPACE_FILE = f"control/argo/a/{TENANT}.rendered.yaml", f"control/namespaces/a/{TENANT}.rendered.yaml"
+MARKERS = {f"tenants/{TENANT}/{part}/allotment--marker.rendered.yaml" for part in ("storage", "compute")}
 OTHERS = {ARGO, NAMESPACE_FILE, *MARKERS, RETAINED}
 AFTER = 3600.0
 THING = ("storage", "old-frames")
@@ -32,7 +32,7 @@ def marked(seconds: float) -> Sighting:
 
 def leaver(gone: set[str], rendered: set[str], seen: Sighting, *, declared: bool = True, **files: bytes) -> Leaver:
     def read(path: str) -> bytes:
-        return files[path.rsplit("/", 1)[1].removesuffix(".yaml").replace("-", "_")] if files else golden(path)
+        return files[path.rsplit("/", 1)[1].removesuffix(".rendered.yaml").replace("-", "_")] if files else golden(path)
 
     return Leaver(TENANT, declared, rendered, gone, read, seen, AFTER)
 
@@ -83,13 +83,15 @@ def test_an_unprotected_volume_goes_once_the_cluster_was_seen_to_have_let_it_go(
 
 
 def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
-    data = golden("tenants/solo-ada/storage/models.yaml", "eu-1").replace(
+    data = golden("tenants/solo-ada/storage/models.rendered.yaml", "eu-1").replace(
         b"deletion-policy: Retain", b"deletion-policy: Delete"
     )
-    path = "tenants/solo-ada/storage/models.yaml"
+    path = "tenants/solo-ada/storage/models.rendered.yaml"
     seen = Sighting(True, {("storage", "models")})
-    found = remains(Leaver("solo-ada", True, {"control/argo/s/solo-ada.yaml"}, {path}, lambda _: data, seen, AFTER))
-    volume, *jobs = load(found.files["tenants/solo-ada/storage/models--leaving.yaml"])
+    found = remains(
+        Leaver("solo-ada", True, {"control/argo/s/solo-ada.rendered.yaml"}, {path}, lambda _: data, seen, AFTER)
+    )
+    volume, *jobs = load(found.files["tenants/solo-ada/storage/models--leaving.rendered.yaml"])
     assert volume["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false"
     assert {one["kind"] for one in jobs} <= {"Job", "ConfigMap"}
     for one in jobs:
@@ -97,7 +99,7 @@ def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
 
 
 def test_an_instance_goes_at_once() -> None:
-    gone = {f"tenants/{TENANT}/compute/simulate.yaml"}
+    gone = {f"tenants/{TENANT}/compute/simulate.rendered.yaml"}
     assert remains(leaver(gone, OTHERS, NOTHING_KNOWN)) == ({}, [], [])
 
 
@@ -146,8 +148,8 @@ def test_a_namespace_goes_once_the_cluster_was_seen_to_have_let_it_go(seen: Sigh
 
 
 def test_a_namespace_with_openings_is_let_go_whole() -> None:
-    file = "control/namespaces/s/studio-kite.yaml"
-    kite = Leaver("studio-kite", True, set(), {"control/argo/s/studio-kite.yaml", file}, lambda path: golden(path, "eu-1"),
+    file = "control/namespaces/s/studio-kite.rendered.yaml"
+    kite = Leaver("studio-kite", True, set(), {"control/argo/s/studio-kite.rendered.yaml", file}, lambda path: golden(path, "eu-1"),
                   Sighting(True, (NAMESPACE,)), AFTER)  # fmt: skip
     objects = load(remains(kite).files[file])
     assert [one for one in objects if one["metadata"]["name"].startswith("read--")]

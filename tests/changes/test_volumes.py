@@ -9,7 +9,7 @@ import pytest
 from allotment.changes.volumes import Users, succeeded
 from allotment.manifests.published import job_names, keeps_jobs, predecessor_of, with_jobs_let_go, with_predecessor
 
-GOLDEN = Path(__file__).parent.parent / "manifests/golden/us-1/tenants/ml-orbit/storage/weights.yaml"
+GOLDEN = Path(__file__).parent.parent / "manifests/golden/us-1/tenants/ml-orbit/storage/weights.rendered.yaml"
 PATH = "tenants/ml-orbit/storages/weights.yaml"
 
 

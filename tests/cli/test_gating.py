@@ -18,7 +18,10 @@ from allotment.observed.status import Instance, Prepare, Storage, TenantStatus, 
 from allotment.pipeline.gating import _known
 
 TENANT, STORAGE, INSTANCE = "studio-kite", "model-cache", "webui"
-STORED, COMPUTED = f"tenants/{TENANT}/storage/{STORAGE}.yaml", f"tenants/{TENANT}/compute/{INSTANCE}.yaml"
+STORED, COMPUTED = (
+    f"tenants/{TENANT}/storage/{STORAGE}.rendered.yaml",
+    f"tenants/{TENANT}/compute/{INSTANCE}.rendered.yaml",
+)
 DECLARED = f"tenants/{TENANT}/storages/{STORAGE}.yaml"
 
 
@@ -129,8 +132,8 @@ def test_a_lost_or_older_status_changes_nothing_that_runs(waiting: Place) -> Non
 
 
 def test_a_lost_status_closes_no_share(place: Place) -> None:
-    file = "control/namespaces/n/northlight.yaml"
-    path = "tenants/northlight/storage/base-models.yaml"
+    file = "control/namespaces/n/northlight.rendered.yaml"
+    path = "tenants/northlight/storage/base-models.rendered.yaml"
 
     def shares(tree: dict[str, str]) -> list[str]:
         return [name for one in load(tree[file].encode()) if (name := one["metadata"]["name"]).startswith("share--")]
@@ -279,7 +282,7 @@ def test_a_storage_declared_anew_is_not_prepared_by_its_predecessor(waiting: Pla
     assert waiting.merged().code == 0
     waiting.synced("eu-1", TENANT, marked="2026-11-21T08:00:00Z")
     assert waiting.publish().code == 0
-    assert STORED.replace(".yaml", "--leaving.yaml") not in waiting.tree("eu-1")
+    assert STORED.replace(".rendered.yaml", "--leaving.rendered.yaml") not in waiting.tree("eu-1")
     assert STORED not in waiting.tree("eu-1")
     last = f"uid-of-{first}"
     for path, text in gone.items():
@@ -306,7 +309,7 @@ def test_a_prepared_storage_that_is_declared_again_while_it_leaves_is_that_one(w
     waiting.merged()
     (waiting.root / DECLARED).unlink()
     waiting.merged()
-    left = waiting.tree("eu-1")[STORED.replace(".yaml", "--leaving.yaml")]
+    left = waiting.tree("eu-1")[STORED.replace(".rendered.yaml", "--leaving.rendered.yaml")]
     assert "Prune=false" not in left.partition("\nkind: Job\n")[2]
     for path, text in texts.items():
         path.write_text(text)

@@ -48,7 +48,7 @@ def test_the_branches_hold_what_render_writes(place: Place, allot: Allot, tmp_pa
             for path in (out / cluster).rglob("*.yaml")
         }
         assert place.tree(cluster) == written
-        things = [path for path in written if not path.endswith("/allotment--marker.yaml")]
+        things = [path for path in written if not path.endswith("/allotment--marker.rendered.yaml")]
         line = f"{cluster}: {len(things)} added, 0 changed, 0 removed: rendered/{cluster} is "
         assert line in said.out
     assert git(place.root, "status", "--porcelain") == ""
@@ -84,10 +84,10 @@ def test_only_what_changed_is_committed(place: Place) -> None:
     assert said.out.splitlines()[0].startswith("eu-1: 0 added, 2 changed, 0 removed: ")
     assert said.out.splitlines()[1] == "1 cluster more: nothing changed"
     assert git(place.remote, "diff", "--name-only", "rendered/eu-1~", "rendered/eu-1").splitlines() == [
-        "tenants/solo-ada/compute/allotment--marker.yaml",
-        "tenants/solo-ada/compute/webui.yaml",
-        "tenants/solo-ada/storage/allotment--marker.yaml",
-        "tenants/solo-ada/storage/models.yaml",
+        "tenants/solo-ada/compute/allotment--marker.rendered.yaml",
+        "tenants/solo-ada/compute/webui.rendered.yaml",
+        "tenants/solo-ada/storage/allotment--marker.rendered.yaml",
+        "tenants/solo-ada/storage/models.rendered.yaml",
     ]
     (place.root / "README.md").write_text("no declaration\n")
     assert place.merged().out == "2 clusters: nothing changed\n"
@@ -104,10 +104,10 @@ def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(place: Place)
     assert said.code == 0, said.err
     assert said.out.splitlines() == [
         "eu-1: 1 added, 2 changed, 1 removed: rendered/eu-1 would be committed",
-        "  M tenants/solo-ada/compute/webui.yaml",
-        "  M tenants/solo-ada/storage/models.yaml",
-        "  D tenants/uni-lab/compute/group-a.yaml",
-        "  A tenants/uni-lab/compute/group-e.yaml",
+        "  M tenants/solo-ada/compute/webui.rendered.yaml",
+        "  M tenants/solo-ada/storage/models.rendered.yaml",
+        "  D tenants/uni-lab/compute/group-a.rendered.yaml",
+        "  A tenants/uni-lab/compute/group-e.rendered.yaml",
         "1 cluster more: nothing changed",
     ]
     assert place.refs() == before
@@ -128,7 +128,7 @@ def test_another_repository_may_hold_the_branches(place: Place, tmp_path: Path) 
     assert (said.code, said.out) == (2, "")
     assert "'https://127.0.0.1:1/r' doesn't answer" in said.err
     assert place.publish("--to", place.remote).code == 0
-    assert "repoURL: https://127.0.0.1:1/r" in place.tree("eu-1")["control/argo/s/solo-ada.yaml"]
+    assert "repoURL: https://127.0.0.1:1/r" in place.tree("eu-1")["control/argo/s/solo-ada.rendered.yaml"]
 
 
 @pytest.mark.parametrize("ref", ["--help", "-x", "no-such", "HEAD^{tree}", "a\nb"])
@@ -157,7 +157,7 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(place: Place) 
     ]
     after = place.tree("eu-1")
     assert {path for path in after if after[path] != before.get(path)} == {
-        f"tenants/uni-lab/compute/{name}.yaml" for name in ("allotment--marker", "group-a")
+        f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("allotment--marker", "group-a")
     }
     assert place.publish().code == 1
     assert place.tree("eu-1") == after
@@ -170,7 +170,7 @@ def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> 
     said = place.merged()
     assert said.code == 1
     assert not [path for path in place.tree("eu-1") if "solo-ada" in path]
-    assert "tenants/uni-lab/compute/group-a.yaml" in place.tree("eu-1")
+    assert "tenants/uni-lab/compute/group-a.rendered.yaml" in place.tree("eu-1")
 
 
 def test_what_the_platform_declares_wrongly_stops_everything(place: Place) -> None:
@@ -196,7 +196,10 @@ def test_a_link_in_a_tenants_folder_is_that_tenants_problem(place: Place) -> Non
     assert said.code == 1
     assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
     assert "tenants/solo-ada/instances/passwd.yaml:1:1: (file): is a symbolic link" in said.err
-    assert place.tree("eu-1")["tenants/uni-lab/compute/group-a.yaml"] != before["tenants/uni-lab/compute/group-a.yaml"]
+    assert (
+        place.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
+        != before["tenants/uni-lab/compute/group-a.rendered.yaml"]
+    )
     assert {path for path in place.tree("eu-1") if "solo-ada" in path} == {
         path for path in before if "solo-ada" in path
     }
@@ -217,7 +220,7 @@ def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(place: Pla
     edit(place.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
     said = place.merged()
     assert said.code == 1
-    kept = load(place.tree("eu-1")["tenants/solo-ada/compute/webui.yaml"].encode())
+    kept = load(place.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
     assert "HTTPRoute" not in [one["kind"] for one in kept]
     assert "Deployment" in [one["kind"] for one in kept]
     assert "what was published of it no longer fits its cluster, and is left out" in said.err
@@ -264,7 +267,7 @@ def test_who_was_published_keeps_its_units_and_the_newcomer_waits(place: Place) 
         "waits: uni-lab/zzz-second: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
     ]
     assert said.code == 0
-    first, second = (f"tenants/uni-lab/compute/{name}.yaml" for name in ("aaa-first", "zzz-second"))
+    first, second = (f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("aaa-first", "zzz-second"))
     assert deployment(place, first)["metadata"]["annotations"]["allotment.dev/units"] == "1"
     waiting = deployment(place, second)
     assert waiting["spec"]["replicas"] == 0
@@ -289,7 +292,7 @@ def test_one_that_grows_keeps_what_it_had(place: Place) -> None:
     edit(place.root, "tenants/uni-lab/instances/group-a.yaml", "replicas: 5", "replicas: 8")
     said = place.merged()
     assert "gets 6 of 8 units" in said.err
-    grown = deployment(place, "tenants/uni-lab/compute/group-a.yaml")
+    grown = deployment(place, "tenants/uni-lab/compute/group-a.rendered.yaml")
     assert grown["metadata"]["annotations"]["allotment.dev/units"] == "6"
     assert place.publish().out == "2 clusters: nothing changed\n"
 
@@ -302,7 +305,7 @@ def test_a_stock_below_what_is_held_stops_nobody_and_is_told(place: Place) -> No
     assert (said.code, said.err) == (0, OVERSOLD)
     after = place.tree("eu-1")
     assert {path for path in after if after[path] != before[path]} == {
-        f"platform/stock/{name}.yaml" for name in ("allotment--marker", "l4-quarter")
+        f"platform/stock/{name}.rendered.yaml" for name in ("allotment--marker", "l4-quarter")
     }
     assert place.publish().err == OVERSOLD, "as long as it is so"
     unlimited(place)
@@ -333,7 +336,7 @@ def test_a_kept_tenant_keeps_its_units_too(place: Place) -> None:
     another(place, "newcomer")
     said = place.merged()
     assert "waits: uni-lab/newcomer: gets 0 of 1 units" in said.err
-    assert deployment(place, "tenants/solo-ada/compute/webui.yaml")["spec"]["replicas"] == 1
+    assert deployment(place, "tenants/solo-ada/compute/webui.rendered.yaml")["spec"]["replicas"] == 1
 
 
 # Deletion
@@ -390,7 +393,7 @@ MARKED, HOUR_LATER = "2026-11-21T08:00:00Z", "2026-11-21T09:00:00Z"
 
 
 def test_a_marked_storage_goes_in_steps(place: Place) -> None:
-    path, leaving = (f"tenants/acme-robotics/storage/old-frames{more}.yaml" for more in ("", "--leaving"))
+    path, leaving = (f"tenants/acme-robotics/storage/old-frames{more}.rendered.yaml" for more in ("", "--leaving"))
     place.publish()
     volume = deployment(place, path, "us-1")
     assert volume["metadata"]["annotations"]["allotment.dev/protected"] == "true"
@@ -422,7 +425,7 @@ def test_a_marked_storage_goes_in_steps(place: Place) -> None:
 def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_says(
     place: Place, observed: str, hours_ago: float
 ) -> None:
-    leaving = "tenants/acme-robotics/storage/old-frames--leaving.yaml"
+    leaving = "tenants/acme-robotics/storage/old-frames--leaving.rendered.yaml"
     place.publish(hours_ago=hours_ago)
     if observed:
         place.synced("us-1", "acme-robotics", marked=MARKED, observed=observed)
@@ -450,7 +453,7 @@ def test_a_time_that_is_none_makes_nothing_go_and_stops_nobody(place: Place, tim
 
 
 def test_a_status_of_another_version_makes_nothing_go(place: Place) -> None:
-    leaving = "tenants/acme-robotics/storage/old-frames--leaving.yaml"
+    leaving = "tenants/acme-robotics/storage/old-frames--leaving.rendered.yaml"
     place.publish()
     place.synced("us-1", "acme-robotics", marked=MARKED, observed=HOUR_LATER)
     (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
@@ -499,7 +502,7 @@ def test_what_was_promised_holds_for_one_that_is_declared_again_while_it_leaves(
     said = place.merged()
     assert said.code == 1
     assert "60Gi is less than the 1Ti it had" in said.err
-    assert "tenants/acme-robotics/storage/old-frames--leaving.yaml" in place.tree("us-1")
+    assert "tenants/acme-robotics/storage/old-frames--leaving.rendered.yaml" in place.tree("us-1")
 
 
 def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
@@ -516,8 +519,8 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     folder = "tenants/acme-robotics"
     shutil.rmtree(place.root / folder)
     place.merged()
-    control = {"control/argo/a/acme-robotics.yaml", "control/namespaces/a/acme-robotics.yaml"}
-    markers = {f"{folder}/{part}/allotment--leaving.yaml" for part in ("storage", "compute")}
+    control = {"control/argo/a/acme-robotics.rendered.yaml", "control/namespaces/a/acme-robotics.rendered.yaml"}
+    markers = {f"{folder}/{part}/allotment--leaving.rendered.yaml" for part in ("storage", "compute")}
     volumes = {f"{folder}/storage/{name}--leaving.yaml" for name in ("frames", "old-frames")}
     assert parts() == control | markers | volumes
     place.publish()
@@ -529,15 +532,15 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     assert parts() == control | markers, "the volumes were seen last"
     seen()
     place.publish()
-    assert parts() == {"control/namespaces/a/acme-robotics.yaml"}
-    released = load(place.tree("us-1")["control/namespaces/a/acme-robotics.yaml"].encode())
+    assert parts() == {"control/namespaces/a/acme-robotics.rendered.yaml"}
+    released = load(place.tree("us-1")["control/namespaces/a/acme-robotics.rendered.yaml"].encode())
     assert all("argocd.argoproj.io/sync-options" not in one["metadata"]["annotations"] for one in released)
     place.publish()
-    assert parts() == {"control/namespaces/a/acme-robotics.yaml"}
+    assert parts() == {"control/namespaces/a/acme-robotics.rendered.yaml"}
     seen()
     said = place.publish()
     assert (parts(), said.err) == (set(), "")
-    assert "control/tenants-a.yaml" in place.tree("us-1"), "a letter's shard stays"
+    assert "control/tenants-a.rendered.yaml" in place.tree("us-1"), "a letter's shard stays"
 
 
 def test_a_volume_never_shrinks_whatever_was_merged(place: Place) -> None:
@@ -547,11 +550,11 @@ def test_a_volume_never_shrinks_whatever_was_merged(place: Place) -> None:
         said = place.merged()
         assert said.code == 1
         assert "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in said.err
-        assert "storage: 300Gi" in place.tree("eu-1")["tenants/film-house/storage/loras.yaml"]
+        assert "storage: 300Gi" in place.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
 
 
 def test_no_job_is_written_anew_by_an_upgrade(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = "tenants/ml-orbit/storage/weights.yaml"
+    path = "tenants/ml-orbit/storage/weights.rendered.yaml"
     place.publish()
     before = place.tree("us-1")[path]
     monkeypatch.setattr(preparation, "JOB_RESOURCES", Fixed(requests={"cpu": "9"}))
@@ -665,13 +668,13 @@ def push_foreign(place: Place, tmp_path: Path, path: str, text: str) -> str:
 def test_a_commit_of_somebody_else_is_told_and_replaced(place: Place, tmp_path: Path) -> None:
     place.publish()
     before = place.tree("eu-1")
-    foreign = push_foreign(place, tmp_path, "tenants/solo-ada/compute/root.yaml", "kind: ClusterRoleBinding\n")
-    push_foreign(place, tmp_path, "tenants/solo-ada/compute/webui.yaml", "kind: Nothing\n")
+    foreign = push_foreign(place, tmp_path, "tenants/solo-ada/compute/root.rendered.yaml", "kind: ClusterRoleBinding\n")
+    push_foreign(place, tmp_path, "tenants/solo-ada/compute/webui.rendered.yaml", "kind: Nothing\n")
     tip = git(place.remote, "rev-parse", "rendered/eu-1")
     said = place.publish()
     assert said.code == 0
     assert f"; it replaces {tip[:12]}, which Allotment didn't write" in said.out
-    marker = "tenants/solo-ada/compute/allotment--marker.yaml"
+    marker = "tenants/solo-ada/compute/allotment--marker.rendered.yaml"
     after = place.tree("eu-1")
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == {marker}
     assert git(place.remote, "merge-base", "--is-ancestor", foreign, "rendered/eu-1") == "", "nothing was forced"
@@ -683,6 +686,25 @@ def test_a_commit_of_somebody_else_is_told_and_replaced(place: Place, tmp_path: 
     assert place.merged().code == 0
 
 
+def test_a_tree_of_an_older_version_moves_to_the_endings_of_today_and_nothing_is_removed(
+    place: Place, tmp_path: Path
+) -> None:
+    place.publish()
+    before = place.tree("eu-1")
+    clone = tmp_path / "older"
+    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
+    for path in before:
+        git(clone, "mv", path, path.replace(".rendered.yaml", ".yaml"))
+    git(clone, "-c", "user.name=Older", "-c", "user.email=older@northlight.example", "commit", "-q", "-m", "Older")
+    git(clone, "push", "-q", "origin", "rendered/eu-1", "HEAD:refs/allotment/published/eu-1")
+    brake(place, 1, 1)
+    edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
+    said = place.merged()
+    assert said.code == 1
+    assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
+    assert place.tree("eu-1") == before
+
+
 def test_a_folder_that_somebody_else_moved_a_file_from_or_to_is_named_once_it_is_replaced(
     place: Place, tmp_path: Path
 ) -> None:
@@ -690,7 +712,7 @@ def test_a_folder_that_somebody_else_moved_a_file_from_or_to_is_named_once_it_is
     one, other = "tenants/solo-ada/compute", "tenants/uni-lab/compute"
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
-    git(clone, "mv", f"{one}/webui.yaml", f"{other}/webui.yaml")  # and no marker is touched
+    git(clone, "mv", f"{one}/webui.rendered.yaml", f"{other}/webui.rendered.yaml")  # and no marker is touched
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
     foreign = git(clone, "rev-parse", "HEAD")
@@ -708,7 +730,7 @@ def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(place: Place, t
     push_foreign(place, tmp_path, '"quoted\nand broken', "x\n")
     clone = tmp_path / "theirs"
     subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
-    path = "tenants/solo-ada/compute/webui.yaml"
+    path = "tenants/solo-ada/compute/webui.rendered.yaml"
     one = git(clone, "rev-parse", "HEAD" if mode == "160000" else f"HEAD:{path}")
     git(clone, "update-index", "--cacheinfo", f"{mode},{one},{path}")
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
@@ -805,7 +827,7 @@ def test_who_is_overtaken_looks_again(place: Place, tmp_path: Path, monkeypatch:
     said = place.publish()
     assert (raced[0].code, said.code) == (0, 0), said.err
     assert [line.split(":")[0] for line in raced[0].out.splitlines()] == ["eu-1", "1 cluster more"]
-    for path in ("tenants/solo-ada/compute/webui.yaml", "tenants/uni-lab/compute/group-a.yaml"):
+    for path in ("tenants/solo-ada/compute/webui.rendered.yaml", "tenants/uni-lab/compute/group-a.rendered.yaml"):
         annotations = deployment(place, path)["metadata"]["annotations"]
         assert annotations["allotment.dev/waits-for"] == "state: Stopped"
     assert len(place.log("eu-1", "%h")) == 3
@@ -876,4 +898,4 @@ def test_a_plan_that_is_demanded_must_still_hold(place: Place, allot: Allot) -> 
     assert (refused.code, "the plan holds no more" in refused.err) == (2, True)
     assert place.refs() == before
     assert place.publish("--plan", checksum, "--commit", head).code == 0
-    assert "replicas: 0" in place.tree("eu-1")["tenants/solo-ada/compute/webui.yaml"]
+    assert "replicas: 0" in place.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]

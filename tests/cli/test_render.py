@@ -47,7 +47,7 @@ def test_a_selection_touches_only_its_part(sample: Path, allot: Allot, tmp_path:
     (sample / "tenants/film-house/instances/train-owl.yaml").unlink()
     (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()
     allot("render", "--repo", sample, "--out", out, "--as-of", DAY, "--tenant", "film-house")
-    assert whole - files(out) == {"eu-1/tenants/film-house/compute/train-owl.yaml"}
+    assert whole - files(out) == {"eu-1/tenants/film-house/compute/train-owl.rendered.yaml"}
     fresh = tmp_path / "fresh"
     allot("render", "--repo", sample, "--out", fresh, "--as-of", DAY, "--tenant", "ml-orbit", "--cluster", "us-1")
     assert all(path.startswith("us-1/") and "ml-orbit" in path for path in files(fresh))

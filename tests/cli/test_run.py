@@ -89,7 +89,7 @@ def test_it_looks_by_itself_and_heals_the_branch(place: Place, tmp_path: Path) -
         running.event("published", cluster="us-1")
         git(place.root, "push", "-q", "--force", "origin", "HEAD:refs/heads/rendered/eu-1")
         running.event("foreign commit replaced", cluster="eu-1")
-        assert "control/platform.yaml" in place.tree("eu-1")
+        assert "control/platform.rendered.yaml" in place.tree("eu-1")
         assert running.metric('allotment_foreign_commits_total{cluster="eu-1"}') == 1
         time.sleep(2.5)
         assert running.metric("allotment_publish_seconds_count") == 2, "a round in which nothing changed does nothing"

@@ -95,7 +95,7 @@ def test_once_made_it_stays_whatever_is_known_later(waiting: Place) -> None:
     assert waiting.merged().code == 0
     after = waiting.tree("eu-1")
     assert {path for path in before if before[path] != after[path]} == {
-        f"tenants/{TENANT}/compute/{name}.yaml" for name in ("allotment--marker", "comfy")
+        f"tenants/{TENANT}/compute/{name}.rendered.yaml" for name in ("allotment--marker", "comfy")
     }
 
 

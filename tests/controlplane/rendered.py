@@ -15,8 +15,8 @@ from tests.controlplane.processes import eventually
 
 # Namespaces first, and what admits pods before the pods.
 ORDER = (
-    "platform/cluster/namespaces.yaml",
-    "platform/cluster/admission.yaml",
+    "platform/cluster/namespaces.rendered.yaml",
+    "platform/cluster/admission.rendered.yaml",
     "platform/cluster",
     "platform/node-pools",
     "control/namespaces",

@@ -108,5 +108,5 @@ def test_logs_and_terminals_are_for_members(who: str, reads: bool, people: dict[
 
 def test_the_sample_is_what_they_see(sample_tree: Path, people: dict[str, Person]) -> None:
     """What the tests above rely on is declared: these subjects, in these roles."""
-    text = (sample_tree / "control/argo/s/studio-kite.yaml").read_text()
+    text = (sample_tree / "control/argo/s/studio-kite.rendered.yaml").read_text()
     assert all(f"- {name}" in text or f'- "{name}"' in text for name in (ADMIN, MEMBER, VIEWER))

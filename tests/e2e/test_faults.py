@@ -147,7 +147,9 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
         """Return what changes: the file of each folder now lies `step` folders on, those of the last step are gone."""
         changes: dict[str, str | None] = {}
         for number, folder in enumerate(places):
-            changes[f"{places[(number + step) % len(places)]}/moved-{number}.yaml"] = text(number, folder, step)
+            changes[f"{places[(number + step) % len(places)]}/moved-{number}.rendered.yaml"] = text(
+                number, folder, step
+            )
         return changes
 
     def text(number: int, folder: str, step: int) -> str:
@@ -215,7 +217,7 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
     # Emptied down to the markers, so that Argo CD prunes all that it may.
     parts = [f"tenants/{ADA}/{part}" for part in ("storage", "compute")]
     files = [path for path, _ in oracle.published(cloud, "eu-1") if folders.folder_of(path) in parts]
-    emptied = dict.fromkeys({path for path in files if not path.endswith("/allotment--marker.yaml")})
+    emptied = dict.fromkeys({path for path in files if not path.endswith("/allotment--marker.rendered.yaml")})
     assert len(emptied) > 4
     with cloud.publisher_stopped():
         commit = cloud.smuggle("eu-1", dict(emptied), marks=parts)

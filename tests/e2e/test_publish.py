@@ -68,10 +68,15 @@ def test_links_lead_to_the_declarations(cloud: Cloud) -> None:
 
 
 def test_a_merge_starts_an_instance_another_stops_it_and_a_third_removes_it(cloud: Cloud) -> None:
-    path = "tenants/solo-ada/instances/notes.yaml"
-    cloud.declare(path, INSTANCE.format(name="notes", labels=""))
+    """The name is one that Argo CD would know as a file's: of a folder that holds it, it makes Kustomize's."""
+    path = "tenants/solo-ada/instances/kustomization.yaml"
+    cloud.declare(path, INSTANCE.format(name="kustomization", labels=""))
     cloud.merged()
-    eventually(lambda: deployment(cloud, "solo-ada", "notes")["status"].get("readyReplicas") == 1, "a running pod", 120)
+
+    def runs() -> bool:
+        return bool(deployment(cloud, "solo-ada", "kustomization")["status"].get("readyReplicas") == 1)
+
+    eventually(runs, "a running pod", 120)
     application = cloud.all_synced()["solo-ada--eu-1--compute"]
 
     def healthy() -> bool:
@@ -81,15 +86,17 @@ def test_a_merge_starts_an_instance_another_stops_it_and_a_third_removes_it(clou
     eventually(healthy, "the Application to be Healthy", 60)
     cloud.edit(path, "spec:\n", "spec:\n  state: Stopped\n")
     cloud.merged()
-    eventually(lambda: deployment(cloud, "solo-ada", "notes")["spec"]["replicas"] == 0, "the instance to stop", 60)
+    eventually(
+        lambda: deployment(cloud, "solo-ada", "kustomization")["spec"]["replicas"] == 0, "the instance to stop", 60
+    )
     client = cloud.clusters["eu-1"].client
-    pods = "allotment.dev/instance=notes"
+    pods = "allotment.dev/instance=kustomization"
     eventually(lambda: not client.list("v1", "Pod", "t-solo-ada", pods), "its pod to be gone", 60)
     cloud.all_synced()
     (cloud.root / path).unlink()
     cloud.merged()
-    eventually(lambda: missing(client, "apps/v1", "Deployment", "notes", "t-solo-ada"), "the Deployment to be gone", 60)
-    assert missing(client, "v1", "Service", "notes", "t-solo-ada")
+    eventually(lambda: missing(client, "apps/v1", "Deployment", "kustomization", "t-solo-ada"), "it to be gone", 60)
+    assert missing(client, "v1", "Service", "kustomization", "t-solo-ada")
     cloud.all_synced()
 
 
@@ -125,7 +132,9 @@ metadata:
         return "namespace t-uni-lab is not permitted" in said and "not permitted in project" in said
 
     with cloud.publisher_stopped():
-        commit = cloud.smuggle("eu-1", {f"{folder}/evil.yaml": evil, f"{folder}/evil-secret.yaml": secret})
+        commit = cloud.smuggle(
+            "eu-1", {f"{folder}/evil.rendered.yaml": evil, f"{folder}/evil-secret.rendered.yaml": secret}
+        )
         eventually(refused, "the project to refuse it", 90)
         client = cloud.clusters["eu-1"].client
         assert missing(client, "v1", "ConfigMap", "evil", "t-uni-lab")

@@ -97,12 +97,12 @@ class Trial:
 
     def apply_instance(self, tenant: str, name: str) -> None:
         """Apply what one instance renders to, as its Application's sync does."""
-        self.client.apply(*rendered.objects(self.tree, f"tenants/{tenant}/compute/{name}.yaml"))
+        self.client.apply(*rendered.objects(self.tree, f"tenants/{tenant}/compute/{name}.rendered.yaml"))
 
     def apply_stock(self) -> None:
         """Apply the placeholders, as the stock's Application does."""
         self.client.apply(
-            *rendered.objects(self.tree, *(f"platform/stock/trial-{size}.yaml" for size in ("one", "four")))
+            *rendered.objects(self.tree, *(f"platform/stock/trial-{size}.rendered.yaml" for size in ("one", "four")))
         )
 
     def scale(self, stock: str, count: int) -> None:
@@ -228,7 +228,7 @@ def test_instances_of_two_tenants_never_preempt_each_other(trial: Trial) -> None
     trial.settled(0, 0)
     kept = (trial.runs("ml-orbit", "one"), trial.runs("film-house", "four"))
     # No declaration says this: review refuses what is oversold. So the film house's rendered instance is given to another.
-    late = next(iter(rendered.objects(trial.tree, "tenants/film-house/compute/four.yaml")))
+    late = next(iter(rendered.objects(trial.tree, "tenants/film-house/compute/four.rendered.yaml")))
     space = names.namespace("studio-kite")
     late["metadata"] = {"name": "late", "namespace": space}
     trial.client.apply(late)

@@ -31,6 +31,7 @@ def test_a_root_for_each_cluster_and_none_deletes(sample: Path, allot: Allot) ->
             "repoURL": "https://github.com/northlight-example/gpus",
             "targetRevision": f"refs/heads/rendered/{name.removeprefix('allotment--root--')}",
             "path": "control",
+            "directory": {"include": "*.rendered.yaml"},
         }
         assert root["spec"]["project"] in found
         assert "finalizers" not in root["metadata"]

@@ -22,7 +22,7 @@ FOLDERS = (
     *("tenants/ml-orbit/compute", "tenants/studio-kite/compute"),
     *("tenants/ml-orbit/storage", "tenants/studio-kite/storage"),
 )
-MOVED = "moved.yaml"
+MOVED = "moved.rendered.yaml"
 
 
 def tree(cluster: str) -> dict[str, bytes]:
@@ -71,8 +71,8 @@ def test_every_folder_of_the_sample_is_read_and_marked(cluster: str) -> None:
 
 
 def test_a_file_that_moves_between_any_two_folders_is_seen_in_both(tmp_path: Path) -> None:
-    branch, files = Branch(tmp_path), marked(tree("eu-1") | {"platform/node-pools/a.yaml": b"a: b\n"})
-    text = files["tenants/studio-kite/compute/webui.yaml"]
+    branch, files = Branch(tmp_path), marked(tree("eu-1") | {"platform/node-pools/a.rendered.yaml": b"a: b\n"})
+    text = files["tenants/studio-kite/compute/webui.rendered.yaml"]
     pairs = list(itertools.permutations(FOLDERS, 2))
     assert len(pairs) == 132
     for one, other in pairs:
@@ -84,7 +84,7 @@ def test_a_file_that_moves_between_any_two_folders_is_seen_in_both(tmp_path: Pat
 def test_without_its_marker_git_does_not_name_the_folder_that_a_file_left(tmp_path: Path) -> None:
     branch, files = Branch(tmp_path), tree("eu-1")
     one, other = "tenants/ml-orbit/compute", "tenants/studio-kite/compute"
-    text = files[f"{other}/webui.yaml"]
+    text = files[f"{other}/webui.rendered.yaml"]
     before = branch.commit(files | {f"{one}/{MOVED}": text})
     after = branch.commit(files | {f"{other}/{MOVED}": text.replace(b"studio-kite", b"other-kite")})
     assert branch.named(before, after) == {other}, "this is why there are markers: Git detects a rename"
@@ -99,7 +99,7 @@ def test_a_marker_depends_on_what_lies_beside_it_alone() -> None:
     assert marker["metadata"]["name"] == "allotment--stock"
     assert marker["data"]["content"].startswith("sha256:")
     for change in (
-        {"platform/stock/more.yaml": "0" * 40},
+        {"platform/stock/more.rendered.yaml": "0" * 40},
         {path: "1" * 40 for path in files if path.startswith("platform/stock/l4")},
     ):
         assert dict(folders.markers("eu-1", ["platform/stock"], files | change)) != one
@@ -110,17 +110,17 @@ def test_a_marker_depends_on_what_lies_beside_it_alone() -> None:
     [
         ({"platform/cluster/node-pools/h100.yaml"}, "", "no Application reads platform/cluster/node-pools/"),
         ({"platform/other/a.yaml"}, "", "no Application reads platform/other/"),
-        ({"tenants/nobody/compute/a.yaml"}, "", "no Application reads tenants/nobody/compute/"),
+        ({"tenants/nobody/compute/a.rendered.yaml"}, "", "no Application reads tenants/nobody/compute/"),
         ({"stray.yaml"}, "", "no Application reads /"),
-        (set(), "control/argo/s/solo-ada.yaml", "no Application reads tenants/solo-ada/compute/"),
-        (set(), "control/tenants-s.yaml", "no Application reads control/argo/s/"),
-        (set(), "control/platform.yaml", "no Application reads platform/cluster/"),
-        (set(), "tenants/solo-ada/compute/allotment--marker.yaml", "tenants/solo-ada/compute/ has no marker"),
-        (set(), "control/allotment--marker.yaml", "control/ has no marker"),
+        (set(), "control/argo/s/solo-ada.rendered.yaml", "no Application reads tenants/solo-ada/compute/"),
+        (set(), "control/tenants-s.rendered.yaml", "no Application reads control/argo/s/"),
+        (set(), "control/platform.rendered.yaml", "no Application reads platform/cluster/"),
+        (set(), "tenants/solo-ada/compute/allotment--marker.rendered.yaml", "tenants/solo-ada/compute/ has no marker"),
+        (set(), "control/allotment--marker.rendered.yaml", "control/ has no marker"),
         (
             set(),
-            "platform/node-pools/allotment--marker.yaml",
-            "control/platform.yaml reads platform/node-pools/, which is empty",
+            "platform/node-pools/allotment--marker.rendered.yaml",
+            "control/platform.rendered.yaml reads platform/node-pools/, which is empty",
         ),
     ],
 )

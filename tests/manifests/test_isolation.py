@@ -21,18 +21,18 @@ BOUNDARIES = {
     "eu-1": Boundary("eu-1", "eu-1.gpu.northlight.example", ("edge", "edge"), "edge"),
     "us-1": Boundary("us-1", "us-1.gpu.northlight.example", ("edge", "edge"), "edge"),
 }
-WEBUI = "eu-1/tenants/solo-ada/compute/webui.yaml"
-MODELS = "eu-1/tenants/solo-ada/storage/models.yaml"
-NAMESPACE = "eu-1/control/namespaces/s/solo-ada.yaml"
-ARGO = "eu-1/control/argo/s/solo-ada.yaml"
-RESTORED = "eu-1/tenants/studio-kite/storage/outputs-restored.yaml"
-SNAPSHOT = "eu-1/tenants/studio-kite/storage/before-upgrade--snapshot.yaml"
-COPY = "eu-1/tenants/studio-kite/storage/base.yaml"
-FILLED = "eu-1/tenants/studio-kite/storage/model-cache.yaml"
-BUCKET = "eu-1/tenants/ml-orbit/storage/datasets.yaml"
-LAB = "eu-1/tenants/ml-orbit/compute/lab.yaml"
-SHARING = "eu-1/control/namespaces/s/studio-kite.yaml"
-STORE = "eu-1/control/namespaces/m/ml-orbit.yaml"
+WEBUI = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
+MODELS = "eu-1/tenants/solo-ada/storage/models.rendered.yaml"
+NAMESPACE = "eu-1/control/namespaces/s/solo-ada.rendered.yaml"
+ARGO = "eu-1/control/argo/s/solo-ada.rendered.yaml"
+RESTORED = "eu-1/tenants/studio-kite/storage/outputs-restored.rendered.yaml"
+SNAPSHOT = "eu-1/tenants/studio-kite/storage/before-upgrade--snapshot.rendered.yaml"
+COPY = "eu-1/tenants/studio-kite/storage/base.rendered.yaml"
+FILLED = "eu-1/tenants/studio-kite/storage/model-cache.rendered.yaml"
+BUCKET = "eu-1/tenants/ml-orbit/storage/datasets.rendered.yaml"
+LAB = "eu-1/tenants/ml-orbit/compute/lab.rendered.yaml"
+SHARING = "eu-1/control/namespaces/s/studio-kite.rendered.yaml"
+STORE = "eu-1/control/namespaces/m/ml-orbit.rendered.yaml"
 Objects = list[dict[str, Any]]
 
 
@@ -59,8 +59,8 @@ def opening(objects: Objects) -> dict[str, Any]:
     return next(one for one in objects if one["kind"] == "NetworkPolicy" and "--" in one["metadata"]["name"])
 
 
-CLUSTER = "eu-1/control/platform.yaml"
-SHARD = "eu-1/control/tenants-s.yaml"
+CLUSTER = "eu-1/control/platform.rendered.yaml"
+SHARD = "eu-1/control/tenants-s.rendered.yaml"
 
 
 def read(objects: Objects) -> dict[str, Any]:
@@ -81,13 +81,13 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
     ),
     "a project that goes with its Application": (ARGO, lambda o: o[0]["metadata"].pop("annotations")),
     "a policy that goes with its Application": (
-        "eu-1/platform/cluster/admission.yaml",
+        "eu-1/platform/cluster/admission.rendered.yaml",
         lambda o: o[0]["metadata"].pop("annotations"),
     ),
     "an opening that goes with its Application": (SHARING, lambda o: opening(o)["metadata"].pop("annotations")),
     "an Application of a shard that is missing": (SHARD, lambda o: o.pop()),
     "an Application that nobody expects": (
-        "eu-1/platform/cluster/admission.yaml",
+        "eu-1/platform/cluster/admission.rendered.yaml",
         lambda o: o.append(
             {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "x"}, "spec": {}}
         ),
@@ -340,7 +340,7 @@ def test_a_name_that_stands_elsewhere_too_opens_nothing(tenant: str, sample_tree
     """What passes for one tenant must not pass for another because a constant happens to hold its name."""
     data = sample_tree[WEBUI].replace(b"solo-ada", tenant.encode())
     gate = Gate(BOUNDARIES)
-    gate.check(f"eu-1/tenants/{tenant}/compute/webui.yaml", data)
+    gate.check(f"eu-1/tenants/{tenant}/compute/webui.rendered.yaml", data)
     for wrong in (f"namespace: t-{tenant}", f"webui--{tenant}.eu-1"):
         broken = sample_tree[WEBUI].replace(wrong.replace(tenant, "solo-ada").encode(), wrong.encode())
         assert broken != sample_tree[WEBUI]
@@ -361,9 +361,13 @@ def test_a_text_that_holds_a_stand_in_is_judged_as_it_stands(sample_tree: dict[s
     [
         "eu-1/evil.yaml",
         "eu-1/tenants/solo-ada/other/x.yaml",
-        "xx-1/control/platform.yaml",
+        "xx-1/control/platform.rendered.yaml",
         "eu-1/../x.yaml",
         "eu-1/tenants/solo-ada/compute/x.json",
+        "eu-1/tenants/solo-ada/compute/kustomization.yaml",
+        "eu-1/control/argo/k/kustomization.yaml",
+        "eu-1/platform/node-pools/kustomization.yaml",
+        "eu-1/tenants/solo-ada/compute/.argocd-source.yaml",
     ],
 )
 def test_nothing_lies_elsewhere(path: str, sample_tree: dict[str, bytes]) -> None:

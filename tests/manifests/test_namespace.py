@@ -10,7 +10,7 @@ from tests.conftest import PROJECT
 
 from allotment.manifests.text import load
 
-GOLDEN = PROJECT / "tests/manifests/golden/eu-1/control/namespaces/s/solo-ada.yaml"
+GOLDEN = PROJECT / "tests/manifests/golden/eu-1/control/namespaces/s/solo-ada.rendered.yaml"
 
 
 def blocks() -> list[dict[str, Any]]:

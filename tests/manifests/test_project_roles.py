@@ -11,7 +11,7 @@ from allotment.declared.layout import Scope
 from allotment.manifests import project_roles
 from allotment.manifests.text import load
 
-PROJECT_FILE = "eu-1/control/argo/s/studio-kite.yaml"
+PROJECT_FILE = "eu-1/control/argo/s/studio-kite.rendered.yaml"
 
 
 def roles(allot: Allot, root: Path, out: Path) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,21 +50,26 @@ def test_the_tree_is_the_golden_one(sample_tree: dict[str, bytes]) -> None:
     assert {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.yaml")} == sample_tree.keys()
 
 
+def misfits(one: dict[str, Any]) -> list[str]:
+    """Return in words what of an object doesn't fit the schema of its kind."""
+    group, _, version = one["apiVersion"].rpartition("/")
+    own, name = SCHEMAS / f"{group}_{version}_{one['kind']}.json", f"{one['kind']} {one['metadata']['name']}"
+    if own.exists():
+        schema = json.loads(own.read_text())["schema"]
+        errors = jsonschema.Draft202012Validator(schema).iter_errors(one)
+        return [f"{name}: {'.'.join(map(str, error.path))}: {error.message}" for error in errors]
+    try:
+        kubernetes_validate.validate(one, KUBERNETES, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return [f"{name}: {error}"]
+    return []
+
+
 def test_every_object_fits_its_schema(sample_tree: dict[str, bytes]) -> None:
     checked = set()
     for path, data in sample_tree.items():
         for one in load(data):
-            group, _, version = one["apiVersion"].rpartition("/")
-            own = SCHEMAS / f"{group}_{version}_{one['kind']}.json"
-            if own.exists():
-                schema = json.loads(own.read_text())["schema"]
-                failures = [
-                    f"{'.'.join(map(str, error.path))}: {error.message}"
-                    for error in jsonschema.Draft202012Validator(schema).iter_errors(one)
-                ]
-                assert failures == [], f"{path}: {one['kind']}"
-            else:
-                kubernetes_validate.validate(one, KUBERNETES, strict=True)
+            assert misfits(one) == [], path
             checked.add(one["kind"])
     assert checked >= {
         *(
@@ -124,7 +130,7 @@ def test_every_file_is_read_by_exactly_one_application(cluster: str, sample_tree
 
 
 def test_a_broken_object_does_not_fit(sample_tree: dict[str, bytes]) -> None:
-    deployment = load(sample_tree["eu-1/tenants/solo-ada/compute/webui.yaml"])[0]
+    deployment = load(sample_tree["eu-1/tenants/solo-ada/compute/webui.rendered.yaml"])[0]
     deployment["spec"]["template"]["spec"]["hostUser"] = False
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(deployment, KUBERNETES, strict=True)
@@ -188,7 +194,7 @@ def test_a_tenants_text_stays_text(sample: Path, allot: Allot, tmp_path: Path) -
     hostile = "x\\n---\\nkind: ClusterRoleBinding\\n{{ .Values }} ${HOME} $(id) \\u202e \U0001f680"
     edit(sample, "tenants/studio-kite/instances/webui.yaml", "value: dark", f'value: "{hostile}"')
     tree = rendered(allot, sample, tmp_path / "out")
-    objects = load(tree["eu-1/tenants/studio-kite/compute/webui.yaml"])
+    objects = load(tree["eu-1/tenants/studio-kite/compute/webui.rendered.yaml"])
     assert [one["kind"] for one in objects] == ["Deployment", "Service", "HTTPRoute", "SecurityPolicy"]
     env = {one["name"]: one["value"] for one in objects[0]["spec"]["template"]["spec"]["containers"][0]["env"]}
     # `$$` is the kubelet's escape for `$`: the container sees the text as it was declared.
@@ -203,7 +209,7 @@ def deployment(tree: dict[str, bytes], path: str) -> dict[str, object]:
 
 
 def test_an_instance_waits_for_its_storage_without_a_gpu(sample_tree: dict[str, bytes]) -> None:
-    waiting = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/webui.yaml")
+    waiting = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/webui.rendered.yaml")
     assert waiting["spec"]["replicas"] == 0
     declared = (PROJECT / "tenants/studio-kite/instances/webui.yaml").read_bytes()
     assert waiting["metadata"]["annotations"] == {
@@ -212,7 +218,7 @@ def test_an_instance_waits_for_its_storage_without_a_gpu(sample_tree: dict[str, 
         "allotment.dev/waits-for": "preparation of storage model-cache",
         "allotment.dev/waits-reason": "StorageUnprepared",
     }
-    ready = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/comfy.yaml")
+    ready = deployment(sample_tree, "eu-1/tenants/studio-kite/compute/comfy.rendered.yaml")
     assert ready["spec"]["replicas"] == 1
 
 
@@ -225,12 +231,14 @@ def test_a_tenant_that_does_not_run_has_no_replicas(lifecycle: str, sample: Path
             assert [one["spec"]["replicas"] for one in load(tree[path]) if one["kind"] == "Deployment"] in ([0], []), (
                 path
             )
-    assert deployment(tree, "eu-1/platform/stock/l4-whole-kite.yaml")["spec"]["replicas"] == 2
+    assert deployment(tree, "eu-1/platform/stock/l4-whole-kite.rendered.yaml")["spec"]["replicas"] == 2
 
 
 def test_a_revoked_version_runs_no_more(sample: Path, allot: Allot, tmp_path: Path) -> None:
     edit(sample, "platform/apps/comfyui.yaml", '- version: "0.6.0"\n', '- version: "0.6.0"\n      lifecycle: Revoked\n')
-    comfy = deployment(rendered(allot, sample, tmp_path / "out"), "eu-1/tenants/studio-kite/compute/comfy.yaml")
+    comfy = deployment(
+        rendered(allot, sample, tmp_path / "out"), "eu-1/tenants/studio-kite/compute/comfy.rendered.yaml"
+    )
     assert comfy["spec"]["replicas"] == 0
     assert comfy["metadata"]["annotations"]["allotment.dev/waits-for"] == "version 0.6.0 is revoked"
 
@@ -239,7 +247,7 @@ def test_an_attempt_is_no_part_of_the_inputs_hash(
     sample: Path, allot: Allot, tmp_path: Path, sample_tree: dict[str, bytes]
 ) -> None:
     edit(sample, "tenants/uni-lab/storages/course.yaml", "  prepare:\n", "  prepare:\n    attempt: 2\n")
-    path = "eu-1/tenants/uni-lab/storage/course.yaml"
+    path = "eu-1/tenants/uni-lab/storage/course.rendered.yaml"
     old, new = (load(tree[path])[1]["metadata"] for tree in (sample_tree, rendered(allot, sample, tmp_path / "out")))
     assert old["annotations"]["allotment.dev/input-hash"] == new["annotations"]["allotment.dev/input-hash"]
     assert (old["name"].rsplit("-", 1)[0], old["name"][-2:], new["name"][-2:]) == (
@@ -257,7 +265,39 @@ def test_every_folder_that_argo_cd_reads_has_a_marker(sample_tree: dict[str, byt
         if one["kind"] == "Application" and path.startswith("eu-1/")
     }
     for folder in folders - {"platform/cluster"}:
-        assert f"eu-1/{folder}/allotment--marker.yaml" in sample_tree, folder
+        assert f"eu-1/{folder}/allotment--marker.rendered.yaml" in sample_tree, folder
+
+
+def test_no_file_has_a_name_that_a_tool_knows_whatever_anything_is_named(
+    sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    """Argo CD hands a folder to Kustomize for the name of one file in it; no other of these names may reach it either."""
+    old, new = sample / "tenants/solo-ada", sample / "tenants/kustomization"
+    shutil.move(old, new)
+    for path, name in (
+        (new / "instances/webui.yaml", "webui"),
+        (new / "storages/models.yaml", "models"),
+        (sample / "clusters/us-1/node-pools/h100.yaml", "h100"),
+    ):
+        path.write_text(path.read_text().replace(f"name: {name}\n", "name: kustomization\n"))
+        path.rename(path.with_name("kustomization.yaml"))
+    for path in sample.rglob("*.yaml"):
+        text = path.read_text()
+        for name in ("solo-ada", "models", "h100"):
+            text = text.replace(f": {name}\n", ": kustomization\n")
+        path.write_text(text)
+    tree = rendered(allot, sample, tmp_path / "out")
+    named = {path for path in tree if "kustomization" in path.rpartition("/")[2]}
+    assert {path.rpartition("/")[0] for path in named} == {
+        "eu-1/control/argo/k",
+        "eu-1/control/namespaces/k",
+        "eu-1/tenants/kustomization/compute",
+        "eu-1/tenants/kustomization/storage",
+        "us-1/platform/node-pools",
+    }
+    assert all(re.fullmatch(r"[a-z0-9-]+\.rendered\.yaml", path.rpartition("/")[2]) for path in tree), tree.keys()
+    sources = [one["spec"]["source"] for data in tree.values() for one in load(data) if one["kind"] == "Application"]
+    assert {source["directory"]["include"] for source in sources} == {"*.rendered.yaml"}
 
 
 def test_python_still_has_its_own_platform_module() -> None:

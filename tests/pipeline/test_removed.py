@@ -127,7 +127,8 @@ def test_what_others_push_to_the_branch_publishes_nothing(bed: Bed) -> None:
     """And what they take away is published still."""
     bed.point(bed.publish(CLAIM), OURS)
     bed.point(
-        bed.write({"tenants/solo-ada/compute/webui.yaml": b"kind: Deployment\nmetadata:\n  name: webui\n"}), RENDERED
+        bed.write({"tenants/solo-ada/compute/webui.rendered.yaml": b"kind: Deployment\nmetadata:\n  name: webui\n"}),
+        RENDERED,
     )
     bed.report(*SEES)
     assert [one.reason for one in declared(bed)] == ["Removed"]
@@ -143,7 +144,7 @@ def test_where_it_is_not_known_nothing_new_is_said(why: str, bed: Bed, tmp_path:
     bed.report(*SEES)
     before = bed.status()
     if why == "unreadable":
-        bed.publish(files={"tenants/solo-ada/compute/webui.yaml": b"kind Deployment"})
+        bed.publish(files={"tenants/solo-ada/compute/webui.rendered.yaml": b"kind Deployment"})
     elif why == "away":
         bed.place.rendered.url = str(tmp_path / "nothing.git")
     else:
@@ -299,8 +300,8 @@ def test_all_that_we_render_for_a_tenant_is_published(cluster: str, bed: Bed, co
 
 
 def test_a_volume_that_leaves_is_published_under_another_file_s_name(bed: Bed) -> None:
-    data = (PROJECT / "tests/manifests/golden/eu-1/tenants/film-house/storage/loras.yaml").read_bytes()
+    data = (PROJECT / "tests/manifests/golden/eu-1/tenants/film-house/storage/loras.rendered.yaml").read_bytes()
     assert identities(leaving_volume(data, protected=False)) == {("PersistentVolumeClaim", "loras")}
-    bed.publish(files={"tenants/solo-ada/storage/models--leaving.yaml": leaving_volume(data, protected=True)})
+    bed.publish(files={"tenants/solo-ada/storage/models--leaving.rendered.yaml": leaving_volume(data, protected=True)})
     bed.report(live.claim("loras"))
     assert declared(bed) == []

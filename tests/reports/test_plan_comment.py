@@ -48,7 +48,7 @@ def of_text(text: str) -> Plan:
         problems=(problem,),
         things=(ThingChange("acme", "eu-1", "instance", "web", "changed", (text, text)),),
         declarations=(Diff(f"tenants/acme/{text}", None, text.encode("utf-8", "surrogatepass")),),
-        objects=(Diff("eu-1/tenants/acme/compute/web.yaml", text.encode("utf-8", "surrogatepass"), b"x"),),
+        objects=(Diff("eu-1/tenants/acme/compute/web.rendered.yaml", text.encode("utf-8", "surrogatepass"), b"x"),),
         changed_files=1,
     )
 

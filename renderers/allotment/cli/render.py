@@ -15,6 +15,7 @@ import click
 from allotment.cli.formats import as_text, counted
 from allotment.cli.options import day_of, repository, source_of, source_options
 from allotment.cli.progress import on_terminal
+from allotment.manifests.paths import stem_of
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def _selected(path: str, selection: Selection) -> bool:
         return False
     if not tenants:
         return True
-    owner = parts[2] if parts[1:2] == ["tenants"] else parts[-1].removesuffix(".yaml")
+    owner = parts[2] if parts[1:2] == ["tenants"] else stem_of(path)
     return owner in tenants
 
 

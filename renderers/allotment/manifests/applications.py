@@ -8,7 +8,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
-from allotment.manifests import names, project_roles
+from allotment.manifests import names, paths, project_roles
 from allotment.manifests.text import Fixed
 
 TENANT_KINDS = (
@@ -33,6 +33,8 @@ SYNC_POLICY = Fixed(
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )
+# Spelt out, so that Argo CD never asks what kind of a folder it is. With `include` it keeps it; an empty one it drops.
+DIRECTORY = Fixed(include=f"*{paths.ENDING}")
 PROJECT_WAVE = {names.SYNC_WAVE: "-2"}
 PARTS = ("storage", "compute")
 
@@ -91,6 +93,7 @@ def application(
                 "repoURL": repository(offers),
                 "targetRevision": names.rendered_branch(cluster.name),
                 "path": path,
+                "directory": DIRECTORY,
             },
             "destination": target,
             "syncPolicy": SYNC_POLICY,

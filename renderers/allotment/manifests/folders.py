@@ -36,25 +36,25 @@ _READ = (
     _Read(re.compile(r"control"), BOOTSTRAP, "allotment--{c}--control", names.ARGO_NAMESPACE),
     _Read(
         re.compile(r"control/argo/(?P<l>[a-z])"),
-        "control/tenants-{l}.yaml",
+        paths.shard_file("{l}"),
         "allotment--{c}--argo-{l}",
         names.ARGO_NAMESPACE,
     ),
     _Read(
         re.compile(r"control/namespaces/(?P<l>[a-z])"),
-        "control/tenants-{l}.yaml",
+        paths.shard_file("{l}"),
         "allotment--namespaces-{l}",
         names.STOCK_NAMESPACE,
     ),
     _Read(
         re.compile(r"platform/(?P<p>cluster|node-pools|stock)"),
-        "control/platform.yaml",
+        paths.PLATFORM_FILE,
         "allotment--{p}",
         names.STOCK_NAMESPACE,
     ),
     _Read(
         re.compile(r"tenants/(?P<t>(?P<l>[a-z])[a-z0-9-]*)/(?P<p>storage|compute)"),
-        "control/argo/{l}/{t}.yaml",
+        f"control/argo/{{l}}/{{t}}{paths.ENDING}",
         "allotment--{p}",
         names.namespace("{t}"),
     ),
@@ -74,7 +74,7 @@ def declared_in(folder: str) -> str | None:
 
 def declared_by(path: str) -> frozenset[str]:
     """Return the folders whose Applications a file of the tree declares; the gate makes sure that it does."""
-    if path == "control/platform.yaml":
+    if path == paths.PLATFORM_FILE:
         return frozenset(f"platform/{part}" for part in ("cluster", "node-pools", "stock"))
     if letter := paths.letter_of(path):
         return frozenset((f"control/argo/{letter}", f"control/namespaces/{letter}"))
@@ -92,7 +92,7 @@ def unread(files: Collection[str]) -> Iterator[str]:
         reader = declared_in(folder)
         if reader is None or (reader != BOOTSTRAP and reader not in there):
             yield f"no Application reads {folder}/"
-        elif not any(f"{folder}/{stem}.yaml" in there for stem in paths.MARKERS):
+        elif not any(f"{folder}/{stem}{paths.ENDING}" in there for stem in paths.MARKERS):
             yield f"{folder}/ has no marker"
     for path in sorted(there):
         yield from (f"{path} reads {folder}/, which is empty" for folder in declared_by(path) - folders)
@@ -127,15 +127,15 @@ def markers(
     beside: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
     stems = dict.fromkeys(folders, paths.MARKER)
     for path, blob in files.items():
-        folder, _, name = path.rpartition("/")
+        folder = folder_of(path)
         if folder not in beside:
             continue
-        if (stem := name.removesuffix(".yaml")) in paths.MARKERS:
+        if (stem := paths.stem_of(path)) in paths.MARKERS:
             stems[folder] = stem
         else:
             beside[folder].append((path, blob))
     for folder, blobs in beside.items():
-        yield f"{folder}/{stems[folder]}.yaml", marker(cluster, folder, blobs, (over or {}).get(folder, ""))
+        yield f"{folder}/{stems[folder]}{paths.ENDING}", marker(cluster, folder, blobs, (over or {}).get(folder, ""))
 
 
 def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:

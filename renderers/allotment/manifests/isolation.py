@@ -23,8 +23,8 @@ STAND_IN_THING = f"{STAND_IN}an-instance-or-storage"
 REMEMBERED = 1500
 
 _PLATFORM_FILE = re.compile(
-    r"control/[a-z-]+\.yaml|control/(?:argo|namespaces)/[a-z]/allotment--marker\.yaml"
-    r"|platform/(?:cluster|node-pools|stock)/[a-z0-9-]+\.yaml"
+    r"(?:control/[a-z-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
+    r"|platform/(?:cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.ENDING)
 )
 
 Shape = tuple[str, str, str]  # cluster, part of the tree, text
@@ -168,7 +168,8 @@ def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
     if read != sorted(wanted):
         yield f"its Applications read {printable(str(read))}, must read {sorted(wanted)}"
     for source in sources:
-        yield from only("source", source, frozenset(("repoURL", "targetRevision", "path")))
+        yield from only("source", source, frozenset(("repoURL", "targetRevision", "path", "directory")))
+        yield from same("directory", source.get("directory"), {"include": f"*{paths.ENDING}"})
         yield from same("targetRevision", source.get("targetRevision"), names.rendered_branch(cluster))
 
 

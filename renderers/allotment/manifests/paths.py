@@ -1,4 +1,8 @@
-"""Where things lie in a cluster's rendered tree, and what a path there means."""
+"""Where things lie in a cluster's rendered tree, and what a path there means.
+
+Every file has an ending of ours, so that no name that anybody declares makes it a file that a tool knows: a
+`kustomization.yaml` among an Application's files would have Argo CD hand the folder to Kustomize.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,17 @@ import re
 from typing import NamedTuple
 
 PARTS = ("storage", "compute")
+ENDING = ".rendered.yaml"
 MARKER = "allotment--marker"  # keeps a folder from being empty
 LEAVING_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that leaves the cluster
 MARKERS = (MARKER, LEAVING_MARKER)
 LEAVING = "--leaving"  # after the name of a storage or snapshot whose declaration is gone
 SNAPSHOT = "--snapshot"  # after the name of a snapshot: a storage may have the same
 
-_TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(storage|compute)/([a-z0-9-]+)\.yaml")
-_CONTROL_FILE = re.compile(r"control/(argo|namespaces)/[a-z]/([a-z](?:-?[a-z0-9])*)\.yaml")
-_SHARD_FILE = re.compile(r"control/tenants-([a-z])\.yaml")
+_TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(storage|compute)/([a-z0-9-]+)" + re.escape(ENDING))
+_CONTROL_FILE = re.compile(r"control/(argo|namespaces)/[a-z]/([a-z](?:-?[a-z0-9])*)" + re.escape(ENDING))
+_SHARD_FILE = re.compile(r"control/tenants-([a-z])" + re.escape(ENDING))
+PLATFORM_FILE = f"control/platform{ENDING}"
 
 
 class Spot(NamedTuple):
@@ -41,27 +47,37 @@ class Spot(NamedTuple):
 
 def argo_file(tenant: str) -> str:
     """Return the path of a tenant's project and Applications."""
-    return f"control/argo/{tenant[0]}/{tenant}.yaml"
+    return f"control/argo/{tenant[0]}/{tenant}{ENDING}"
 
 
 def namespace_file(tenant: str) -> str:
     """Return the path of a tenant's namespace and what isolates it."""
-    return f"control/namespaces/{tenant[0]}/{tenant}.yaml"
+    return f"control/namespaces/{tenant[0]}/{tenant}{ENDING}"
 
 
 def tenant_file(tenant: str, part: str, name: str) -> str:
     """Return the path of a thing of a tenant, or of what keeps its folder."""
-    return f"tenants/{tenant}/{part}/{name}.yaml"
+    return f"tenants/{tenant}/{part}/{name}{ENDING}"
 
 
 def is_marker(path: str) -> bool:
     """Return whether a file is what keeps its folder."""
-    return path.rpartition("/")[2].removesuffix(".yaml") in MARKERS
+    return stem_of(path) in MARKERS
+
+
+def stem_of(path: str) -> str:
+    """Return a file's name without our ending."""
+    return path.rpartition("/")[2].removesuffix(ENDING)
+
+
+def today(path: str) -> str:
+    """Return where a file lies now that was published at a path before files had an ending of ours."""
+    return path if path.endswith(ENDING) else f"{path.removesuffix('.yaml')}{ENDING}"
 
 
 def shard_file(letter: str) -> str:
     """Return the path of the Applications of one letter's tenants."""
-    return f"control/tenants-{letter}.yaml"
+    return f"control/tenants-{letter}{ENDING}"
 
 
 def spot_of(path: str) -> Spot | None:

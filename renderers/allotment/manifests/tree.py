@@ -1,11 +1,12 @@
 """The layout of a cluster's rendered branch: which declaration becomes which file, with which objects.
 
     control/*.yaml                        what the root Application reads: Applications of all that follows
-    control/argo/<letter>/<tenant>.yaml   AppProject and Applications of a tenant
+    control/argo/<letter>/<tenant>        AppProject and Applications of a tenant
     control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
     platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
     tenants/<tenant>/storage/, compute/   one file a declared thing
 
+Every file ends in `.rendered.yaml` (`paths`).
 An Application reads the files of one folder and none below it (`folders`), so no folder that one reads has another in it but
 `control/`, whose folders have Applications of their own.
 
@@ -114,7 +115,7 @@ def render_cluster(
     """Yield a cluster's own files but for the markers of their folders, which depend on tenants' files too
     (`folders.markers`); `letters` are the first letters of its tenants, `placeholders` counts by stock."""
     name = cluster.name
-    yield f"{name}/control/platform.yaml", dump(control.render_platform(offers, cluster))
+    yield f"{name}/{paths.PLATFORM_FILE}", dump(control.render_platform(offers, cluster))
     for letter in sorted(letters):
         yield f"{name}/{paths.shard_file(letter)}", dump(control.render_shard(offers, cluster, letter))
     parts: dict[str, list[dict[str, Any]]] = {
@@ -125,8 +126,8 @@ def render_cluster(
         "device-plugin": device_plugin.render(cluster),
     }
     for part, objects in parts.items():
-        yield f"{name}/platform/cluster/{part}.yaml", dump(objects)
+        yield f"{name}/platform/cluster/{part}{paths.ENDING}", dump(objects)
     for kind, rendered in CLUSTER_MANIFESTS.items():
         for declared in cluster.of(kind).values():
             if objects := rendered.render(offers, cluster, declared, placeholders):
-                yield f"{name}/{rendered.folder}/{declared.model.name}.yaml", dump(objects)
+                yield f"{name}/{rendered.folder}/{declared.model.name}{paths.ENDING}", dump(objects)

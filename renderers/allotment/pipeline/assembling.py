@@ -343,7 +343,7 @@ class Assembling:
 
 def _leaving(path: str) -> str:
     """Return where a storage's or snapshot's file lies while it leaves."""
-    return f"{path.removesuffix('.yaml')}{paths.LEAVING}.yaml"
+    return f"{path.removesuffix(paths.ENDING)}{paths.LEAVING}{paths.ENDING}"
 
 
 def _seconds(since: str, until: str) -> float | None:

@@ -83,7 +83,7 @@ class PublishedBranch:
             return
         blobs = defaultdict(list)
         for path, blob in self._repository.listing(commit).items():
-            spot = paths.spot_of(path)
+            spot = paths.spot_of(paths.today(path))
             if spot is not None and spot.part in paths.PARTS:
                 blobs[spot.tenant].append(blob)
         self._files = self._contents({blob for several in blobs.values() for blob in several})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from allotment.adapters.git.commits import NOTHING, Message, write_commit
@@ -11,11 +11,21 @@ from allotment.adapters.git.repository import Repository
 
 
 class Branch:
-    """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one."""
+    """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one.
+
+    `now_at` returns where a file lies now that an older version of ours may have published elsewhere.
+    """
 
     def __init__(
-        self, repository: Repository, cluster: str, tip: str | None, published: str | None, approved: str | None
+        self,
+        repository: Repository,
+        cluster: str,
+        tip: str | None,
+        published: str | None,
+        approved: str | None,
+        now_at: Callable[[str], str] = str,
     ) -> None:
+        self._now_at = now_at
         self._repository = repository
         self.cluster = cluster
         self.tip = tip
@@ -24,7 +34,12 @@ class Branch:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """The blob of every file that we published, by its path."""
+        """The blob of every file that we published, by the path that it has now."""
+        return {self._now_at(path): blob for path, blob in self._there.items()}
+
+    @cached_property
+    def _there(self) -> dict[str, str]:
+        """The blob of every file that we published, by the path that it was published at."""
         return self._repository.listing(self.published) if self.published else {}
 
     def read(self, path: str) -> bytes:
@@ -51,11 +66,14 @@ class Branch:
             if not parents:
                 break
             commit = parents[-1]
-        return self._repository.listing(commit) if commit else {}
+        return [self._now_at(path) for path in self._repository.listing(commit)] if commit else []
 
     def changed(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return A, M or D (added, changed, removed) for each path by which `files` differ from what we published, sorted."""
-        return _changed(self.files, files)
+        """Return A, M or D (added, changed, removed) for each path by which `files` differ from what we published, sorted.
+
+        A file that only lies elsewhere now is among them, at both places.
+        """
+        return _changed(self._there, files)
 
     def commit(
         self, files: Mapping[str, str], changed: Mapping[str, str], data: Mapping[str, bytes], message: Message
@@ -82,7 +100,7 @@ class Branch:
         if self._goes_on():
             return set()
         assert self.tip is not None
-        return {path.rpartition("/")[0] for path in _changed(self._repository.listing(self.tip), self.files)}
+        return {path.rpartition("/")[0] for path in _changed(self._repository.listing(self.tip), self._there)}
 
     def _goes_on(self) -> bool:
         """Return whether the branch is where we left it, or behind."""

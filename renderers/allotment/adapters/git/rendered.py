@@ -16,6 +16,7 @@ from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.manifests.names import rendered_branch
+from allotment.manifests.paths import today
 
 SOURCE = "refs/allotment/source"
 _TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40})$", re.MULTILINE)  # for people to read, never believed
@@ -64,6 +65,7 @@ def look(repository: Repository, remote: Remote, clusters: Iterable[str]) -> Loo
             refs.get(rendered_branch(name)),
             refs.get(published_ref(name)),
             refs.get(approved_ref(name)),
+            today,
         )
         for name in names
     }
