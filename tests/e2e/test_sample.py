@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from allotment.manifests.names import ARGO_NAMESPACE
-from tests.conftest import PROJECT
+from tests import largest
+from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster
@@ -58,6 +60,31 @@ def test_every_object_of_a_karpenter_cluster_is_accepted(
         assert refused(empty_cluster.client, growing_cluster.client, render(PROJECT, "us-1")) == []
     finally:
         rendered.clear(growing_cluster.client)
+
+
+def test_the_largest_that_validation_allows_is_accepted(
+    empty_cluster: Cluster, growing_cluster: Cluster, render: Render, tmp_path: Path
+) -> None:
+    """What a tenant may declare never fails its sync: the API servers take all of it, asked without writing it."""
+    for name in ROOTS:
+        shutil.copytree(PROJECT / name, tmp_path / name)
+    largest.grow(tmp_path)
+    tree = render(tmp_path, "eu-1")
+    client = empty_cluster.client
+    own = [one for one in rendered.objects(tree) if largest.TENANT in str(one["metadata"])]
+    spaces = {one["metadata"]["namespace"] for one in own if "namespace" in one["metadata"]} - {ARGO_NAMESPACE}
+    labels = {"app.kubernetes.io/managed-by": "allotment"}
+    for space in spaces:
+        client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels}})
+    pool = [one for one in rendered.objects(tree, "platform/stock") if largest.POOL in one["metadata"]["name"]]
+    bought = [
+        one for one in rendered.objects(tree.parent / "us-1", "platform/node-pools") if "kkk" in str(one["metadata"])
+    ]
+    assert len({one["kind"] for one in own}) > 14
+    assert (len(pool), [one["kind"] for one in bought]) == (1, ["NodePool", "EC2NodeClass"])
+    said = [(identity(one), refusal(client.apply, one, dry_run=True)) for one in [*own, *pool]]
+    said += [(identity(one), refusal(growing_cluster.client.apply, one, dry_run=True)) for one in bought]
+    assert [one for one in said if one[1]] == []
 
 
 def test_everything_comes_up(sample_cluster: Cluster) -> None:

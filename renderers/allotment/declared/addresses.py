@@ -40,18 +40,27 @@ def _public(value: str) -> str:
     return value
 
 
-Host = Annotated[
-    str, BeforeValidator(matching(_HOST, "host", "a domain name in lower case")), written_as("string", _HOST)
+# A label of 63 characters and a dot come before a cluster's domain, in a host name of at most 253.
+Domain = Annotated[
+    str,
+    BeforeValidator(matching(_HOST, "host", "a domain name in lower case, at most 189 characters", 189)),
+    written_as("string", _HOST, maxLength=189),
 ]
 HttpsUrl = Annotated[
     str,
-    BeforeValidator(matching(_HTTPS_URL, "url", "an https:// address without query")),
-    written_as("string", _HTTPS_URL),
+    BeforeValidator(matching(_HTTPS_URL, "url", "an https:// address without query, at most 253 characters")),
+    written_as("string", _HTTPS_URL, maxLength=253),
+]
+# Where its keys lie is said by the same address and 22 characters more, of which Envoy Gateway takes 253.
+IssuerUrl = Annotated[
+    str,
+    BeforeValidator(matching(_HTTPS_URL, "url", "an https:// address without query, at most 230 characters", 230)),
+    written_as("string", _HTTPS_URL, maxLength=230),
 ]
 HttpUrl = Annotated[
     str,
     BeforeValidator(matching(_HTTP_URL, "url", "an http:// or https:// address of a host and port alone")),
-    written_as("string", _HTTP_URL),
+    written_as("string", _HTTP_URL, maxLength=253),
 ]
 SourceUrl = Annotated[
     str,
@@ -59,25 +68,25 @@ SourceUrl = Annotated[
     BeforeValidator(
         matching(_SOURCE_URL, "url", "an https:// address with a path, percent-encoded, without user or '#'", 2000)
     ),
-    written_as("string", _SOURCE_URL),
+    written_as("string", _SOURCE_URL, maxLength=2000),
 ]
 S3Endpoint = Annotated[HttpsUrl, AfterValidator(_public)]
 BucketName = Annotated[
     str,
     BeforeValidator(matching(_BUCKET, "bucket", "a bucket's name: a-z, 0-9, '-', '.', 3 to 63 characters", 63)),
-    written_as("string", _BUCKET),
+    written_as("string", _BUCKET, maxLength=63),
 ]
 Region = Annotated[
     str,
     BeforeValidator(matching(_REGION, "region", "a region such as eu-central-1", 40)),
-    written_as("string", _REGION),
+    written_as("string", _REGION, maxLength=40),
 ]
 KeyPrefix = Annotated[
     str,
     BeforeValidator(
         matching(_PREFIX, "prefix", "a prefix of keys such as models/sdxl/, without control characters", 500)
     ),
-    written_as("string", _PREFIX),
+    written_as("string", _PREFIX, maxLength=500),
 ]
 Sha256 = Annotated[
     str,

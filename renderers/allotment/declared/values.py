@@ -245,7 +245,9 @@ Cpu = Annotated[
 Money = Annotated[Decimal, BeforeValidator(_money), written_as("string", _MONEY, "0.24")]
 Duration = Annotated[int, BeforeValidator(_duration), written_as("string", _DURATION, "1h30m")]
 Date = Annotated[datetime.date, BeforeValidator(_date), written_as("string", _DATE, "2026-01-01")]
-Image = Annotated[str, BeforeValidator(_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN})]
+Image = Annotated[
+    str, BeforeValidator(_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN, "maxLength": 400})
+]
 Registry = Annotated[str, BeforeValidator(_registry), written_as("string", None, "registry.example/")]
 EnvPrefix = Annotated[
     str,
@@ -254,21 +256,23 @@ EnvPrefix = Annotated[
             _ENV_PREFIX, "env", "a prefix such as DATA_: A-Z, 0-9 and '_', '_' last, and not NVIDIA_ or CUDA_MPS_", 40
         )
     ),
-    written_as("string", _ENV_PREFIX),
+    written_as("string", _ENV_PREFIX, maxLength=40),
 ]
-BasePath = Annotated[str, BeforeValidator(_base_path), written_as("string", _BASE_PATH)]
-MountPath = Annotated[str, BeforeValidator(_mount_path), written_as("string", _ABSOLUTE_PATH)]
-SubPath = Annotated[str, BeforeValidator(_sub_path), written_as("string", SUB_PATH)]
-SshKey = Annotated[str, BeforeValidator(_ssh_key), written_as("string", None)]
+BasePath = Annotated[str, BeforeValidator(_base_path), written_as("string", _BASE_PATH, maxLength=200)]
+MountPath = Annotated[str, BeforeValidator(_mount_path), written_as("string", _ABSOLUTE_PATH, maxLength=200)]
+SubPath = Annotated[str, BeforeValidator(_sub_path), written_as("string", SUB_PATH, maxLength=200)]
+SshKey = Annotated[str, BeforeValidator(_ssh_key), written_as("string", None, maxLength=2000)]
 Labels = Annotated[
     dict[str, str],
     BeforeValidator(_labels),
-    WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
+    WithJsonSchema(
+        {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63}, "maxProperties": 20}
+    ),
 ]
 KubernetesName = Annotated[
     str,
     BeforeValidator(matching(_KUBERNETES_NAME, "name", "a Kubernetes name: a-z, 0-9, '-', at most 63")),
-    written_as("string", _KUBERNETES_NAME),
+    written_as("string", _KUBERNETES_NAME, maxLength=63),
 ]
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?$")]

@@ -16,6 +16,7 @@ INSTANCE_ROLES = ("Admin", "Member")
 FILES_ROLES = ("Admin", "Member", "Viewer")
 MATCH_ALL = Fixed(path={"type": "PathPrefix", "value": "/"})
 COOKIES = Fixed(idToken=ID_TOKEN_COOKIE)
+MOST_VALUES = 128  # of a claim in one rule, as the CRD has it; rules are alternatives
 NO_TIMEOUT = Fixed(request="0s")
 
 
@@ -130,7 +131,8 @@ def _claim_rules(tenant: Folder, roles: tuple[str, ...]) -> list[dict[str, Any]]
         ("groups", "groups", "StringArray", groups),
         ("users", "sub", "String", subjects),
     ):
-        if values:
-            claims = [{"name": claim, "valueType": kind, "values": values}]
-            rules.append({"name": name, "action": "Allow", "principal": {"jwt": {"provider": LOGIN, "claims": claims}}})
+        for at in range(0, len(values), MOST_VALUES):
+            claims = [{"name": claim, "valueType": kind, "values": values[at : at + MOST_VALUES]}]
+            one = f"{name}-{at // MOST_VALUES + 1}" if at else name
+            rules.append({"name": one, "action": "Allow", "principal": {"jwt": {"provider": LOGIN, "claims": claims}}})
     return rules

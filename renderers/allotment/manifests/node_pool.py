@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from allotment.accounts.capacity import pack, pool_stocks
 from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.declaration import Strict
 from allotment.declared.kinds.node_pool import Ec2, NodePool
 from allotment.manifests import device_plugin, names
 from allotment.manifests.text import Fixed
@@ -74,8 +75,12 @@ def _node_class(name: str, ec2: Ec2) -> dict[str, Any]:
         "spec": {
             "role": ec2.role,
             "amiFamily": ec2.ami_family,
-            "amiSelectorTerms": ec2.ami_selector_terms,
-            "subnetSelectorTerms": ec2.subnet_selector_terms,
-            "securityGroupSelectorTerms": ec2.security_group_selector_terms,
+            "amiSelectorTerms": _terms(ec2.ami_selector_terms),
+            "subnetSelectorTerms": _terms(ec2.subnet_selector_terms),
+            "securityGroupSelectorTerms": _terms(ec2.security_group_selector_terms),
         },
     }
+
+
+def _terms(terms: Sequence[Strict]) -> list[dict[str, Any]]:
+    return [one.model_dump(by_alias=True, exclude_none=True) for one in terms]

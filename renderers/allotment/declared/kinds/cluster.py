@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from allotment.declared.addresses import Host, HttpsUrl, HttpUrl
+from allotment.declared.addresses import Domain, HttpsUrl, HttpUrl, IssuerUrl
 from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
 from allotment.declared.values import KubernetesName, Reference, Size, SshKey
 
@@ -38,7 +38,7 @@ class SecretRef(Strict):
 class Oidc(Strict):
     """Who logs people in at the Gateway."""
 
-    issuer: HttpsUrl
+    issuer: IssuerUrl
     client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] = Field(alias="clientID")
     client_secret_ref: SecretRef = Field(description="A Secret with the key client-secret.")
     jwks_uri: HttpsUrl | None = Field(
@@ -94,7 +94,7 @@ class ClusterSpec(Offer):
     """How the cluster is reached and what it has."""
 
     destination: Destination
-    domain: Host = Field(
+    domain: Domain = Field(
         description="Instances are served at labels below it; no cluster's domain lies within another's."
     )
     gateway: Gateway

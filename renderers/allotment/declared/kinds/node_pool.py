@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -34,11 +34,49 @@ class StaticNodes(Strict):
 
 
 class Requirement(Strict):
-    """A Karpenter requirement."""
+    """A Karpenter requirement: a label that nodes carry, and what it says."""
 
-    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9./_-]*$", max_length=253)]
+    key: Annotated[
+        str,
+        Field(
+            pattern=r"^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/)?"
+            r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$",
+            max_length=316,
+        ),
+    ]
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
-    values: list[Annotated[str, Field(max_length=253)]] = Field(default=[])
+    values: list[Annotated[str, Field(pattern=r"^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]] = Field(
+        default=[], max_length=100
+    )
+
+
+Tags = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(min_length=1, max_length=20)]
+
+
+class SubnetTerm(Strict):
+    """Subnets by id or by tags."""
+
+    id: Annotated[str, Field(pattern="^subnet-[0-9a-z]{1,40}$")] | None = None
+    tags: Tags | None = None
+
+
+class SecurityGroupTerm(Strict):
+    """Security groups by id, name or tags."""
+
+    id: Annotated[str, Field(pattern="^sg-[0-9a-z]{1,40}$")] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    tags: Tags | None = None
+
+
+class AmiTerm(Strict):
+    """Machine images by alias, id, parameter, or by name, owner and tags."""
+
+    alias: Annotated[str, Field(pattern="^[a-z0-9]+@.+$", max_length=30)] | None = None
+    id: Annotated[str, Field(pattern="^ami-[0-9a-z]{1,40}$")] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    owner: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    ssm_parameter: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    tags: Tags | None = None
 
 
 class Ec2(Strict):
@@ -46,9 +84,9 @@ class Ec2(Strict):
 
     role: Annotated[str, Field(min_length=1, max_length=64)]
     ami_family: Literal["AL2023", "Bottlerocket", "Custom"] = "AL2023"
-    ami_selector_terms: list[dict[str, Any]] = Field(min_length=1, max_length=30)
-    subnet_selector_terms: list[dict[str, Any]] = Field(min_length=1, max_length=30)
-    security_group_selector_terms: list[dict[str, Any]] = Field(min_length=1, max_length=30)
+    ami_selector_terms: list[AmiTerm] = Field(min_length=1, max_length=30)
+    subnet_selector_terms: list[SubnetTerm] = Field(min_length=1, max_length=30)
+    security_group_selector_terms: list[SecurityGroupTerm] = Field(min_length=1, max_length=30)
 
 
 class Karpenter(Strict):

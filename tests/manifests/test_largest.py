@@ -1,0 +1,139 @@
+"""The largest that validation allows: all of it renders to objects that fit their schemas, so that no tenant's sync fails for one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests import largest
+from tests.conftest import DAY, PROJECT, ROOTS, Allot
+from tests.manifests.test_tree import misfits
+
+from allotment.manifests.text import load
+
+RENDERED = ("Cluster", "NodePool", "Members", "GPUInstance", "GPUStorage", "GPUStorageSnapshot", "Stock")
+# Bounded by the file's 256 KiB: of a requirement's values and of terms' tags there is room for some alone.
+PARTLY = (
+    "spec.karpenter.requirements[].values[]",
+    "Terms[].tags",
+    ".id",
+    ".alias",
+    ".ssmParameter",
+    ".owner",
+    "Terms[].name",
+)
+# Of no object that is rendered, or chosen from what the platform declares.
+ELSEWHERE = (
+    "spec.monitoring",
+    "spec.reporter",
+    "Cluster.spec.storages",
+    "spec.oidc.jwksURI",
+    "sshKeys",
+    "app.version",
+    "mig.config",
+)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("largest")
+    for name in ROOTS:
+        shutil.copytree(PROJECT / name, root / name)
+    largest.grow(root)
+    return root
+
+
+def test_what_the_largest_declarations_render_fits_every_schema(repository: Path, allot: Allot, tmp_path: Path) -> None:
+    said = allot("render", "--repo", repository, "--out", tmp_path / "out", "--as-of", DAY)
+    assert said.code == 0, said.err[-2000:]
+    objects = [one for path in sorted((tmp_path / "out").rglob("*.yaml")) for one in load(path.read_bytes())]
+    kinds = {one["kind"] for one in objects if "t" * 20 in one["metadata"]["name"] or "tttt" in str(one["metadata"])}
+    assert {"Deployment", "HTTPRoute", "SecurityPolicy", "Service", "Job", "AppProject", "ReferenceGrant"} <= kinds
+    assert [wrong for one in objects for wrong in misfits(one)] == []
+    rules = [
+        rule
+        for one in objects
+        if one["kind"] == "SecurityPolicy" and "rules" in one["spec"]["authorization"]
+        for rule in one["spec"]["authorization"]["rules"]
+        if rule["name"].startswith("users")
+    ]
+    assert {(rule["name"], len(rule["principal"]["jwt"]["claims"][0]["values"])) for rule in rules} >= {
+        ("users", 128),
+        ("users-2", 72),
+    }
+
+
+def test_it_is_the_largest(repository: Path) -> None:
+    """Every bound that a kind's schema has is met by a declaration of that kind, but for those listed above."""
+    reached: dict[str, int] = {}
+    for path in repository.rglob("*.yaml"):
+        whole = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for field, size in _sizes(whole, whole["kind"]):
+            reached[field] = max(size, reached.get(field, 0))
+    wanted: dict[str, int] = {}
+    for kind in RENDERED:
+        schema = json.loads((PROJECT / f"schemas/{kind}.schema.json").read_text())
+        wanted |= dict(_bounds(schema, kind, schema["$defs"]))
+    missed = {field: (reached.get(field, 0), most) for field, most in wanted.items() if reached.get(field, 0) < most}
+    missed = {field: found for field, found in missed.items() if not _listed(field)}
+    assert len(wanted) > 60
+    assert missed == {}
+
+
+def test_no_list_is_without_end() -> None:
+    for kind in RENDERED:
+        schema = json.loads((PROJECT / f"schemas/{kind}.schema.json").read_text())
+        assert [field for field in _endless(schema, kind, schema["$defs"]) if not _listed(field)] == []
+
+
+def _listed(field: str) -> bool:
+    return any(one in field for one in ELSEWHERE) or field.endswith(PARTLY)
+
+
+def _sizes(value: Any, field: str) -> Iterator[tuple[str, int]]:
+    if isinstance(value, str):
+        yield field, len(value)
+    elif isinstance(value, list):
+        yield field, len(value)
+        for one in value:
+            yield from _sizes(one, f"{field}[]")
+    elif isinstance(value, dict):
+        yield field, len(value)
+        for key, one in value.items():
+            yield from _sizes(one, f"{field}.{key}")
+            yield from _sizes(one, f"{field}{{}}")
+
+
+def _fields(schema: Any, field: str, definitions: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the schema of every field below one."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    if name:
+        yield from _fields(definitions[name], field, definitions)
+        return
+    yield field, schema
+    for one in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
+        yield from _fields(one, field, definitions)
+    if "items" in schema:
+        yield from _fields(schema["items"], f"{field}[]", definitions)
+    if isinstance(more := schema.get("additionalProperties"), dict):
+        yield from _fields(more, f"{field}{{}}", definitions)
+    for key, one in schema.get("properties", {}).items():
+        yield from _fields(one, f"{field}.{key}", definitions)
+
+
+def _bounds(schema: Any, field: str, definitions: Any) -> Iterator[tuple[str, int]]:
+    for one, found in _fields(schema, field, definitions):
+        for bound in ("maxItems", "maxLength", "maxProperties"):
+            if bound in found and not one.endswith(("Spec", ".name", ".cluster", ".nodePool", ".tenant", ".storage")):
+                yield one, found[bound]
+
+
+def _endless(schema: Any, field: str, definitions: Any) -> Iterator[str]:
+    for one, found in _fields(schema, field, definitions):
+        if found.get("type") == "array" and "maxItems" not in found:
+            yield one
