@@ -43,6 +43,11 @@ PROTECTED = "Protected"
 # Condition of what is removed from the rendered branch and still there; nothing else has it.
 DECLARED = "Declared"
 
+# Condition of an instance that is published without replicas and still has pods; nothing else has it.
+STOPPED_DECLARED = "Stopped"
+STOPPING = "Stopping"
+STOPPED_STILL_RUNNING = "StoppedStillRunning"
+
 # Why it isn't declared: it may be going just now, or it stays.
 REMOVED = "Removed"
 STILL_RUNNING = "RemovedStillRunning"

@@ -18,6 +18,7 @@ from tests.published import Place, git
 from allotment.adapters.git.remote import Remote
 from allotment.manifests import names, preparation
 from allotment.manifests.text import Fixed, load
+from allotment.observed.status import Instance, TenantStatus
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STOPPED = ("spec:\n", "spec:\n  state: Stopped\n")
@@ -285,6 +286,32 @@ def test_who_was_published_keeps_its_units_and_the_newcomer_waits(place: Place) 
     assert "gets 4 of 5 units" in said.err
 
 
+def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(place: Place) -> None:
+    """A frozen Application stops nothing: Git alone frees no unit where a reporter says who runs."""
+    place.publish()
+    room(place, 0)
+    unlimited(place)
+    assert place.merged().err == "", "all units are held"
+    runs = Instance("group-a", "b", "Running", "ProbesAnswered", gpu_spec="l4-quarter", units=5, pods=5)
+    place.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(runs,)))
+    another(place, "newcomer")
+    edit(place.root, GROUP, *STOP)
+    said = place.merged()
+    assert said.err.splitlines() == [
+        "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first",
+        "waits: eu-1: instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter",
+    ]
+    assert deployment(place, "tenants/uni-lab/compute/group-a.rendered.yaml")["spec"]["replicas"] == 0
+    free = deployment(place, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
+    stopped = runs.__class__("group-a", "b", "Stopped", "StoppedAsDeclared", gpu_spec="l4-quarter")
+    place.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(stopped,)))
+    assert place.publish().err == ""
+    newcomer = deployment(place, "tenants/uni-lab/compute/newcomer.rendered.yaml")
+    assert newcomer["metadata"]["annotations"]["allotment.dev/units"] == "1"
+    after = deployment(place, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
+    assert after - free == 5, "no placeholder took what ran"
+
+
 def test_one_that_grows_keeps_what_it_had(place: Place) -> None:
     place.publish()
     room(place, 1)
@@ -521,7 +548,7 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     place.merged()
     control = {"control/argo/a/acme-robotics.rendered.yaml", "control/namespaces/a/acme-robotics.rendered.yaml"}
     markers = {f"{folder}/{part}/allotment--leaving.rendered.yaml" for part in ("storage", "compute")}
-    volumes = {f"{folder}/storage/{name}--leaving.yaml" for name in ("frames", "old-frames")}
+    volumes = {f"{folder}/storage/{name}--leaving.rendered.yaml" for name in ("frames", "old-frames")}
     assert parts() == control | markers | volumes
     place.publish()
     assert parts() == control | markers | volumes, "nothing of it was seen yet"

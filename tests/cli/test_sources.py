@@ -24,18 +24,18 @@ def named(text: str, name: str) -> str:
 
 
 def kinds(place: Place, stem: str) -> list[str]:
-    return [one["kind"] for one in load(place.tree("eu-1")[f"{FOLDER}/{stem}.yaml"].encode())]
+    return [one["kind"] for one in load(place.tree("eu-1")[f"{FOLDER}/{stem}.rendered.yaml"].encode())]
 
 
 def claim(place: Place, name: str) -> Any:
-    return load(place.tree("eu-1")[f"{FOLDER}/{name}.yaml"].encode())[0]
+    return load(place.tree("eu-1")[f"{FOLDER}/{name}.rendered.yaml"].encode())[0]
 
 
 def seen(place: Place, *names: str) -> None:
     """Report these storages of the tenant as prepared, and nothing else."""
     storages = []
     for name in names:
-        objects = load(place.tree("eu-1")[f"{FOLDER}/{name}.yaml"].encode())
+        objects = load(place.tree("eu-1")[f"{FOLDER}/{name}.rendered.yaml"].encode())
         noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
         attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
         prepare = Prepare(f"j-{name}", attempt, digest, "Succeeded")
@@ -64,11 +64,11 @@ def test_what_the_driver_makes_is_not_made_before_its_source_is_ready(waiting: P
     assert kinds(waiting, "moment--snapshot") == ["ConfigMap"]
     assert kinds(waiting, "files") == ["PersistentVolumeClaim", "ConfigMap"]
     tree = waiting.tree("eu-1")
-    assert "name: twin--waits-for--seed\n" in tree[f"{FOLDER}/twin.yaml"]
-    assert "name: moment--snapshot--waits-for--seed\n" in tree[f"{FOLDER}/moment--snapshot.yaml"]
+    assert "name: twin--waits-for--seed\n" in tree[f"{FOLDER}/twin.rendered.yaml"]
+    assert "name: moment--snapshot--waits-for--seed\n" in tree[f"{FOLDER}/moment--snapshot.rendered.yaml"]
     declared = git(waiting.root, "rev-parse", f"HEAD:tenants/{TENANT}/storages/twin.yaml")
-    assert declared_blob(tree[f"{FOLDER}/twin.yaml"].encode()) == declared
-    assert str(awaits(tree[f"{FOLDER}/twin.yaml"].encode())).startswith("twin--prepare-")
+    assert declared_blob(tree[f"{FOLDER}/twin.rendered.yaml"].encode()) == declared
+    assert str(awaits(tree[f"{FOLDER}/twin.rendered.yaml"].encode())).startswith("twin--prepare-")
 
 
 def test_it_is_made_then_by_the_driver_or_file_by_file(waiting: Place) -> None:
@@ -81,7 +81,7 @@ def test_it_is_made_then_by_the_driver_or_file_by_file(waiting: Place) -> None:
     assert claim(waiting, "later")["spec"]["dataSourceRef"] == restored
     assert kinds(waiting, "files") == ["PersistentVolumeClaim", "Job", "ConfigMap"]
     assert "dataSourceRef" not in claim(waiting, "files")["spec"]
-    assert "programs.copy_folder" in waiting.tree("eu-1")[f"{FOLDER}/files.yaml"]
+    assert "programs.copy_folder" in waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"]
 
 
 def test_once_made_it_stays_whatever_is_known_later(waiting: Place) -> None:
@@ -113,17 +113,17 @@ def test_where_a_volume_came_from_never_changes(waiting: Place) -> None:
 def test_a_source_that_changes_is_waited_for_and_no_job_is_written_beside_the_last(waiting: Place) -> None:
     seen(waiting, "seed")
     assert waiting.publish().code == 0
-    (job,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode())
+    (job,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode())
     (waiting.root / f"tenants/{TENANT}/storages/other.yaml").write_text(named(SEED, "other"))
     edit(waiting.root, f"tenants/{TENANT}/storages/files.yaml", "name: seed", "name: other")
     said = waiting.merged()
     assert "storage studio-kite/files: its new preparation waits until the last one was seen to have ended" in said.err
-    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode()) == {job}
+    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
     seen(waiting, "seed", "files", "other")
     assert "storage studio-kite/files: its last preparation is let go first" in waiting.publish().err
-    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode()) == {job}
+    assert job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode()) == {job}
     assert waiting.publish().err == ""
-    (new,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.yaml"].encode())
+    (new,) = job_names(waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"].encode())
     assert new != job
 
 
@@ -137,7 +137,7 @@ def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> N
     said = waiting.merged()
     assert said.code == 1
     assert f"tenants/{TENANT}/snapshots/moment.yaml:1:1: (file): snapshot moment would be deleted" in said.err
-    assert "moment--snapshot.yaml" in " ".join(waiting.tree("eu-1"))
+    assert "moment--snapshot.rendered.yaml" in " ".join(waiting.tree("eu-1"))
     later = named(FILLED.format(kind="snapshot", of="moment"), "later") + "  deletionPolicy: Delete\n"
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").write_text(later)
     taken.write_text(text + "  deletionPolicy: Delete\n")

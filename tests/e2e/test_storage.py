@@ -271,7 +271,7 @@ def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(reported_clou
     for path in paths:
         (cloud.root / path).unlink()
     cloud.merged()
-    leaving = [one for path, one in oracle.published(cloud, "eu-1") if path.endswith("--leaving.yaml")]
+    leaving = [one for path, one in oracle.published(cloud, "eu-1") if path.endswith("--leaving.rendered.yaml")]
     volumes = [one for one in leaving if one["kind"] in ("VolumeSnapshot", "PersistentVolumeClaim")]
     assert {one["metadata"]["name"] for one in volumes} == {"keep", "restored"}
     assert {one["metadata"]["annotations"]["allotment.dev/protected"] for one in volumes} == {"true"}

@@ -8,7 +8,7 @@ import pytest
 from tests import live
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 
-from allotment.observed.removed import Published, left
+from allotment.observed.removed import WITHOUT_REPLICAS, Published, left
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus, tenant_status, text_of
 from allotment.observed.tenants import Live, unsettled
 from allotment.observed.tenants import tenant_status as observe
@@ -271,3 +271,49 @@ def test_what_an_annotation_says_does_nothing() -> None:
     (one,) = after(130, *RUNS, route, there=published(DEPLOYMENT)).instances
     assert isinstance(one, Instance)
     assert "its address https://x/\\x1b[2J\\n is removed" in one.message
+
+
+def stopping(*conditions: Condition) -> list[tuple[str, str]]:
+    return [(one.reason, one.last_transition_time) for one in conditions if one.type == "Stopped"]
+
+
+def test_an_instance_that_is_published_without_replicas_and_runs_says_so_after_ten_minutes() -> None:
+    there = published(DEPLOYMENT, (WITHOUT_REPLICAS, "webui"))
+    young = after(599, *RUNS, *ARGOCD, there=there)
+    (one,) = young.instances
+    assert (one.state, one.reason, one.message) == ("Running", "ProbesAnswered", "")
+    assert stopping(*one.conditions) == [("Stopping", SINCE)]
+    assert (unsettled(young), list(left(young))) == (True, [])
+    old = after(600, *RUNS, *ARGOCD, there=there)
+    (one,) = old.instances
+    assert (one.state, one.reason) == ("Running", "StoppedStillRunning")
+    said = f"declared stopped, still running: published without replicas since {SINCE}"
+    assert one.message == f"{said}; {REFRESH.format('compute')}"
+    assert [(found.name, found.is_stopped) for found in left(old)] == [("webui", True)]
+    unknown = look(*RUNS, *ARGOCD, before=old, seconds=700)
+    assert stopping(*unknown.instances[0].conditions) == [("StoppedStillRunning", SINCE)], "not known: as it was"
+    begun = look(*RUNS, *ARGOCD, before=old, seconds=700, there=published(DEPLOYMENT))
+    assert stopping(*begun.instances[0].conditions) == []
+
+
+def test_one_that_stopped_says_nothing() -> None:
+    there = published(DEPLOYMENT, (WITHOUT_REPLICAS, "webui"))
+    found = after(700, *STOPPED, *ARGOCD, there=there)
+    assert stopping(*found.instances[0].conditions) == []
+    assert found.instances[0].pods == 0
+
+
+def test_pods_hold_units_until_they_are_gone() -> None:
+    pod = live.pod()
+    (runs,) = look(*RUNS).instances
+    assert runs.pods == 1
+    ending = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": SINCE}}
+    (again,) = look(*[ending if one["kind"] == "Pod" else one for one in RUNS]).instances
+    assert again.pods == 0, "another takes its place"
+    (stopped,) = look(live.deployment(replicas=0), ending).instances
+    assert stopped.pods == 1
+    before = look(*RUNS)
+    (orphan,) = look(ending, before=before).instances
+    assert (orphan.state, orphan.reason, orphan.pods, orphan.gpu_spec) == ("Stopped", "Terminating", 1, runs.gpu_spec)
+    done = {**pod, "status": {"phase": "Succeeded"}}
+    assert look(done).instances == ()

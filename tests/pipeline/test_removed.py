@@ -19,7 +19,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import text_of
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.published import identities, leaving_volume
-from allotment.observed.removed import KINDS
+from allotment.observed.removed import KINDS, WITHOUT_REPLICAS
 from allotment.observed.status import Condition, Instance
 from allotment.pipeline import published, reporting
 from allotment.pipeline.published import PublishedBranch
@@ -55,8 +55,8 @@ def declared(bed: Bed) -> list[Condition]:
     return [condition for one in things for condition in one.conditions if condition.type.startswith("Declared")]
 
 
-def counted(bed: Bed) -> str:
-    name = "allotment_removed_still_running{"
+def counted(bed: Bed, what: str = "removed") -> str:
+    name = f"allotment_{what}_still_running{{"
     return next(line.split()[-1] for line in text_of(bed.counts).decode().splitlines() if line.startswith(name))
 
 
@@ -85,6 +85,27 @@ def test_a_removed_instance_that_runs_on_is_said_once_after_two_minutes(bed: Bed
     assert (counted(bed), bed.warnings(), bed.commits()) == ("1.0", [words], 3)
     bed.report(CLAIM)
     assert (bed.status().instances, counted(bed)) == ((), "0.0")
+
+
+def test_a_stopped_instance_that_runs_on_is_said_once_after_ten_minutes(bed: Bed) -> None:
+    text = b"kind: Deployment\nmetadata:\n  name: webui\nspec:\n  replicas: 0\n"
+    bed.publish(ROUTE, CLAIM, files={"tenants/solo-ada/compute/webui.rendered.yaml": text})
+    bed.report(*SEES)
+    bed.clock += 599
+    bed.reporter.once()
+    assert (counted(bed, "stopped"), counted(bed), bed.warnings()) == ("0.0", "0.0", [])
+    bed.clock += 1
+    bed.reporter.once()
+    assert instance(bed).reason == "StoppedStillRunning"
+    assert (counted(bed, "stopped"), counted(bed)) == ("1.0", "0.0")
+    (told,) = bed.warnings()
+    assert told.startswith("declared stopped, still running: published without replicas since 2026-11-21T10:")
+    summary = git(bed.remote, "show", f"{BRANCH}:summary.md")
+    assert "## Stopped, and still running" in summary
+    assert "## Removed, and not gone" not in summary
+    bed.clock += 60
+    bed.reporter.once()
+    assert len(bed.warnings()) == 1
 
 
 def test_the_warning_comes_again_with_the_next_time(bed: Bed) -> None:
@@ -292,7 +313,10 @@ def test_all_that_we_render_for_a_tenant_is_published(cluster: str, bed: Bed, co
             metadata = one["metadata"]
             if one["kind"] in KINDS.values() and "allotment.dev/tenant" in metadata.get("labels", ()):
                 assert metadata["namespace"] == f"t-{metadata['labels']['allotment.dev/tenant']}"
-                rendered[metadata["labels"]["allotment.dev/tenant"]].add((one["kind"], metadata["name"]))
+                objects = rendered[metadata["labels"]["allotment.dev/tenant"]]
+                objects.add((one["kind"], metadata["name"]))
+                if one["kind"] == "Deployment" and one["spec"]["replicas"] == 0:
+                    objects.add((WITHOUT_REPLICAS, metadata["name"]))
     assert rendered
     for tenant, objects in rendered.items():
         found = branch.of(tenant)

@@ -101,6 +101,12 @@ class ReportMetrics:
             ["cluster"],
             registry=registry,
         )
+        self._stopped = Gauge(
+            "allotment_stopped_still_running",
+            "Instances that were published without replicas ten minutes ago or longer, and still have pods.",
+            ["cluster"],
+            registry=registry,
+        )
         self._observed = Gauge(
             "allotment_status_info",
             "The time that the last status commit says.",
@@ -128,13 +134,15 @@ class ReportMetrics:
         self._events.labels(self._cluster).set(events)
         self._silence.labels(self._cluster).set(silence)
 
-    def removed(self, count: int) -> None:
-        """Note how many objects are removed and stay."""
+    def removed(self, count: int, stopped: int) -> None:
+        """Note how many objects are removed and stay, and how many instances are stopped and run."""
         self._removed.labels(self._cluster).set(count)
+        self._stopped.labels(self._cluster).set(stopped)
 
     def stands_by(self) -> None:
-        """Say nothing of what is removed and stays: another replica does."""
+        """Say nothing of what is removed or stopped and stays: another replica does."""
         self._removed.clear()
+        self._stopped.clear()
 
 
 class CommentMetrics:

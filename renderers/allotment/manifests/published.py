@@ -16,6 +16,7 @@ from allotment.manifests.text import Malformed, Object, dump, load, load_one, sp
 
 _PREPARED = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.MULTILINE)
 UNPROTECTED = {names.PROTECTED: "false"}
+_NO_REPLICAS = re.compile(r"^spec:\n(?:  .*\n)*?  replicas: 0$", re.MULTILINE)
 _KIND = re.compile(r"^kind: (.+)$", re.MULTILINE)
 _NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
@@ -44,6 +45,12 @@ def identities(data: bytes) -> frozenset[tuple[str, str]]:
         return frozenset((_text(_KIND, one), _text(_NAME, one)) for one in split(data))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise Malformed(str(error)) from None
+
+
+def without_replicas(data: bytes) -> frozenset[str]:
+    """Return the names of a file's Deployments that have no replicas. Raises Malformed where an object has no name."""
+    texts = [one for one in split(data) if _NO_REPLICAS.search(one)]
+    return frozenset(_text(_NAME, one) for one in texts if _text(_KIND, one) == "Deployment")
 
 
 def _text(line: re.Pattern[str], text: str) -> str:

@@ -70,6 +70,7 @@ def instance(view: View, before: Instance | None) -> Instance:
         replicas=one.replicas,
         ready_replicas=sum([pod.ready for pod in pods]),
         nodes=tuple(sorted({pod.node for pod in pods} - {""})),
+        pods=len([pod for pod in view.pods if is_holding(pod) and not (pod.ending and one.replicas)]),
         restarts=sum([pod.restarts for pod in pods]),
         start_time=max([pod.started_at for pod in pods], default=""),
         url=urls[0] if urls else "",
@@ -110,6 +111,27 @@ def _of_rollout(view: View) -> list[Pod]:
     current = [each.uid for each in view.rollout if each.revision == one.revision] if one.observed else []
     pods = [pod for pod in view.pods if pod.owner in current and not pod.ending]
     return pods if len(pods) < 2 else sorted(pods, key=lambda pod: pod.name)
+
+
+def is_holding(pod: Pod) -> bool:
+    """Return whether a pod holds a unit, or is about to."""
+    return pod.phase not in ("Succeeded", "Failed")
+
+
+def orphaned(name: str, pods: Sequence[Pod], before: Instance | None, now: str) -> Instance:
+    """Return the status of an instance of which nothing but pods is left; their Deployment is gone."""
+    same = before is not None and before.state == word.STOPPED
+    return Instance(
+        name,
+        before.observed_blob if before else "",
+        word.STOPPED,
+        word.TERMINATING,
+        "its pods are ending",
+        since=before.since if before is not None and same else now,
+        gpu_spec=before.gpu_spec if before else "",
+        nodes=tuple(sorted({pod.node for pod in pods} - {""})),
+        pods=len(pods),
+    )
 
 
 def _reached(state: str, pods: Sequence[Pod], before: Instance | None, now: str) -> str:

@@ -1,4 +1,4 @@
-"""What the cluster still has although it is removed from the rendered branch: since when, and said once that is too long.
+"""What the cluster still has or runs although the rendered branch removed or stopped it: since when, and said once that is too long.
 
 Argo CD prunes what was removed, and where it missed that, its Application says Synced all the same. So the objects that
 we render are held against those that are published. An object that isn't published gives its instance, storage or
@@ -21,6 +21,8 @@ from allotment.observed.status import Condition, Instance, Snapshot, Storage, Te
 from allotment.problems import printable
 
 SECONDS = 120  # so long Argo CD may take to remove something
+STOPPED_SECONDS = 600  # so long pods may take to end once their instance is published without replicas
+WITHOUT_REPLICAS = "Deployment without replicas"  # in place of a kind, beside the Deployment itself
 Thing = Instance | Storage | Snapshot
 T = TypeVar("T", Instance, Storage, Snapshot)
 Object = Deployment | Job | VolumeClaim | BucketClaim | VolumeSnapshot | Route
@@ -36,11 +38,15 @@ STATES = {
     word.STILL_RUNNING: "still running",
     word.STILL_THERE: "still there",
     word.STILL_OPEN: "still open",
+    word.STOPPED_STILL_RUNNING: "still running",
 }
 
 
 class Published(NamedTuple):
-    """The kinds and names of a tenant's published objects, as they were at a time by the API server's clock."""
+    """The kinds and names of a tenant's published objects, as they were at a time by the API server's clock.
+
+    A Deployment without replicas is there a second time, as WITHOUT_REPLICAS.
+    """
 
     objects: frozenset[tuple[str, str]]
     time: str
@@ -51,6 +57,10 @@ class Published(NamedTuple):
         One that is no older than this look may have been published after it: nothing is known of that yet.
         """
         return one.created < self.time and not self._has(one)
+
+    def has_stopped(self, one: Object) -> bool:
+        """Return whether an object is a Deployment that is published without replicas."""
+        return isinstance(one, Deployment) and (WITHOUT_REPLICAS, one.name) in self.objects
 
     def is_too_old_for(self, one: Object) -> bool:
         """Return whether only a later look can tell of an object."""
@@ -80,6 +90,11 @@ class Left(NamedTuple):
     way_out: str
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether it is declared and should have stopped, rather than gone."""
+        return self.condition.type == word.STOPPED_DECLARED
+
+    @property
     def key(self) -> tuple[str, str, str, str]:
         """What stays the same of it for as long as it stays."""
         return self.kind, self.tenant, self.name, self.condition.type
@@ -107,9 +122,13 @@ def with_removed(thing: T, objects: Sequence[Object], before: T | None, look: Lo
     known = {one.type: one for one in before.conditions if _is_of_removed(one)} if before is not None else {}
     if look.published is None:
         there = {_type(one, own) for one in objects}
+        if isinstance(thing, Instance) and own is not None and _runs(own, thing):
+            there.add(word.STOPPED_DECLARED)
         found = [one for kind, one in known.items() if kind in there]
     else:
         found = [_condition(one, own, thing, known, look.now) for one in _removed(objects, own, look.published)]
+        if isinstance(thing, Instance) and own is not None and look.published.has_stopped(own) and _runs(own, thing):
+            found.append(_still_running(known, look.now))
     return _saying(thing, found, look) if found else thing
 
 
@@ -142,6 +161,8 @@ def _type(one: Object, own: Object | None) -> str:
 
 
 def _is_of_removed(condition: Condition) -> bool:
+    if condition.type == word.STOPPED_DECLARED:
+        return True
     return condition.type == word.DECLARED or condition.type.startswith(f"{word.DECLARED}.")
 
 
@@ -153,6 +174,20 @@ def _condition(one: Object, own: Object | None, thing: Thing, known: dict[str, C
         return Condition(kind, "False", word.REMOVED, f"{what}being removed", since)
     reason = _reason(one, thing)
     return Condition(kind, "False", reason, f"{what}removed, {STATES[reason]}: not published since {since}", since)
+
+
+def _runs(own: Object, thing: Instance) -> bool:
+    return isinstance(own, Deployment) and bool(own.replicas or own.there or thing.pods)
+
+
+def _still_running(known: dict[str, Condition], now: str) -> Condition:
+    """Return that an instance is published without replicas and runs."""
+    kind = word.STOPPED_DECLARED
+    since = known[kind].last_transition_time if kind in known else now
+    if seconds_between(since, now) < STOPPED_SECONDS:
+        return Condition(kind, "False", word.STOPPING, "being stopped", since)
+    words = f"declared stopped, still running: published without replicas since {since}"
+    return Condition(kind, "False", word.STOPPED_STILL_RUNNING, words, since)
 
 
 def _what(one: Object) -> str:
@@ -180,7 +215,7 @@ def _saying(thing: T, found: Sequence[Condition], look: Look) -> T:
     said: list[Condition] = [one for one in found if one.reason in STATES]
     reason, message = thing.reason, thing.message
     if said:
-        gone = next((one for one in said if one.type == word.DECLARED), None)
+        gone = next((one for one in said if one.type in (word.DECLARED, word.STOPPED_DECLARED)), None)
         words = [*(one.message for one in said), way_out(thing, look.tenant, look.cluster, look.parts)]
         if gone is not None:
             reason = gone.reason

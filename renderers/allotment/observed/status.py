@@ -27,7 +27,10 @@ class Condition(_Part, frozen=True):
 
 
 class Instance(_Part, frozen=True):
-    """An instance: its state and why. `observed_blob` is the Git blob of the declaration that the cluster has of it."""
+    """An instance: its state and why. `observed_blob` is the Git blob of the declaration that the cluster has of it.
+
+    `pods` are those that hold a unit: all that haven't ended, less those on their way out whose place others take.
+    """
 
     name: str
     observed_blob: str
@@ -40,6 +43,7 @@ class Instance(_Part, frozen=True):
     replicas: int = 0
     ready_replicas: int = 0
     nodes: tuple[str, ...] = ()
+    pods: int = 0
     restarts: int = 0
     start_time: str = ""
     url: str = ""

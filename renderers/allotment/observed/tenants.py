@@ -202,7 +202,13 @@ def _instances(
     for each in live.replica_sets:
         rollouts[each.owner].append(each)
     unborn = {name for kind, name in application.resources if kind == "Deployment"} if application else set()
-    for name in sorted(there.keys() | unborn):
+    orphans = {
+        name: left for name, several in pods.items() if (left := [pod for pod in several if instances.is_holding(pod)])
+    }
+    for name in sorted(there.keys() | unborn | orphans.keys() - {""}):
+        if name not in there and name in orphans:
+            yield instances.orphaned(name, orphans[name], before.get(name), now)
+            continue
         if name not in there:
             yield _unborn(name, application, before.get(name), now)
             continue

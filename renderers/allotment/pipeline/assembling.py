@@ -7,11 +7,11 @@ runs keeps running: one tenant never stops the others, and none loses data by wh
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from allotment.accounts.capacity import Claim
-from allotment.accounts.grants import grants
+from allotment.accounts.grants import beyond, grants
 from allotment.adapters.source import Source
 from allotment.changes.departure import Leaver, Remains, Sighting, declaration_of, remains
 from allotment.changes.volumes import Successor, Users, succeeded
@@ -256,9 +256,15 @@ class Assembling:
         for tenant in self.kept:
             claims[tenant] = tuple(self._published_claims(tenant))
         everything = [claim for name in sorted(claims) for claim in claims[name]]
-        fewer = grants(self.found.offers, everything, self._published_claim)
+        live = beyond(everything, self._live())
+        for one in live:
+            self.held[one.tenant].append(
+                f"{one.cluster}: instance {one.tenant}/{one.instance}: its pods still run, and keep"
+                f" {one.rendered} unit{'' if one.rendered == 1 else 's'} of {one.gpu_spec}"
+            )
+        fewer = grants(self.found.offers, everything, self._published_claim, live)
         if not fewer:
-            return everything, []
+            return [*everything, *live], []
         late = sorted({tenant for tenant, _ in fewer})
         claims |= self._render(self.found.offers._replace(granted=fewer), late)
         waiting = [
@@ -267,7 +273,13 @@ class Assembling:
             for claim in everything
             if (claim.tenant, claim.instance) in fewer
         ]
-        return [claim for name in sorted(claims) for claim in claims[name]], waiting
+        return [*(claim for name in sorted(claims) for claim in claims[name]), *live], waiting
+
+    def _live(self) -> Iterator[Claim]:
+        """Yield what pods were seen to hold, whatever is declared of their instances."""
+        for tenant, known in sorted(self.known.items()):
+            for (cluster, instance), (gpu_spec, units) in sorted(known.holding.items()):
+                yield Claim(cluster, gpu_spec, tenant, instance, units, units)
 
     def _published_claim(self, claim: Claim) -> Claim | None:
         return self.preparations.published_claim(claim.cluster, claim.tenant, claim.instance)

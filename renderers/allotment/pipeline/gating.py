@@ -44,13 +44,14 @@ Place = tuple[str, str, str]  # a cluster, the kind of a thing there, and its na
 class Known(NamedTuple):
     """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods.
 
-    `there` are the instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since
+    `holding` are the units that live pods hold, and of which spec, by cluster and instance. `there` are the instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since
     when, by the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go. What a
     cluster of `unreadable` says of the tenant is of another version of ours.
     """
 
     attempts: Mapping[tuple[str, str], Attempt] = {}
     live: frozenset[tuple[str, str]] = frozenset()
+    holding: Mapping[tuple[str, str], tuple[str, int]] = {}
     there: frozenset[Place] = frozenset()
     marked: Mapping[Place, str] = {}
     unprotected: frozenset[Place] = frozenset()
@@ -119,6 +120,7 @@ class Statuses:
                 together[tenant] = Known(
                     {**there.attempts, **one.attempts},
                     there.live | one.live,
+                    {**there.holding, **one.holding},
                     there.there | one.there,
                     {**there.marked, **one.marked},
                     there.unprotected | one.unprotected,
@@ -161,7 +163,7 @@ def _known(cluster: str, data: bytes) -> Known:
     live = {
         (cluster, one.name)
         for one in status.instances
-        if one.state not in quiet or one.reason in _MAY_HAVE_PODS or one.nodes
+        if one.state not in quiet or one.reason in _MAY_HAVE_PODS or one.nodes or one.pods
     }
     things: dict[Place, Mapping[str, str]] = {
         (cluster, kind, one.name): {found.type: found.last_transition_time for found in one.conditions}
@@ -177,6 +179,7 @@ def _known(cluster: str, data: bytes) -> Known:
     return Known(
         attempts,
         frozenset(live),
+        {(cluster, one.name): (one.gpu_spec, one.pods) for one in status.instances if one.pods and one.gpu_spec},
         frozenset(things),
         {place: times[word.MARKED] for place, times in things.items() if word.MARKED in times},
         frozenset(place for place, times in things.items() if word.UNPROTECTED in times),

@@ -11,9 +11,9 @@ from allotment.adapters.git.rendered import published_ref
 from allotment.adapters.git.repository import Repository
 from allotment.manifests import paths
 from allotment.manifests.names import rendered_branch
-from allotment.manifests.published import identities
+from allotment.manifests.published import identities, without_replicas
 from allotment.manifests.text import Malformed
-from allotment.observed.removed import KINDS, Published
+from allotment.observed.removed import KINDS, WITHOUT_REPLICAS, Published
 from allotment.problems import Refused
 
 LOOK_SECONDS = 30.0  # how often the branch is looked at
@@ -100,5 +100,6 @@ class PublishedBranch:
         for at in range(0, len(new), AT_ONCE):
             some = new[at : at + AT_ONCE]
             for blob, data in zip(some, self._repository.read_all(some), strict=True):
-                found[blob] = frozenset(one for one in identities(data) if one[0] in _WATCHED)
+                objects = frozenset(one for one in identities(data) if one[0] in _WATCHED)
+                found[blob] = objects | {(WITHOUT_REPLICAS, name) for name in without_replicas(data)}
         return found

@@ -202,12 +202,14 @@ class Reporter:
     def _warn(self) -> None:
         """Log once each thing that is removed and stays, and why nothing is known of that."""
         cluster, left = self._seeing.cluster, [one for several in self._observed.left.values() for one in several]
-        self._metrics.removed(len(left))
+        stopped = len([one for one in left if one.is_stopped])
+        self._metrics.removed(len(left) - stopped, stopped)
         for one in left:
             if one.key not in self._left:
                 what = f"{one.kind} {one.tenant}/{one.name}"
                 words = f"{one.condition.message}; {one.way_out}"
-                self._log.warning("removed, not gone", cluster=cluster, what=what, message=words)
+                event = "stopped, still running" if one.is_stopped else "removed, not gone"
+                self._log.warning(event, cluster=cluster, what=what, message=words)
         self._left = {one.key for one in left}
         if self._published.trouble and self._published.trouble != self._unknown:
             self._log.warning("published objects not known", cluster=cluster, message=self._published.trouble)

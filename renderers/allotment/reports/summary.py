@@ -19,7 +19,7 @@ _TROUBLED = (word.FAILED, word.WAITING, word.LOST)
 def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
     """Return the page of a cluster: its stocks, how many instances are in which state, and who needs help.
 
-    What is removed and stays comes before all else.
+    What is removed or stopped, and stays, comes before all else.
     """
     states = Counter(one.state for tenant in tenants for one in tenant.instances)
     left = [one for tenant in tenants for one in removed.left(tenant)]
@@ -29,7 +29,8 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         f"Seen {cluster.observed_at}.",
         *([f"**{plain(cluster.message)}**"] if cluster.message else []),
         "",
-        *_left(left),
+        *_left("Removed, and not gone", [one for one in left if not one.is_stopped]),
+        *_left("Stopped, and still running", [one for one in left if one.is_stopped]),
         "## Stocks",
         "",
         *table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant"), map(_stock, cluster.stocks)),
@@ -46,8 +47,8 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _left(left: Sequence[Left]) -> list[str]:
-    """Return what is removed and stays: somebody else may have its units by now. Nothing where there is nothing."""
+def _left(title: str, left: Sequence[Left]) -> list[str]:
+    """Return a table of what is removed or stopped, and stays. Nothing where there is nothing."""
     if not left:
         return []
     rows = [
@@ -61,7 +62,7 @@ def _left(left: Sequence[Left]) -> list[str]:
         for one in left[:MOST_ROWS]
     ]
     more = [f"and {len(left) - MOST_ROWS} more."] if len(left) > MOST_ROWS else []
-    return ["## Removed, and not gone", "", *table(("What", "Kind", "Why", "What to do", "Since"), rows), *more, ""]
+    return [f"## {title}", "", *table(("What", "Kind", "Why", "What to do", "Since"), rows), *more, ""]
 
 
 def _stock(one: Stock) -> tuple[str, ...]:
