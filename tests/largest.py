@@ -132,6 +132,8 @@ def _cluster(root: Path) -> None:
         "clientID": "c" * 200,
         "clientSecretRef": dict.fromkeys(("name", "namespace"), "x" * 63),
     }
+    long = f"2606:{':'.join(['4700'] * 7)}/128"
+    spec["network"] = {"denied": [long, *(f"8.8.{number}.0/24" for number in range(99))]}
     for one in spec["storages"]:
         one["capacity"] = "9999999Ti"
     spec["diskStorageClassName"] = "k" * 63

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from allotment.manifests.names import namespace
 from tests.conftest import DAY, PROJECT
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ArgoCD
-from tests.controlplane.client import refusal
+from tests.controlplane.client import Client, refusal
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
 from tests.controlplane.processes import eventually
@@ -48,16 +49,36 @@ def sample_tree(render: Render) -> Path:
 def empty_cluster(cluster: Cluster) -> Iterator[Cluster]:
     """Return the cluster with nothing of Allotment's in it, before and after this module's tests."""
     rendered.clear(cluster.client)
+    eventually(lambda: counts_custom_kinds(cluster.client), "the quota controller to count custom kinds", 120, pause=1)
     yield cluster
     rendered.clear(cluster.client)
+
+
+def counts_custom_kinds(client: Client) -> bool:
+    """Return whether a new quota of a custom kind is counted. A fresh cluster begins with that after half a minute, and a quota
+    that was made before may wait for five."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "counted", "namespace": "default"},
+        "spec": {"hard": {"count/objectbucketclaims.objectbucket.io": "1"}},
+    }
+    client.apply(quota)
+    try:
+        for _ in range(10):
+            if client.get("v1", "ResourceQuota", "counted", "default").get("status", {}).get("used"):
+                return True
+            time.sleep(0.1)
+        return False
+    finally:
+        client.delete("v1", "ResourceQuota", "counted", "default")
 
 
 @pytest.fixture(scope="module")
 def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
     """Return the cluster with the whole sample applied, its admission policies in force: they need a moment."""
     client = empty_cluster.client
-    # A fresh cluster needs half a minute to count kinds of CRDs, and refuses what a quota counts until then.
-    eventually(lambda: client.apply(*rendered.objects(sample_tree)), "the sample to be applied", 180)
+    client.apply(*rendered.objects(sample_tree))
     protected = namespace("studio-kite")
     eventually(lambda: refusal(client.delete, "v1", "Namespace", protected, dry_run=True), "protection")
     return empty_cluster

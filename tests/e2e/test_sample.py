@@ -28,7 +28,7 @@ def refused(hub: Client, client: Client, tree: Path) -> list[str]:
     accepted: list[tuple[Client, Object]] = []
     for one in rendered.objects(tree):
         place = hub if one["metadata"].get("namespace") == ARGO_NAMESPACE else client
-        if said := answer(place, one, dry_run=True) or answer(place, one):
+        if said := refusal(place.apply, one, dry_run=True) or refusal(place.apply, one):
             wrong.append(f"{identity(one)}: {said}")
         else:
             accepted.append((place, one))
@@ -38,19 +38,6 @@ def refused(hub: Client, client: Client, tree: Path) -> list[str]:
         if meant(place.apply(one, dry_run=True)[0]) != meant(live):
             wrong.append(f"{identity(one)}: the same again would change it")
     return wrong
-
-
-def answer(place: Client, one: Object, *, dry_run: bool = False) -> str | None:
-    """Apply an object; return why it was refused. A fresh cluster needs half a minute to count what a quota counts."""
-    said = [refusal(place.apply, one, dry_run=dry_run)]
-
-    def known() -> bool:
-        if "status unknown for quota" in str(said[-1]):
-            said.append(refusal(place.apply, one, dry_run=dry_run))
-        return "status unknown for quota" not in str(said[-1])
-
-    eventually(known, "the quota to be counted", 120)
-    return said[-1]
 
 
 def meant(one: Object) -> Object:

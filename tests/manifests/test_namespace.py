@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import PROJECT
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import DAY, PROJECT, Allot, edit
 
 from allotment.manifests.text import load
+from allotment.programs.addresses import is_public
 
 GOLDEN = PROJECT / "tests/manifests/golden/eu-1/control/namespaces/s/solo-ada.rendered.yaml"
 
 
-def blocks() -> list[dict[str, Any]]:
-    policy = next(one for one in load(GOLDEN.read_bytes()) if one["metadata"]["name"] == "allow-out")
+def blocks(file: Path = GOLDEN) -> list[dict[str, Any]]:
+    policy = next(one for one in load(file.read_bytes()) if one["metadata"]["name"] == "allow-out")
     return [to["ipBlock"] for rule in policy["spec"]["egress"] for to in rule["to"] if "ipBlock" in to]
 
 
@@ -30,10 +34,38 @@ def test_what_is_excepted_lies_within_and_is_written_as_the_api_server_takes_it(
 
 @pytest.mark.parametrize(
     "address",
-    "169.254.169.254 10.0.0.1 172.16.0.1 192.168.0.1 100.100.100.200 127.0.0.1 ::1 ::ffff:169.254.169.254 fd00:ec2::254 fe80::1".split(),
+    "169.254.169.254 10.0.0.1 172.16.0.1 192.168.0.1 100.100.100.200 127.0.0.1 ::1 ::ffff:169.254.169.254 fd00:ec2::254 fe80::1"
+    " 168.63.129.16 192.0.0.192 192.88.99.1 2001::1 2001:20::1 2002:a00:1::1 3fff::1 64:ff9b::a00:1 4000::1 fec0::1 ff02::1".split(),
 )
 def test_addresses_behind_which_the_platform_lies_are_not_let_out(address: str) -> None:
     wanted = ip_address(address)
-    for block in blocks():
-        if wanted in ip_network(block["cidr"]):
-            assert any(wanted in ip_network(part) for part in block["except"])
+    assert not let_out(wanted)
+
+
+def let_out(address: IPv4Address | IPv6Address) -> bool:
+    return any(
+        address in ip_network(block["cidr"]) and not any(address in ip_network(part) for part in block["except"])
+        for block in blocks()
+    )
+
+
+@given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
+def test_what_is_let_out_is_what_preparations_take_for_the_internet(address: IPv4Address | IPv6Address) -> None:
+    if let_out(address):
+        assert is_public(str(address))
+    elif is_public(str(address)):
+        assert isinstance(address, IPv6Address), "one that holds an IPv4 address, which is let out by that alone"
+
+
+def test_a_cluster_denies_ranges_of_its_own(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    own = "  network:\n    denied:\n      - 198.51.100.0/24\n      - 8.8.4.0/24\n      - 2606:4700::/32\n      - fd00::/8\n"
+    edit(sample, "clusters/eu-1/cluster.yaml", "  monitoring:\n", f"{own}  monitoring:\n")
+    said = allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY)
+    assert said.code == 0, said
+    file = tmp_path / "out/eu-1/control/namespaces/s/solo-ada.rendered.yaml"
+    found = {block["cidr"]: block["except"] for block in blocks(file)}
+    before = {block["cidr"]: block["except"] for block in blocks()}
+    assert found == {
+        "0.0.0.0/0": [*before["0.0.0.0/0"], "8.8.4.0/24"],
+        "2000::/3": [*before["2000::/3"], "2606:4700::/32"],
+    }, "what is denied to all isn't said twice"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.programs.volumes import files, killed_at
 
 from allotment.programs import ending, volume
 from allotment.programs.copy_shared import connect, copy
+from allotment.programs.download import Web
 
 JOB = "mine--prepare-0123456789-1"
 
@@ -52,6 +54,35 @@ def test_everything_it_has(root: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert files(root) == WANTED
     assert (root / "w.bin").stat().st_mtime_ns == 1_760_000_000_123 * 10**6
     assert capsys.readouterr().out == "4 files copied, 1 left out\n"
+
+
+def test_links_that_lie_on_the_volume_are_replaced_and_not_followed(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Somebody's earlier work may have left them: what they lead to is not the copy's to write."""
+    other = tmp_path_factory.mktemp("other")
+    (other / "kept").write_text("kept")
+    (root / "a").symlink_to(other, target_is_directory=True)
+    (root / "w.bin").symlink_to(other / "kept")
+    (root / volume.OWN / "part-empty").symlink_to(other / "kept")
+    for name in ("w.bin", "l", "a/b c?#é"):
+        mtime, size = 1_760_000_000_123, len(WANTED[name])
+        part = hashlib.sha256(f"{name} {mtime} {size}".encode()).hexdigest()[:32]
+        (root / volume.OWN / f"part-{part}").symlink_to(other / "kept")
+    with serving(SERVED) as served:
+        copy(web(), served.url, str(root))
+    assert files(root) == WANTED
+    assert [one.name for one in other.iterdir()] == ["kept"]
+    assert (other / "kept").read_text() == "kept"
+    assert not [path for path in root.rglob("*") if path.is_symlink()]
+
+
+def test_it_is_not_sent_to_another_host(root: Path) -> None:
+    with serving(SERVED) as other, serving({}, server.sends_to(f"{other.url}/?json")) as served:
+        with pytest.raises(ending.Failed, match="it sends to another host") as failure:
+            copy(Web(connect, wait=0, stays=True), served.url, str(root))
+        assert other.asked == []
+    assert failure.value.status == ending.ADDRESS_REFUSED
 
 
 def test_what_is_there_is_not_fetched_again(root: Path) -> None:

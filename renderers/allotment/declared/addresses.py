@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
 from allotment.declared.values import matching, refuse, written_as
 from allotment.problems import quoted
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
 
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
 _HTTPS_URL = re.compile(r"https://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
@@ -40,6 +43,29 @@ def _public(value: str) -> str:
     return value
 
 
+def _holds(network: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:
+    return network.version == other.version and other.subnet_of(network)  # type: ignore[arg-type]
+
+
+def _cidr(value: object) -> str:
+    import ipaddress
+
+    from allotment.programs.ranges import BLOCKS
+
+    if not isinstance(value, str):
+        refuse("cidr", f"{quoted(str(value))} is no range: write one such as 198.18.4.0/24, quoted")
+    try:
+        network = ipaddress.ip_network(value)
+    except ValueError as error:
+        refuse("cidr", f"{quoted(value)} is no range of addresses: {error}")
+    if str(network) != value:
+        refuse("cidr", f"{quoted(value)} is written otherwise: write {network}")
+    if any(_holds(network, ipaddress.ip_network(one.cidr)) for one in BLOCKS):
+        refuse("cidr", f"{quoted(value)} is the whole internet: name the ranges that are yours")
+    return value
+
+
+Cidr = Annotated[str, BeforeValidator(_cidr), written_as("string", None, "203.0.113.0/24", maxLength=43)]
 # A label of 63 characters and a dot come before a cluster's domain, in a host name of at most 253.
 Domain = Annotated[
     str,

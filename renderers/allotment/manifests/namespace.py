@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from allotment.declared.values import GIBI, size_text
 from allotment.manifests import names
 from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
+from allotment.programs import ranges
 from allotment.rules.quota import Limits, limits_of
 
 POD_SECURITY_VERSION = "v1.36"
@@ -30,51 +32,8 @@ DNS = Fixed(
     ],
     ports=[{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
 )
-# Private, shared, link-local (with the metadata service), loopback, documentation, benchmark, multicast, reserved.
-INTERNET = Fixed(
-    to=[
-        {
-            "ipBlock": {
-                "cidr": "0.0.0.0/0",
-                "except": [
-                    "0.0.0.0/8",
-                    "10.0.0.0/8",
-                    "100.64.0.0/10",
-                    "127.0.0.0/8",
-                    "169.254.0.0/16",
-                    "172.16.0.0/12",
-                    "192.0.0.0/24",
-                    "192.0.2.0/24",
-                    "192.168.0.0/16",
-                    "198.18.0.0/15",
-                    "198.51.100.0/24",
-                    "203.0.113.0/24",
-                    "224.0.0.0/4",
-                    "240.0.0.0/4",
-                ],
-            }
-        },
-        {
-            "ipBlock": {
-                "cidr": "::/0",
-                "except": [
-                    "::/80",  # loopback, IPv4-compatible and IPv4-mapped; the API server refuses ::ffff:0:0/96
-                    "64:ff9b::/96",
-                    "64:ff9b:1::/48",
-                    "100::/64",
-                    "2001:db8::/32",
-                    "2002::/16",
-                    "fc00::/7",
-                    "fe80::/9",
-                    "ff00::/8",
-                ],
-            }
-        },
-    ]
-)
 SAME_NAMESPACE = Fixed(podSelector={})
 DENY_ALL = Fixed(podSelector={}, policyTypes=["Ingress", "Egress"])
-ALLOW_OUT = Fixed(podSelector={}, policyTypes=["Egress"], egress=[DNS, INTERNET, {"to": [SAME_NAMESPACE]}])
 LIMITS = Fixed(
     limits=[
         {
@@ -133,7 +92,12 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
             "metadata": metadata("allow-in"),
             "spec": _allow_in(place.model.spec),
         },
-        {"apiVersion": policy, "kind": "NetworkPolicy", "metadata": metadata("allow-out"), "spec": ALLOW_OUT},
+        {
+            "apiVersion": policy,
+            "kind": "NetworkPolicy",
+            "metadata": metadata("allow-out"),
+            "spec": _allow_out(place.model.spec),
+        },
     ]
 
 
@@ -141,6 +105,25 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
 def _allow_in(place: ClusterSpec) -> Fixed:
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.gateway.namespace}}}
     return Fixed(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
+
+
+@once
+def _allow_out(place: ClusterSpec) -> Fixed:
+    return Fixed(podSelector={}, policyTypes=["Egress"], egress=[DNS, internet(place), {"to": [SAME_NAMESPACE]}])
+
+
+def internet(place: ClusterSpec) -> dict[str, Any]:
+    """Return the rule that opens the internet, less what is nobody's there and what the cluster denies."""
+    peers = []
+    for block in ranges.BLOCKS:
+        whole = ip_network(block.cidr)
+        denied = [one for one in sorted(place.network.denied) if _lies_in(ip_network(one), whole)]
+        peers.append({"ipBlock": {"cidr": block.cidr, "except": list(dict.fromkeys((*block.denied, *denied)))}})
+    return {"to": peers}
+
+
+def _lies_in(network: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
+    return network.version == whole.version and network.subnet_of(whole)  # type: ignore[arg-type]
 
 
 def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:

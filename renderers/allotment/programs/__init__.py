@@ -16,8 +16,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "seal": ("ending", "volume", "seal"),
     "copy_folder": ("ending", "volume", "copy_folder"),
     "copy_shared": ("ending", "volume", "download", "copy_shared"),
-    "fetch_url": ("ending", "volume", "download", "addresses", "fetch_url"),
-    "fetch_s3": ("ending", "volume", "download", "addresses", "signature", "fetch_s3"),
+    "fetch_url": ("ending", "volume", "download", "addresses", "ranges", "fetch_url"),
+    "fetch_s3": ("ending", "volume", "download", "addresses", "ranges", "signature", "fetch_s3"),
 }
 
 

@@ -12,7 +12,7 @@ import socket
 import ssl
 from urllib.parse import urlsplit
 
-from . import ending
+from . import ending, ranges
 
 SECONDS = 60.0  # without a byte
 _EMBEDDING = (  # networks whose addresses hold an IPv4 address: (network, bits that follow it)
@@ -26,8 +26,7 @@ _EMBEDDING = (  # networks whose addresses hold an IPv4 address: (network, bits 
 def is_public(text: str) -> bool:
     """Return whether an address is one of the internet: not private, shared, link-local, loopback, multicast or reserved.
 
-    IANA's special-purpose registries decide, as Python's `ipaddress` has them. An IPv6 address that holds an IPv4 one is as
-    public as that is.
+    The table of `ranges` decides. An IPv6 address that holds an IPv4 one is as public as that is.
     """
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
@@ -36,9 +35,7 @@ def is_public(text: str) -> bool:
         for network, after in _EMBEDDING:
             if address in network:
                 return is_public(str(ipaddress.IPv4Address((int(address) >> after) & 0xFFFFFFFF)))
-        if address.teredo is not None or address.is_site_local:
-            return False
-    return address.is_global and not address.is_multicast and not address.is_reserved
+    return ranges.is_of_the_internet(address)
 
 
 def resolved(host: str, port: int) -> list[str]:

@@ -1,7 +1,8 @@
 """Copies a storage that somebody shares, from its file server: folders and files, by their names there.
 
-What it lists is not to be trusted: a name that isn't one, or a folder that holds itself, ends the copy. Links to files come
-as files; links to folders are left out.
+What it lists is not to be trusted: a name that isn't one, or a folder that holds itself, ends the copy, and so does a
+redirect to another host. Links to files come as files; links to folders are left out; links that lie on the volume already
+are replaced, never followed.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Copy:
                     continue
                 path = f"{inner}/{entry.name}" if inner else entry.name
                 if entry.kind == "Dir":
-                    os.makedirs(os.path.join(self._root, path), exist_ok=True)
+                    download.folder(self._root, path)
                     folders.append((path, deep + 1))
                 elif entry.kind in ("File", "SymlinkFile"):
                     self._file(path, entry)
@@ -87,8 +88,7 @@ class Copy:
             part = download.fetch(self._web, wanted, self._root)
         else:
             part = os.path.join(self._root, volume.OWN, "part-empty")
-            with open(part, "wb"):
-                pass
+            download.opened(part).close()
         os.utime(part, ns=(entry.mtime * 1_000_000,) * 2)
         download.place(part, self._root, path)
 
@@ -124,7 +124,7 @@ def main() -> None:
     for name in ("volume", "job", "source"):
         arguments.add_argument(f"--{name}", required=True)
     found = arguments.parse_args()
-    web = download.Web(connect)
+    web = download.Web(connect, stays=True)
     volume.run(lambda: volume.fill(found.volume, found.job, lambda: copy(web, found.source, found.volume)))
 
 

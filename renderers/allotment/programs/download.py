@@ -12,7 +12,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from urllib.parse import urljoin
 
 from . import ending, volume
@@ -43,10 +43,16 @@ def no_headers(url: str) -> dict[str, str]:
 
 
 class Web:
-    """Requests by `connect`; a connection is used again as long as the host is the same. `headers` are those for a URL."""
+    """Requests by `connect`; a connection is used again as long as the host is the same. `headers` are those for a URL.
 
-    def __init__(self, connect: Connect, headers: Headers = no_headers, wait: float = WAIT_SECONDS) -> None:
+    With `stays` no redirect leads to another host.
+    """
+
+    def __init__(
+        self, connect: Connect, headers: Headers = no_headers, wait: float = WAIT_SECONDS, *, stays: bool = False
+    ) -> None:
         self._connect = connect
+        self._stays = stays
         self._headers = headers
         self._wait = wait
         self._open: tuple[str, http.client.HTTPConnection] | None = None
@@ -59,14 +65,15 @@ class Web:
                 return answer
             to = answer.headers.get("Location", "")
             self.close()
-            url = urljoin(url, to)
+            before, url = url, urljoin(url, to)
+            if self._stays and _place(url) != _place(before):
+                raise ending.Failed(ending.ADDRESS_REFUSED, f"it sends to another host: {_place(url)!r}")
         raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"more than {REDIRECTS} redirects")
 
     def _once(self, url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-        scheme, _, rest = url.partition("://")
-        host, slash, path = rest.partition("/")
-        host, mark, query = (host, "", "") if slash else host.partition("?")
-        place, target = f"{scheme}://{host}", f"/{path}" if slash else f"/{mark}{query}"
+        place = _place(url)
+        target = url.removeprefix(place)
+        target = target if target.startswith("/") else f"/{target}"
         if self._open is None or self._open[0] != place:
             self.close()
             self._open = place, self._connect(url)
@@ -126,6 +133,12 @@ class Web:
         raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"given up after {TRIES} tries: {trouble}")
 
 
+def _place(url: str) -> str:
+    """Return a URL's scheme, host and port, as they are written."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0]}"
+
+
 def fetch(web: Web, wanted: Wanted, root: str) -> str:
     """Return the path of a file's bytes, in our own folder of the volume; what an earlier try brought is kept. Raises Failed."""
     name = hashlib.sha256(wanted.key.encode()).hexdigest()
@@ -137,8 +150,18 @@ def fetch(web: Web, wanted: Wanted, root: str) -> str:
     def once() -> bool:
         return bool(wanted.size and there() == wanted.size) or _receive(web, wanted, part, there())
 
+    if os.path.islink(part):
+        os.unlink(part)  # somebody's, from before: what it leads to is not ours to write
     web.trying(once, there)
     return part
+
+
+def opened(part: str, *, go_on: bool = False) -> BinaryIO:
+    """Return a file of our own folder, open for writing: emptied, or to `go_on` at its end. No link is followed."""
+    if os.path.islink(part):
+        os.unlink(part)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_APPEND if go_on else os.O_TRUNC)
+    return os.fdopen(os.open(part, flags, 0o644), "ab" if go_on else "wb")
 
 
 def _receive(web: Web, wanted: Wanted, part: str, there: int) -> bool:
@@ -152,7 +175,7 @@ def _receive(web: Web, wanted: Wanted, part: str, there: int) -> bool:
     if answer.status == 206 and (begun is None or int(begun[1]) != there):
         raise http.client.HTTPException("it answers with another range")
     refuse(answer, wanted.url)
-    with open(part, "ab" if answer.status == 206 else "wb") as file:
+    with opened(part, go_on=answer.status == 206) as file:
         while data := answer.read(CHUNK):
             file.write(data)
             if wanted.size is not None and file.tell() > wanted.size:
@@ -181,6 +204,16 @@ def digest(path: str) -> str:
 
 def place(part: str, root: str, path: str) -> None:
     """Give a whole file its name below the volume."""
-    target = os.path.join(root, path)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    os.replace(part, target)
+    inner, _, name = path.rpartition("/")
+    os.replace(part, os.path.join(folder(root, inner), name))
+
+
+def folder(root: str, path: str) -> str:
+    """Return a folder below the volume, made with all that lead to it. What isn't a folder there, a link too, gives way."""
+    target = root
+    for name in filter(None, path.split("/")):
+        target = os.path.join(target, name)
+        if os.path.islink(target) or (os.path.lexists(target) and not os.path.isdir(target)):
+            os.unlink(target)
+        os.makedirs(target, exist_ok=True)
+    return target

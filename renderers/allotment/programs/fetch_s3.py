@@ -94,15 +94,20 @@ def fetch(bucket: Bucket, prefix: str, root: str) -> None:
 
 def _is_there(target: str, noted: str, found: Found) -> bool:
     """Return whether an earlier try brought this object, in this version."""
-    if not os.path.isfile(target) or os.path.getsize(target) != found.size or not os.path.exists(noted):
+    if (
+        not os.path.isfile(target)
+        or os.path.getsize(target) != found.size
+        or os.path.islink(target)
+        or not os.path.isfile(noted)
+    ):
         return False
     with open(noted, encoding="utf-8") as file:
         return _line(found) in file
 
 
 def _note(noted: str, found: Found) -> None:
-    with open(noted, "a", encoding="utf-8") as file:
-        file.write(_line(found))
+    with download.opened(noted, go_on=True) as file:
+        file.write(_line(found).encode())
 
 
 def _line(found: Found) -> str:
@@ -111,8 +116,8 @@ def _line(found: Found) -> str:
 
 def _empty(root: str) -> str:
     part = os.path.join(root, volume.OWN, "part-empty")
-    with open(part, "wb"):
-        return part
+    download.opened(part).close()
+    return part
 
 
 def main() -> None:

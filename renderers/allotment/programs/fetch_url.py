@@ -11,7 +11,7 @@ from . import addresses, download, ending, volume
 def fetch(web: download.Web, url: str, sha256: str, path: str, root: str) -> None:
     """Fetch a file to a path below `root`. Raises Failed, CHECKSUM_MISMATCH among others."""
     target = os.path.join(root, path)
-    if os.path.isfile(target) and download.digest(target) == sha256:
+    if not os.path.islink(target) and os.path.isfile(target) and download.digest(target) == sha256:
         print(f"{path!r} is there already")
         return
     part = download.fetch(web, download.Wanted(url, sha256), root)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from allotment.declared.addresses import Domain, HttpsUrl, HttpUrl, IssuerUrl
+from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IssuerUrl
 from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
 from allotment.declared.values import KubernetesName, Reference, Size, SshKey
 
@@ -84,6 +84,17 @@ class Monitoring(Strict):
     )
 
 
+class Network(Strict):
+    """What tenants' pods may reach."""
+
+    denied: list[Cidr] = Field(
+        default=[],
+        max_length=100,
+        description="Public addresses of your own that no tenant may reach: nodes, API server, offices. Private ones"
+        " and clouds' metadata services are denied already.",
+    )
+
+
 class Reporter(Strict):
     """Who writes the cluster's status."""
 
@@ -103,6 +114,7 @@ class ClusterSpec(Offer):
     disk_storage_class_name: KubernetesName = Field(
         description="Of the units' own disks; its reclaim policy is Delete."
     )
+    network: Network = Field(default=Network())
     monitoring: Monitoring | None = None
     reporter: Reporter | None = Field(
         default=None, description="Absent: status commits aren't signed, and whoever may push there is believed."
