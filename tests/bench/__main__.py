@@ -110,22 +110,20 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     """One tenant of many changed: in a process that watches, and as commands of their own."""
     from allotment.accounts.capacity import placeholders
     from allotment.adapters.folder import FolderSource
-    from allotment.manifests.isolation import Gate
-    from allotment.manifests.judgement import Boundary
     from allotment.manifests.tree import render_cluster, render_tenant
+    from allotment.pipeline.rendering import check_tenant, gate_of
     from allotment.pipeline.survey import resurvey, survey
 
     print(f"\none tenant of {tenants:,} changed, everything that crosses files checked")
     source = FolderSource(repo)
     last = survey(source, DAY)
-    gate = Gate({name: Boundary.of(cluster) for name, cluster in last.offers.clusters.items()})
+    gate = gate_of(last.offers)
     turn = 0
 
     def each(offers: Offers, some: list[Folder]) -> list[list[tuple[str, bytes]]]:
         made = [list(render_tenant(offers, tenant)) for tenant in some]
-        for files in made:
-            for path, data in files:
-                gate.check(path, data)
+        for tenant, files in zip(some, made, strict=True):
+            check_tenant(gate, offers, tenant, files)
         return made
 
     def ours() -> float:

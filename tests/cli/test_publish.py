@@ -16,8 +16,8 @@ from tests.conftest import DAY, Allot, Result, copy, edit
 from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
-from allotment.manifests import names, preparation
-from allotment.manifests.text import Fixed, load
+from allotment.manifests import names
+from allotment.manifests.text import load
 from allotment.observed.status import Instance, TenantStatus
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
@@ -580,11 +580,14 @@ def test_a_volume_never_shrinks_whatever_was_merged(place: Place) -> None:
         assert "storage: 300Gi" in place.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
 
 
-def test_no_job_is_written_anew_by_an_upgrade(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_job_is_written_anew_by_an_upgrade(place: Place) -> None:
+    """What an older version published, and the gate would let nobody render today, stays as it is."""
     path = "tenants/ml-orbit/storage/weights.rendered.yaml"
     place.publish()
-    before = place.tree("us-1")[path]
-    monkeypatch.setattr(preparation, "JOB_RESOURCES", Fixed(requests={"cpu": "9"}))
+    today = place.tree("us-1")[path]
+    before = today.replace("cpu: 500m", "cpu: 400m")
+    assert before != today
+    place.rewrite("us-1", path, before)
     edit(place.root, "tenants/ml-orbit/storages/weights.yaml", "size: 4Ti", "size: 5Ti")
     assert place.merged().code == 0
     grown = place.tree("us-1")[path]

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import copy
+import datetime
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import pytest
+from tests.conftest import PROJECT
 from tests.manifests.test_tree import sample_tree
 
-from allotment.manifests.boundary import Boundary
-from allotment.manifests.isolation import STAND_IN_TENANT, Gate, owner_of
+from allotment.adapters.folder import FolderSource
+from allotment.declared.layout import Scope
+from allotment.declared.reading import read_folder
+from allotment.manifests.entitlements import Entitlements
+from allotment.manifests.isolation import NOT_ENTITLED, STAND_IN_TENANT, Gate, owner_of
 from allotment.manifests.judgement import judge
+from allotment.manifests.paths import spot_of
 from allotment.manifests.text import dump, load
+from allotment.pipeline.rendering import gate_of
+from allotment.pipeline.survey import survey
+from allotment.pipeline.workers import read_scope
 from allotment.problems import IsolationBroken
 
 __all__ = ["sample_tree"]
 
-BOUNDARIES = {
-    "eu-1": Boundary("eu-1", "eu-1.gpu.northlight.example", ("edge", "edge"), "edge"),
-    "us-1": Boundary("us-1", "us-1.gpu.northlight.example", ("edge", "edge"), "edge"),
-}
+SOURCE = FolderSource(PROJECT)
+OFFERS = survey(SOURCE, datetime.date(2026, 11, 21)).offers
+BOUNDARIES = gate_of(OFFERS).clusters
 WEBUI = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
 MODELS = "eu-1/tenants/solo-ada/storage/models.rendered.yaml"
 NAMESPACE = "eu-1/control/namespaces/s/solo-ada.rendered.yaml"
@@ -34,6 +43,20 @@ LAB = "eu-1/tenants/ml-orbit/compute/lab.rendered.yaml"
 SHARING = "eu-1/control/namespaces/s/studio-kite.rendered.yaml"
 STORE = "eu-1/control/namespaces/m/ml-orbit.rendered.yaml"
 Objects = list[dict[str, Any]]
+
+
+@lru_cache
+def _entitled(cluster: str, tenant: str) -> Entitlements:
+    scope = Scope("tenant", tenant)
+    folder = read_folder(scope, read_scope(SOURCE, scope).files)[0]
+    return Entitlements.of(OFFERS, OFFERS.clusters[cluster], folder)
+
+
+def entitled(path: str) -> Entitlements:
+    """Return what the tenant of a path may have there."""
+    cluster, _, inner = path.partition("/")
+    spot = spot_of(inner)
+    return _entitled(cluster, spot.tenant) if spot is not None else NOT_ENTITLED
 
 
 def pod(objects: Objects) -> dict[str, Any]:
@@ -313,13 +336,16 @@ def test_the_gate_stops_it(path: str, change: Callable[[Objects], object], sampl
     gate = Gate(BOUNDARIES)
     for _ in range(2):  # also once the gate has seen it
         with pytest.raises(IsolationBroken):
-            gate.check(path, dump(objects))
+            gate.check(path, dump(objects), entitled(path))
+        with pytest.raises(IsolationBroken):
+            gate.check(path, dump(objects), published=True)
 
 
 def test_the_sample_passes(sample_tree: dict[str, bytes]) -> None:
     gate = Gate(BOUNDARIES)
     for path, data in sample_tree.items():
-        gate.check(path, data)
+        gate.check(path, data, entitled(path))
+        gate.check(path, data, published=True)
         cluster, _, inner = path.partition("/")
         owner = owner_of(inner)
         assert owner is not None
@@ -332,7 +358,9 @@ def test_a_job_from_before_the_check_passes(sample_tree: dict[str, bytes]) -> No
     objects = load(sample_tree[FILLED])
     of(objects, "Job")["spec"].pop("podFailurePolicy")
     of(objects, "Job")["spec"]["template"]["spec"]["initContainers"].pop(0)
-    Gate(BOUNDARIES).check(FILLED, dump(objects))
+    Gate(BOUNDARIES).check(FILLED, dump(objects), published=True)
+    with pytest.raises(IsolationBroken):
+        Gate(BOUNDARIES).check(FILLED, dump(objects), entitled(FILLED))
 
 
 @pytest.mark.parametrize("tenant", ["gpu", "edge", "data", "main", "sha256", "kube", "example", "allotment", "system"])
@@ -340,20 +368,20 @@ def test_a_name_that_stands_elsewhere_too_opens_nothing(tenant: str, sample_tree
     """What passes for one tenant must not pass for another because a constant happens to hold its name."""
     data = sample_tree[WEBUI].replace(b"solo-ada", tenant.encode())
     gate = Gate(BOUNDARIES)
-    gate.check(f"eu-1/tenants/{tenant}/compute/webui.rendered.yaml", data)
+    gate.check(f"eu-1/tenants/{tenant}/compute/webui.rendered.yaml", data, entitled(WEBUI))
     for wrong in (f"namespace: t-{tenant}", f"webui--{tenant}.eu-1"):
         broken = sample_tree[WEBUI].replace(wrong.replace(tenant, "solo-ada").encode(), wrong.encode())
         assert broken != sample_tree[WEBUI]
         with pytest.raises(IsolationBroken):
-            gate.check(WEBUI, broken)
+            gate.check(WEBUI, broken, entitled(WEBUI))
 
 
 def test_a_text_that_holds_a_stand_in_is_judged_as_it_stands(sample_tree: dict[str, bytes]) -> None:
     gate = Gate(BOUNDARIES)
-    gate.check(WEBUI, sample_tree[WEBUI])
+    gate.check(WEBUI, sample_tree[WEBUI], entitled(WEBUI))
     for path in (WEBUI, MODELS, NAMESPACE, ARGO):
         with pytest.raises(IsolationBroken):
-            gate.check(path, sample_tree[path].replace(b"t-solo-ada", f"t-{STAND_IN_TENANT}".encode()))
+            gate.check(path, sample_tree[path].replace(b"t-solo-ada", f"t-{STAND_IN_TENANT}".encode()), entitled(path))
 
 
 @pytest.mark.parametrize(
@@ -372,7 +400,7 @@ def test_a_text_that_holds_a_stand_in_is_judged_as_it_stands(sample_tree: dict[s
 )
 def test_nothing_lies_elsewhere(path: str, sample_tree: dict[str, bytes]) -> None:
     with pytest.raises(IsolationBroken):
-        Gate(BOUNDARIES).check(path, sample_tree[WEBUI])
+        Gate(BOUNDARIES).check(path, sample_tree[WEBUI], entitled(WEBUI))
 
 
 @pytest.mark.parametrize("data", [b"a: b", b"kind: X\n", b"\xff\n", b"a: &x b\n", b"# +argocd:skip-file-rendering\n"])

@@ -74,7 +74,7 @@ def security_policy(
     else:
         spec["oidc"] = _login(cluster, host)
         spec["jwt"] = _token(cluster)
-        spec["authorization"] = {"defaultAction": "Deny", "rules": _claim_rules(tenant, roles)}
+        spec["authorization"] = {"defaultAction": "Deny", "rules": claim_rules(tenant, roles)}
     return {
         "apiVersion": "gateway.envoyproxy.io/v1alpha1",
         "kind": "SecurityPolicy",
@@ -120,7 +120,8 @@ def _token(cluster: ClusterSpec) -> Fixed:
     return Fixed(providers=[provider])
 
 
-def _claim_rules(tenant: Folder, roles: tuple[str, ...]) -> list[dict[str, Any]]:
+def claim_rules(tenant: Folder, roles: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the rules that let in who has one of some roles among a tenant's Members, by groups and by subjects."""
     members = tenant.one(Members)
     if members is None:
         return []

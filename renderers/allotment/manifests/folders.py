@@ -98,20 +98,21 @@ def unread(files: Collection[str]) -> Iterator[str]:
         yield from (f"{path} reads {folder}/, which is empty" for folder in declared_by(path) - folders)
 
 
+def marker_of(cluster: str, folder: str) -> tuple[str, str]:
+    """Return the name and namespace of a folder's marker, both empty where no Application reads it."""
+    found = _kind_of(folder)
+    return (found[0].marker.format(c=cluster, **found[1]), found[0].space.format(**found[1])) if found else ("", "")
+
+
 def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
     """Return the marker of a folder whose files are `blobs`: path and Git blob of each, the marker's own left out.
 
     `over` is a commit of somebody else's that changed the folder, and that is replaced: Argo CD may have seen it, and the marker
     has to differ from the one that it saw there, which may be ours.
     """
-    found = _kind_of(folder)
-    assert found is not None, folder
-    kind, words = found
-    metadata = {
-        "name": kind.marker.format(c=cluster, **words),
-        "namespace": kind.space.format(**words),
-        "labels": _LABELS,
-    }
+    name, space = marker_of(cluster, folder)
+    assert name, folder
+    metadata = {"name": name, "namespace": space, "labels": _LABELS}
     data = {"purpose": _PURPOSE, "content": _content(blobs, over)}
     return dump([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
 

@@ -2,6 +2,9 @@
 
 It trusts nothing that built the tree: it starts from the bytes, knows owners from paths, and lists what is allowed.
 What it doesn't know is refused. A refusal is a bug of ours, never a tenant's mistake: those are validation's.
+
+Of what is rendered now it says what each object must equal (`exact`), and what the tenant's own declarations entitle it to
+(`entitlements`). Of what was published, perhaps by an older version of ours, only what it may not be (`judgement`).
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from collections.abc import Collection, Iterator
 
 from allotment.manifests import folders, names, paths
 from allotment.manifests.boundary import Boundary
+from allotment.manifests.entitlements import Entitlements
+from allotment.manifests.exact import judge_exactly
 from allotment.manifests.judged_fields import only, same
 from allotment.manifests.judgement import Owner, judge
 from allotment.manifests.text import Malformed, dump, load_one, split
@@ -21,6 +26,7 @@ STAND_IN = "stand-in-for-the-name-of-"
 STAND_IN_TENANT = f"{STAND_IN}a-tenant"
 STAND_IN_THING = f"{STAND_IN}an-instance-or-storage"
 REMEMBERED = 1500
+NOT_ENTITLED = Entitlements({}, {})
 
 _PLATFORM_FILE = re.compile(
     r"(?:control/[a-z-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
@@ -40,16 +46,23 @@ class Gate:
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
         self.clusters = clusters
+        self._reserved = {name: one.reserved for name, one in clusters.items()}
         self._verdicts: dict[Shape, bool] = {}
         self._before: dict[Shape, bool] = {}  # from a while ago: shapes that go on coming are kept, single ones go
 
-    def check(self, path: str, data: bytes) -> None:
-        """Raise IsolationBroken when a file, `<cluster>/<path>`, holds anything that its owner may not have."""
+    def check(
+        self, path: str, data: bytes, entitlements: Entitlements = NOT_ENTITLED, *, published: bool = False
+    ) -> None:
+        """Raise IsolationBroken when a file, `<cluster>/<path>`, holds anything that its owner may not have.
+
+        `entitlements` are a tenant's in this cluster; of a file with a part that was `published` before only that part of the
+        rules counts which older versions of ours kept as well.
+        """
         name, _, inner = path.partition("/")
         boundary = self.clusters.get(name)
         if boundary is None:
             raise IsolationBroken(f"{printable(path)}: no cluster is named so")
-        wrong = list(self._wrong(boundary, inner, data))
+        wrong = list(self._wrong(boundary, inner, data, None if published else entitlements))
         if wrong:
             raise IsolationBroken(f"{printable(path)}: " + "; ".join(wrong[:5]))
 
@@ -83,7 +96,7 @@ class Gate:
                 wrong += found
         return ("\n---\n".join(passed) + "\n").encode() if passed else b"", wrong
 
-    def _wrong(self, boundary: Boundary, inner: str, data: bytes) -> Iterator[str]:
+    def _wrong(self, boundary: Boundary, inner: str, data: bytes, entitlements: Entitlements | None) -> Iterator[str]:
         if b"+argocd:skip-file-rendering" in data:
             yield "Argo CD would drop this file"
         owner = owner_of(inner)
@@ -95,17 +108,26 @@ class Gate:
         except (Malformed, UnicodeDecodeError) as error:
             yield f"not of the written shape: {printable(str(error))}"
             return
+        reads = owner.part in ("platform", "argo")
+        if entitlements is None:
+            yield from _misread(boundary.cluster, inner, texts) if reads else ()
+            for text in texts:
+                yield from judge(boundary, owner, text)
+            return
+        if owner.part != "platform":
+            for text in texts:
+                yield from entitlements.judge(text)
         # Files about a tenant are alike as a whole; those of its things differ in an object or two.
         whole = self._shape(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
         if whole is not None and self._verdict(whole):
             return
-        misread = list(_misread(boundary.cluster, inner, texts)) if owner.part in ("platform", "argo") else []
+        misread = list(_misread(boundary.cluster, inner, texts)) if reads else []
         yield from misread
         alike = not misread
         for text in texts:
             if not self._shape_passes(boundary, owner, text):
                 alike = False
-                yield from judge(boundary, owner, text)
+                yield from _judge_all(boundary, owner, text)
         if alike and whole is not None:
             self._remember(whole, True)
 
@@ -124,7 +146,7 @@ class Gate:
         self._verdicts[shape] = passed
 
     def _shape(self, boundary: Boundary, owner: Owner, text: str) -> Shape | None:
-        if owner.part == "platform" or STAND_IN in text:
+        if owner.part == "platform" or STAND_IN in text or owner.tenant in self._reserved[boundary.cluster]:
             return None
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.thing and owner.thing not in STAND_IN_TENANT:
@@ -137,10 +159,18 @@ class Gate:
             return False
         passed = self._verdict(shape)
         if passed is None:
-            wrong = judge(boundary, Owner(owner.part, STAND_IN_TENANT, STAND_IN_THING), shape[2])
+            wrong = _judge_all(boundary, Owner(owner.part, STAND_IN_TENANT, STAND_IN_THING), shape[2])
             passed = next(wrong, None) is None
             self._remember(shape, passed)
         return passed
+
+
+def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
+    """Yield what is wrong with an object that was rendered now."""
+    found = list(judge(boundary, owner, text))
+    yield from found
+    if not found:
+        yield from judge_exactly(boundary, owner.part, owner.tenant, owner.thing, load_one(text))
 
 
 def _outliving(text: str) -> str:
@@ -179,4 +209,4 @@ def owner_of(inner: str) -> Owner | None:
         return (
             Owner("tenant", spot.tenant, spot.name) if spot.part in paths.PARTS else Owner(spot.part, spot.tenant, "")
         )
-    return Owner("platform", "", "") if _PLATFORM_FILE.fullmatch(inner) else None
+    return Owner("platform", "", inner) if _PLATFORM_FILE.fullmatch(inner) else None

@@ -76,7 +76,7 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
             "apiVersion": "v1",
             "kind": "ResourceQuota",
             "metadata": metadata("backstop"),
-            "spec": {"hard": _hard(offers, cluster, limits)},
+            "spec": {"hard": hard(offers, cluster, limits)},
         },
         {
             "apiVersion": "v1",
@@ -171,7 +171,8 @@ def _density(cluster: Folder, platform: Folder) -> _Density:
     return _Density(slices, max((spec.disk for spec in stocked), default=GIBI))
 
 
-def _hard(offers: Offers, cluster: Folder, limits: Limits) -> Fixed:
+def hard(offers: Offers, cluster: Folder, limits: Limits) -> Fixed:
+    """Return the amounts of a tenant's quota in a cluster."""
     return _hard_of(offers.platform, cluster, tuple(sorted(limits.gpus.items())), *limits[1:])
 
 

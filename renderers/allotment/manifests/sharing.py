@@ -5,6 +5,7 @@ Each side opens its own: a copy works where the owner shares and the reader read
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from allotment.accounts.sources import foreign_source, is_bucket, is_prepared, placed
@@ -18,12 +19,19 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
     """Return a tenant's policies in a cluster. A storage is open once it is prepared."""
+    return declared(offers, cluster, tenant, lambda storage: is_prepared(offers, tenant, storage))
+
+
+def declared(
+    offers: Offers, cluster: Folder, tenant: Folder, is_open: Callable[[str], bool] = lambda _: True
+) -> list[dict[str, Any]]:
+    """Return the policies that a tenant's declarations may come to, of shared storages those that are open."""
     policies = []
     for one in tenant.of(GPUStorage).values():
         storage = one.model
         if storage.spec.cluster != cluster.name:
             continue
-        if storage.spec.shared_with and is_prepared(offers, tenant, storage.name):
+        if storage.spec.shared_with and is_open(storage.name):
             policies.append(_share(tenant.name, storage))
         if source := foreign_source(storage, tenant.name):
             policies.append(_read(tenant.name, storage.name, str(source.tenant), source.name))

@@ -301,7 +301,7 @@ class Assembling:
                 files |= blobs
                 for path in self._changed_storages(tenant):
                     data = self._successor(tenant, path, "").data
-                    gate.check(path, data)
+                    gate.check(path, data, published=True)
                     self._put(files, path, data)
                 self._note_predecessors(tenant, files, gate)
         for tenant, several in self.remains.items():
@@ -326,7 +326,7 @@ class Assembling:
             uid = self.preparations.last(cluster, tenant, spot.name)
             if uid and not self._was(_leaving(path)):
                 data = with_predecessor(self.data[path], uid)
-                gate.check(path, data)
+                gate.check(path, data, published=True)
                 self._put(files, path, data)
 
     def _keep(self, files: Blobs, gate: Gate) -> None:

@@ -20,7 +20,19 @@ def gate_of(offers: Offers) -> Gate:
     from allotment.manifests.boundary import Boundary
     from allotment.manifests.isolation import Gate
 
-    return Gate({name: Boundary.of(cluster) for name, cluster in offers.clusters.items() if not cluster.broken})
+    return Gate({name: Boundary.of(offers, cluster) for name, cluster in offers.clusters.items() if not cluster.broken})
+
+
+def check_tenant(gate: Gate, offers: Offers, tenant: Folder, files: Iterable[tuple[str, bytes]]) -> None:
+    """Raise IsolationBroken where one of a tenant's files, rendered now, holds anything that it may not have."""
+    from allotment.manifests.entitlements import Entitlements
+
+    of: dict[str, Entitlements] = {}
+    for path, data in files:
+        cluster = path.partition("/")[0]
+        if cluster not in of:
+            of[cluster] = Entitlements.of(offers, offers.clusters[cluster], tenant)
+        gate.check(path, data, of[cluster])
 
 
 def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()) -> Each:
@@ -39,9 +51,8 @@ def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: fr
         if gate is None:
             gate = gates[os.getpid()] = gate_of(offers)
         rendered = [list(render_tenant(offers, tenant, clusters or None)) if wanted(tenant) else [] for tenant in some]
-        for files in rendered:
-            for path, data in files:
-                gate.check(path, data)
+        for tenant, files in zip(some, rendered, strict=True):
+            check_tenant(gate, offers, tenant, files)
         return [keep(files) if files else None for files in rendered]
 
     return render

@@ -23,7 +23,7 @@ from allotment.declared.layout import ROOTS, Scope
 from allotment.declared.reading import read_folder
 from allotment.manifests import paths
 from allotment.pipeline.pulls.authority import unauthorised
-from allotment.pipeline.rendering import cluster_files, gate_of
+from allotment.pipeline.rendering import check_tenant, cluster_files, gate_of
 from allotment.pipeline.survey import Recall, Survey, resurvey, survey, tenants_part
 from allotment.pipeline.workers import cores, read_scope, results
 from allotment.problems import Problem, Refused
@@ -99,9 +99,8 @@ class Comparing(NamedTuple):
         rendered = [dict(render_tenant(*both)) for both in zip(offers, folders, strict=True)]
         files = Files(MOST_TEXTS)
         take_changed(files, *rendered)
-        for path, data in rendered[1].items():
-            if rendered[0].get(path) != data:
-                gate.check(path, data)
+        new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
+        check_tenant(gate, offers[1], folders[1], new)
         sides = [Side(*both) for both in zip(offers, folders, rendered, strict=True)]
         return Outcome(name, compare(*sides), files.steps, files.diffs, (claims[0], claims[1]))
 
