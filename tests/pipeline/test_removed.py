@@ -235,9 +235,9 @@ class Counted(Remote):
 
     asked = 0
 
-    def fetch(self, *refs: str) -> dict[str, str]:
+    def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
         self.asked += 1
-        return super().fetch(*refs)
+        return super().fetch(*refs, ours=ours)
 
 
 @pytest.fixture

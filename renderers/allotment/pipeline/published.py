@@ -69,7 +69,7 @@ class PublishedBranch:
         begun, name = self._now(), published_ref(self._cluster)
         self.commit, self.trouble = None, ""
         try:
-            commit = self._remote.fetch(rendered_branch(self._cluster), name).get(name)
+            commit = self._remote.fetch(rendered_branch(self._cluster), name, ours=True).get(name)
             if commit is not None:
                 self._read(commit)
         except (Refused, Malformed) as error:

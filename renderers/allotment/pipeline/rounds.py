@@ -8,8 +8,10 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.remote import Remote, Unsound
 from allotment.adapters.git.rendered import look
+from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.assembler import PlatformInvalid
 from allotment.pipeline.gating import Known
@@ -101,6 +103,8 @@ class Rounds:
             self._fail("braked", str(error), reached=True)
         except Rewound as error:
             self._fail("rewound", str(error), reached=True)
+        except (MalformedTree, TooMuch, Unsound) as error:
+            self._fail("malformed", str(error), reached=True)
         except Refused as error:
             self._fail("unreachable", str(error), reached=False)
         except AllotmentError as error:

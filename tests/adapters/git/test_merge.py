@@ -9,7 +9,8 @@ import pytest
 from tests.published import git
 
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.merge import MOST_CHANGED, Conflicted, TooMuch, changed, merged
+from allotment.adapters.git.merge import MOST_CHANGED, Conflicted, changed, merged
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@northlight.example")

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from allotment.adapters.git.commits import NOTHING, Message, write_commit
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import MalformedTree
 
 
 class Branch:
@@ -96,11 +98,16 @@ class Branch:
         return write_commit(self._repository, parents, changes, message, base)
 
     def strayed(self) -> set[str]:
-        """Return the folders in which a commit of somebody else's, on top of ours, holds anything else than we published."""
+        """Return the folders in which a commit of somebody else's, on top of ours, holds anything else than we published: all of them where
+        it can't be read."""
         if self._goes_on():
             return set()
         assert self.tip is not None
-        return {path.rpartition("/")[0] for path in _changed(self._repository.listing(self.tip), self._there)}
+        try:
+            there = self._repository.listing(self.tip)
+        except (MalformedTree, TooMuch):
+            there = {}
+        return {path.rpartition("/")[0] for path in _changed(there, self._there)}
 
     def _goes_on(self) -> bool:
         """Return whether the branch is where we left it, or behind."""

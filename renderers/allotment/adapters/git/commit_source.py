@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from allotment.adapters.folder import MAX_DEPTH
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
-from allotment.problems import Problem, quoted
+from allotment.problems import Problem, Refused, quoted
 
 NEARBY = 200  # files of a scope that are read at once
-REGULAR = ("100644", "100755")
-
-
-class _Entry(NamedTuple):
-    mode: str
-    blob: str
-    size: int
-    path: str
+_STRANGE = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
 
 
 class TreeSource:
@@ -31,9 +25,10 @@ class TreeSource:
     def __init__(self, repository: Repository, tree: str) -> None:
         self.repository = repository
         self.tree = tree
-        self._blobs: dict[str, tuple[str, int]] = {}
+        self._blobs: dict[str, str] = {}
         self._files: dict[Scope, list[tuple[str, str]]] = {}
         self._problems: list[Problem] = []
+        self._listed = False
         self._near: dict[str, bytes] = {}
 
     def changed(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
@@ -42,14 +37,13 @@ class TreeSource:
         self._list()
         found = TreeSource(self.repository, tree)
         found._blobs, found._problems = dict(self._blobs), list(self._problems)
-        found._files = dict(self._files)
-        sizes = self.repository.sizes([blob for blob in blobs.values() if blob])
+        found._files, found._listed = dict(self._files), True
         for path, blob in blobs.items():
             scope = scope_of(path)
             files = [one for one in found._files.pop(scope, []) if one[0] != path]
             found._blobs.pop(path, None)
             if blob:
-                found._blobs[path] = (blob, sizes[blob])
+                found._blobs[path] = blob
                 files.append((path, blob))
             if files:
                 found._files[scope] = sorted(files)
@@ -61,18 +55,19 @@ class TreeSource:
         return sorted(self._files), self._problems
 
     def _list(self) -> None:
-        if self._files or self._problems:
+        if self._listed:
             return
+        self._blobs, self._problems = {}, []  # a listing that was refused leaves nothing
         grouped: dict[Scope, list[tuple[str, str]]] = {}
-        for entry in self._entries():
-            path = entry.path
+        for one in self._regular():
+            path = one.path
             if path.count("/") == 1 and not path.startswith("platform/"):
                 if not path.endswith("/README.md"):
                     self._problems.append(place_problem(path, "no declaration lies here: move or remove it", "layout"))
                 continue
-            self._blobs[path] = (entry.blob, entry.size)
-            grouped.setdefault(scope_of(path), []).append((path, entry.blob))
-        self._files = {scope: sorted(files) for scope, files in grouped.items()}
+            self._blobs[path] = one.id
+            grouped.setdefault(scope_of(path), []).append((path, one.id))
+        self._files, self._listed = {scope: sorted(files) for scope, files in grouped.items()}, True
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""
@@ -86,42 +81,45 @@ class TreeSource:
         return scope in self._files and bool(stamp == content_key(self._files[scope]))
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes. Raises KeyError when there is none."""
-        self._list()
-        blob, size = self._blobs[path]
-        if size > MAX_BYTES:
-            return b" " * (MAX_BYTES + 1)
+        """Return a file's bytes. Raises KeyError when there is none. Before anything is listed, nothing but the way
+        to the file is read."""
+        if not self._listed:
+            return self._alone(path)
+        blob = self._blobs[path]
         if blob not in self._near:
             self._near = self._nearby(path)
         return self._near[blob]
 
+    def _alone(self, path: str) -> bytes:
+        found = self.repository.trees.find(self.tree, path)
+        if found is None or found.mode not in REGULAR:
+            raise KeyError(path)
+        return self._within(found.id)[found.id]
+
     def _nearby(self, path: str) -> dict[str, bytes]:
-        """Return the bytes of a file and of those after it in its scope, by blob: who reads one reads the others next."""
+        """Return the bytes of a file and of those after it in its scope, by blob: who reads one reads the others
+        next. One that is too large isn't read: what comes for it is too large too."""
         files = self._files[scope_of(path)]
         at = bisect_left(files, (path, ""))
-        near = [blob for one, blob in files[at : at + NEARBY] if self._blobs[one][1] <= MAX_BYTES]
-        return dict(zip(near, self.repository.read_all(near), strict=True))
+        return self._within(*[blob for _, blob in files[at : at + NEARBY]])
+
+    def _within(self, *blobs: str) -> dict[str, bytes]:
+        large = b" " * (MAX_BYTES + 1)
+        read = self.repository.objects.read(blobs, "blob", MAX_BYTES)
+        return {blob: large if data is None else data for blob, data in read}
 
     def blob(self, path: str) -> str | None:
         """Return the id of a file's blob, None where there is no such file."""
         self._list()
-        found = self._blobs.get(path)
-        return found[0] if found else None
+        return self._blobs.get(path)
 
-    def _entries(self) -> Iterator[_Entry]:
-        """Yield regular files below the roots; note anything else, and stop at too many."""
-        lines = self.repository.fields("ls_tree", "-r", "-l", "-z", "--full-tree", self.tree, "--", *ROOTS)
-        with contextlib.closing(lines):
-            for seen, line in enumerate(lines, 1):
-                if seen > MAX_FILES:
-                    self._problems.append(
-                        place_problem(
-                            "(tree)", f"more than {MAX_FILES} files: this is no repository of declarations", "size"
-                        )
-                    )
-                    return
-                if line and (entry := _parsed(line, self._problems)) is not None:
-                    yield entry
+    def _regular(self) -> Iterator[File]:
+        """Yield regular files below the roots, and note anything else. Raises TooMuch and MalformedTree."""
+        for one in self.repository.trees.walk(self.tree, MAX_FILES, ROOTS, MAX_DEPTH):
+            if what := _astray(one):
+                self._problems.append(place_problem(one.path, what, "layout"))
+            else:
+                yield one
 
 
 class CommitSource(TreeSource):
@@ -130,28 +128,20 @@ class CommitSource(TreeSource):
     def __init__(self, root: Path, ref: str) -> None:
         repository = Repository(root)
         self.root = root
-        self.commit = repository.resolve(
-            f"{ref}^{{commit}}", f"{quoted(ref)} names no commit here: fetch it, or write another"
-        )
+        self.commit = repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
         prefix = repository.top(root)
-        super().__init__(
-            repository,
-            repository.resolve(f"{self.commit}:{prefix}", f"commit {self.commit[:12]} has no folder {prefix}"),
-        )
+        tree = repository.tree_of(self.commit, prefix)
+        if tree is None:
+            raise Refused(f"commit {self.commit[:12]} has no folder {prefix}")
+        super().__init__(repository, tree)
 
 
-def _parsed(line: bytes, problems: list[Problem]) -> _Entry | None:
-    meta, _, raw = line.partition(b"\t")
-    mode, _, blob, size = meta.decode("ascii").split()
-    try:
-        path = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        problems.append(
-            place_problem(raw.decode("utf-8", "surrogateescape"), "has a name that is not UTF-8: rename it", "layout")
-        )
-        return None
-    if mode not in REGULAR:
-        what = {"120000": "a symbolic link", "160000": "a submodule"}.get(mode, "no regular file")
-        problems.append(place_problem(path, f"is {what}: replace it by the file itself", "layout"))
-        return None
-    return _Entry(mode, blob, int(size), path)
+def _astray(one: File) -> str:
+    """Return what is wrong with a file that is no regular one; empty where nothing is."""
+    if one.mode == TREE:
+        return "no declaration lies so deep: remove it"
+    if any("\udc80" <= letter <= "\udcff" for letter in one.path):
+        return "has a name that is not UTF-8: rename it"
+    if one.mode not in REGULAR:
+        return f"is {_STRANGE[one.mode]}: replace it by the file itself"
+    return "" if "/" in one.path else "is no folder: remove it"

@@ -5,21 +5,21 @@ Who opens a pull request chooses the head's tree and its history, so both are re
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import git
 
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
-from allotment.problems import Refused
+from allotment.adapters.git.trees import MAX_DEPTH, PATH_BYTES, TREE, Entry, Trees
+from allotment.problems import Refused, quoted
 
 MOST_CHANGED = 10_000  # files and folders
-MAX_DEPTH = 64
-_TREE = "040000"
+MOST_BYTES = 32 << 20  # of a file that is merged
+MOST_TREES = 256 << 20  # bytes of all trees of a comparison
+_HELD = 8 << 20  # bytes of trees that are read at once
 NAMED = 10
-
-
-class TooMuch(Refused):
-    """A change of more files than anybody could look at."""
 
 
 class Conflicted(NamedTuple):
@@ -64,11 +64,17 @@ def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
         )
     if common is None:
         return Conflicted(())
-    changed(repository, common, head)  # a tree that unfolds without end is stopped before it is merged
+    theirs = changed(
+        repository, common, head
+    )  # what unfolds without end, or Git wouldn't write, is stopped before it is merged
     if common == base:
-        return repository.resolve(f"{head}^{{tree}}", "the head has no tree")
+        return repository.trees.root(head)
     if common == head:
-        return repository.resolve(f"{base}^{{tree}}", "the base has no tree")
+        return repository.trees.root(base)
+    sizes = repository.objects.info({one.blob for one in theirs if one.blob})
+    for one in theirs:
+        if one.blob and sizes[one.blob].size > MOST_BYTES:
+            raise TooMuch(f"{quoted(one.path)} has more than {MOST_BYTES:,} bytes: keep data elsewhere")
     process = repository.open().git.merge_tree(
         "--write-tree", "-z", "--name-only", "--no-messages", base, head, as_process=True
     )
@@ -83,60 +89,96 @@ def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
 
 def inner(repository: Repository, tree: str, prefix: str) -> str:
     """Return the tree of the declarations in a whole repository's tree, where they lie in its folder `prefix`."""
-    return repository.resolve(f"{tree}:{prefix}", f"after the merge there is no folder {prefix}")
+    found = repository.tree_of(tree, prefix)
+    if found is None:
+        raise Refused(f"after the merge there is no folder {prefix}")
+    return found
 
 
 def changed(repository: Repository, before: str, after: str) -> list[Changed]:
-    """Return the files that differ between two commits or trees, sorted by path. Raises TooMuch.
+    """Return the files that differ between two commits or trees, sorted by path. Raises TooMuch, and MalformedTree.
 
     Git's own diff gathers everything before it says a word, so a tree that unfolds to 10^10 paths would be its end: here
     folders are read level by level, those alone that differ, and no further than the limit. A path that isn't UTF-8 is
     shown with escapes.
     """
-    found: list[Changed] = []
-    roots = [repository.resolve(f"{one}^{{tree}}", f"{one} has no tree") for one in (before, after)]
-    level: list[tuple[str, str, str]] = [("", roots[0], roots[1])]
-    depth = seen = 0
-    while level:
-        folders: list[tuple[str, str, str]] = []
-        trees = iter(repository.read_all([tree for _, old, new in level for tree in (old, new) if tree]))
-        for path, old, new in level:
-            was, is_now = (_entries(next(trees), len(one) // 2) if one else {} for one in (old, new))
-            for name in sorted(was.keys() | is_now.keys()):
-                one, other = was.get(name, ("", "")), is_now.get(name, ("", ""))
-                if one != other:
-                    seen += 1
-                    folders += _folder(f"{path}{_shown(name)}/", one, other)
-                    found += _file(f"{path}{_shown(name)}", one, other)
-            if seen > MOST_CHANGED:
-                raise TooMuch(f"it changes more than {MOST_CHANGED:,} files: split it")
-        level, depth = folders, depth + 1
-        if depth > MAX_DEPTH:
-            raise TooMuch(f"it has folders more than {MAX_DEPTH} deep: no declaration lies there")
-    return sorted(found)
+    comparison = _Comparison(repository.trees)
+    return sorted(comparison.of(*(repository.trees.root(one) for one in (before, after))))
 
 
-def _entries(data: bytes, digest: int) -> dict[bytes, tuple[str, str]]:
-    """Return the mode and id of each entry of a tree object; `digest` is how many bytes an id has."""
-    entries = {}
-    at = 0
-    while at < len(data):
-        end = data.index(b"\0", at)
-        mode, _, name = data[at:end].partition(b" ")
-        entries[name] = mode.decode("ascii").zfill(6), data[end + 1 : end + 1 + digest].hex()
-        at = end + 1 + digest
-    return entries
+_Entries = list[tuple[bytes, bytes, bytes]]
+_Pair = tuple[str, str]  # a folder's tree before and after, empty where there is none
+
+
+class _Comparison:
+    """Compares two trees, and counts what differs before it is made."""
+
+    def __init__(self, trees: Trees) -> None:
+        self._trees = trees
+        self._files = self._names = self._bytes = 0
+
+    def of(self, before: str, after: str) -> Iterator[Changed]:
+        """Yield the files that differ. Two folders of the same id aren't read: they hold the same, whatever that is."""
+        level: dict[_Pair, list[str]] = {(before, after): [""]} if before != after else {}
+        for _ in range(MAX_DEPTH):
+            below: dict[_Pair, list[str]] = {}
+            for pair, was, is_now in self._read(level):
+                here = level[pair]
+                for name, one, other in self._differing(here, was, is_now):
+                    ids = (one.id if one.mode == TREE else "", other.id if other.mode == TREE else "")
+                    if any(ids):
+                        below.setdefault(ids, []).extend([f"{path}{name}/" for path in here])
+                    old, new = (_NOTHING if both.mode == TREE else both for both in (one, other))
+                    if old != new:
+                        yield from [Changed(path + name, old.mode, new.mode, old.id, new.id) for path in here]
+            if not below:
+                return
+            level = below
+        raise TooMuch(f"it has folders more than {MAX_DEPTH} deep: no declaration lies there")
+
+    def _read(self, pairs: Iterable[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
+        """Yield pairs with their entries, so many at once as may be held."""
+        pairs = list(pairs)
+        sizes = self._trees.sizes(tree for pair in pairs for tree in pair if tree)
+        some: dict[_Pair, int] = {}
+        for pair in pairs:
+            size = sum(sizes[tree].size for tree in pair if tree)
+            self._bytes += size
+            if self._bytes > MOST_TREES:
+                raise TooMuch(f"its folders have more than {MOST_TREES:,} bytes of names: split it")
+            if some and sum(some.values()) + size > _HELD:
+                yield from self._contents(list(some))
+                some = {}
+            some[pair] = size
+        yield from self._contents(list(some))
+
+    def _contents(self, pairs: list[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
+        found = dict(self._trees.read(tree for pair in pairs for tree in pair if tree))
+        return ((pair, found.get(pair[0], []), found.get(pair[1], [])) for pair in pairs)
+
+    def _differing(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
+        """Return name, entry before and after of what differs between two folders, which have some paths. Raises
+        TooMuch."""
+        self._count(abs(len(was) - len(is_now)) * len(here), 0)
+        both = set(was) & set(is_now)
+        old, new = (
+            {name: Entry(mode.decode(), raw.hex()) for mode, name, raw in side if (mode, name, raw) not in both}
+            for side in (was, is_now)
+        )
+        names = sorted(old.keys() | new.keys())
+        bytes_ = sum(map(len, names)) * len(here) + sum(map(len, here)) * len(names)
+        self._count(len(names) * len(here), bytes_, keep=True)
+        return [(_shown(name), old.get(name, _NOTHING), new.get(name, _NOTHING)) for name in names]
+
+    def _count(self, files: int, names: int, *, keep: bool = False) -> None:
+        if self._files + files > MOST_CHANGED or self._names + names > MOST_CHANGED * PATH_BYTES:
+            raise TooMuch(f"it changes more than {MOST_CHANGED:,} files: split it")
+        if keep:
+            self._files, self._names = self._files + files, self._names + names
+
+
+_NOTHING = Entry("", "")
 
 
 def _shown(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
-
-
-def _folder(path: str, was: tuple[str, str], is_now: tuple[str, str]) -> list[tuple[str, str, str]]:
-    trees = [one[1] if one[0] == _TREE else "" for one in (was, is_now)]
-    return [(path, trees[0], trees[1])] if any(trees) else []
-
-
-def _file(path: str, was: tuple[str, str], is_now: tuple[str, str]) -> list[Changed]:
-    one, other = (("", "") if entry[0] == _TREE else entry for entry in (was, is_now))
-    return [Changed(path, one[0], other[0], one[1], other[1])] if one != other else []

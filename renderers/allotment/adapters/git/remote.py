@@ -18,6 +18,27 @@ _OVERTAKEN = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to u
 _SAYS_NO = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 _SHOWN = 800  # characters of what Git said
 _KEPT = "refs/allotment/seen/"
+_FSCK = ("fsck error", "git fsck")
+# Of a fetch, all that git fsck finds is an error but what early versions of Git and converters wrote into commits and tags, which nothing
+# here reads, and modes with a zero in front: where such a tree is read, `trees.entries` refuses it.
+_HARMLESS = (
+    "badDate",
+    "badDateOverflow",
+    "badEmail",
+    "badName",
+    "badTimezone",
+    "missingEmail",
+    "missingNameBeforeEmail",
+    "missingSpaceBeforeDate",
+    "missingSpaceBeforeEmail",
+    "zeroPaddedDate",
+    "zeroPaddedFilemode",
+)
+_STRICT = ("fetch.fsckObjects=true", "fetch.fsck.badFilemode=error", *(f"fetch.fsck.{one}=ignore" for one in _HARMLESS))
+
+
+class Unsound(Refused):
+    """What would be fetched holds objects that Git doesn't write: nothing of it is here."""
 
 
 class Remote:
@@ -40,10 +61,12 @@ class Remote:
     def _shown(self, text: str) -> str:
         return text.replace(self._secret, "") if self._secret else text
 
-    def fetch(self, *refs: str) -> dict[str, str]:
+    def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
         """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is left out.
 
-        Raises Refused, with Git's words, when the remote doesn't answer.
+        Git checks each object that comes. `ours` says that the refs are branches that we write on top of whatever
+        somebody left there, so that their history may hold anything: they come all the same, and the reader of trees
+        refuses what can't be read. Raises Refused, with Git's words, when the remote doesn't answer, and Unsound.
         """
         try:
             said = str(self.repository.open().git.ls_remote("--end-of-options", self.url, *refs))
@@ -53,11 +76,22 @@ class Remote:
             if new and self._keep:
                 new = [f"+{commit}:{_KEPT}{names[commit]}" for commit in new]
             if new:
-                options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
-                self.repository.without_hooks().fetch(*options, self.url, *new)
+                self._bring(new, ours)
         except _SAYS_NO as error:
             raise Refused(f"{quoted(str(self))} doesn't answer: {self._shown(_words(error))}") from None
         return {name: commit for name, commit in found.items() if name in refs}
+
+    def _bring(self, commits: list[str], ours: bool) -> None:
+        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
+        try:
+            self.repository.without_hooks(*_STRICT).fetch(*options, self.url, *commits)
+        except git.GitCommandError as error:
+            words = self._shown(_words(error))
+            if not any(sign in words for sign in _FSCK):
+                raise
+            if not ours:
+                raise Unsound(f"{quoted(str(self))} holds objects that Git doesn't write: {words}") from None
+            self.repository.without_hooks("fetch.fsckObjects=false").fetch(*options, self.url, *commits)
 
     def push(self, refs: Mapping[str, str]) -> bool:
         """Point refs at commits, all of them, and return True; False, and none, when another push came first.

@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import MalformedTree
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import today
 
@@ -36,9 +38,12 @@ def live_source(repository: Repository, revision: str, folder: str, known: str) 
     """Return the source commit of what a folder holds in a rendered commit, and the folder's tree.
 
     None where the tree is `known`: Argo CD names the newest commit for every Application, also for those that it didn't
-    touch, so it is the content that counts.
+    touch, so it is the content that counts. None too where it can't be read: it is somebody else's.
     """
-    tree = repository.tree_of(revision, folder)
+    try:
+        tree = repository.tree_of(revision, folder)
+    except (MalformedTree, TooMuch):
+        return None
     if tree is None or tree == known:
         return None
     found = _TRAILER.findall(repository.last_message(revision, folder))
@@ -55,9 +60,8 @@ class Look(NamedTuple):
 def look(repository: Repository, remote: Remote, clusters: Iterable[str]) -> Look:
     """Return what a remote holds for some clusters. Raises Refused when it doesn't answer."""
     names = sorted(clusters)
-    refs = remote.fetch(
-        SOURCE, *(ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
-    )
+    several = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
+    refs = remote.fetch(SOURCE, *several, ours=True)
     branches = {
         name: Branch(
             repository,

@@ -7,14 +7,15 @@ import re
 import subprocess
 import tempfile
 import time
-import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import git
 
-from allotment.problems import Refused
+from allotment.adapters.git.objects import IS_ID, Objects, TooMuch
+from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees
+from allotment.problems import Refused, quoted
 
 # Nobody is asked for a password, messages are Git's own, no transport runs a command of a URL's, a path is no pattern.
 ENVIRONMENT = {
@@ -22,11 +23,37 @@ ENVIRONMENT = {
     "LC_ALL": "C",
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     "GIT_LITERAL_PATHSPECS": "1",
+    # An object is what its id says, and a commit's parents are what it says, whatever refs or files were brought here.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": f"{os.devnull}/none",
 }
 
-
-_ASKED = 500  # blobs asked for at once: their ids fit a pipe
+MOST_FILES = 1_000_000  # of a listing
+MOST_READ = 32 << 20  # bytes of a file
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
+
+
+class _Opened:
+    """GitPython's object of a folder, one a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._opened: tuple[int, git.Repo] | None = None
+
+    def repo(self) -> git.Repo:
+        """Return it. Raises Refused where the folder is in no repository."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            try:
+                found = git.Repo(self._folder, search_parent_directories=True)
+            except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+                raise Refused(f"{self._folder} is in no Git repository, so there is no commit to read") from None
+            found.git.update_environment(**ENVIRONMENT)
+            self._opened = (os.getpid(), found)
+        return self._opened[1]
+
+    def reader(self) -> Any:
+        """Start Git's object reader."""
+        return self.repo().git.cat_file("--batch-command", "--buffer", as_process=True, istream=-1)
 
 
 class Repository:
@@ -34,10 +61,11 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._opened: tuple[int, git.Repo] | None = None
+        self._opened = _Opened(folder)
         self._committer: bytes | None = None
         self._signs: bool | None = None
-        self._reader: tuple[int, Any, Any] | None = None
+        self.objects = Objects(self._opened.reader)
+        self.trees = Trees(self.objects)
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
@@ -52,54 +80,27 @@ class Repository:
 
     def open(self) -> git.Repo:
         """Return GitPython's object, one a process: the pipe to Git's object reader can't be shared after a fork."""
-        if self._opened is None or self._opened[0] != os.getpid():
-            try:
-                found = git.Repo(self.folder, search_parent_directories=True)
-            except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-                raise Refused(f"{self.folder} is in no Git repository, so there is no commit to read") from None
-            found.git.update_environment(**ENVIRONMENT)
-            self._opened = (os.getpid(), found)
-        return self._opened[1]
+        return self._opened.repo()
 
-    def without_hooks(self) -> Any:
+    def without_hooks(self, *settings: str) -> Any:
         """Return GitPython's command, for one call, in which no hook of the repository runs.
 
         What it fetches or writes comes as a pack, whole or not at all: single objects, of one that was killed, could lack
         others. That is quicker too; housekeeping brings packs together.
         """
         packs = ["fetch.unpackLimit=1", "fastimport.unpackLimit=1"]
-        return self.open().git(c=[f"core.hooksPath={os.devnull}", *packs])
+        return self.open().git(c=[f"core.hooksPath={os.devnull}", *packs, *settings])
 
     def resolve(self, name: str, otherwise: str) -> str:
-        """Return the id of the commit or tree that a name means. Raises Refused with the words of `otherwise`."""
+        """Return the id of the commit that a name means. Raises Refused with the words of `otherwise`."""
         if "\n" in name or "\0" in name:
             raise Refused(otherwise)
         process = self.open().git.cat_file("--batch-check", as_process=True, istream=-1)
-        out, _ = process.communicate(name.encode() + b"\n")
+        out, _ = process.communicate(f"{name}^{{commit}}\n".encode())
         answer = out.decode("utf-8", "replace").split()
-        if len(answer) != 3 or answer[1] not in ("commit", "tree"):
+        if len(answer) != 3 or answer[1] != "commit":
             raise Refused(otherwise)
         return str(answer[0])
-
-    def fields(self, command: str, *arguments: str) -> Generator[bytes, None, None]:
-        """Yield what a command of Git's says, split at its zero bytes, as it comes; who has enough just stops reading.
-
-        Raises Refused with Git's words where it fails.
-        """
-        process = getattr(self.open().git, command)(*arguments, as_process=True)
-        rest, whole = b"", False
-        try:
-            while chunk := process.stdout.read(1 << 16):
-                *several, rest = (rest + chunk).split(b"\0")
-                yield from several
-            whole = True
-        finally:
-            process.stdout.close()
-            if not whole:
-                process.proc.terminate()
-            status = process.proc.wait()
-        if status:
-            raise Refused(f"git {command.replace('_', '-')} ended with {status}: the repository may be damaged")
 
     def top(self, folder: Path) -> str:
         """Return where a folder lies in the repository's commits, empty for their top."""
@@ -108,64 +109,39 @@ class Repository:
         return "" if found == "." else found
 
     def listing(self, commit: str, folder: str = "") -> dict[str, str]:
-        """Return the blob id of every file of a commit, or of one of its folders, by its path. Raises Refused where it isn't here."""
-        try:
-            entries = self.open().git.ls_tree("-r", "-z", "--full-tree", f"{commit}:{folder}")
-        except git.GitCommandError:
-            raise Refused(f"commit {commit} can't be read here: fetch the whole repository") from None
+        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises Refused where it isn't here,
+        and MalformedTree."""
+        tree = self.tree_of(commit, folder)
+        if tree is None:
+            raise Refused(f"commit {commit} has no folder {quoted(folder)}")
+        files = list(self.trees.walk(tree, MOST_FILES))
+        if any(one.mode == TREE for one in files):
+            raise TooMuch(f"commit {commit} has folders more than {MAX_DEPTH} deep")
         prefix = f"{folder}/" if folder else ""
-        split = (entry.partition("\t") for entry in entries.split("\0") if entry)
-        return {prefix + path: meta.split()[2] for meta, _, path in split}
+        return {prefix + one.path: one.id for one in sorted(files)}
 
     def read(self, blob: str) -> bytes:
         """Return a blob's bytes."""
-        data: bytes = self.open().git.get_object_data(blob)[3]
-        return data
+        return self.read_all([blob])[0]
 
     def read_all(self, blobs: Sequence[str]) -> list[bytes]:
         """Return the bytes of some blobs, asked for at once: one turn to Git's object reader, not one a blob.
 
-        They are so few that Git isn't kept from reading on by what it has answered. Raises Refused where one isn't here.
+        Raises Refused where one isn't here, and TooMuch where one is larger than any file of ours.
         """
-        if self._reader is None or self._reader[0] != os.getpid():
-            process = self.open().git.cat_file("--batch", as_process=True, istream=-1)
-            self._reader = os.getpid(), process, weakref.finalize(self, _end, os.getpid(), process)
-        _, process, end = self._reader
-        try:
-            return self._answers(process, blobs)
-        except BaseException:  # what it would still say is no answer to whatever is asked next
-            self._reader = None
-            end()
-            raise
-
-    def _answers(self, process: Any, blobs: Sequence[str]) -> list[bytes]:
-        found = []
-        for at in range(0, len(blobs), _ASKED):
-            some = blobs[at : at + _ASKED]
-            process.stdin.write("".join(f"{blob}\n" for blob in some).encode("ascii"))
-            process.stdin.flush()
-            for blob in some:
-                header = process.stdout.readline().split()
-                if len(header) != 3:
-                    raise Refused(f"object {blob} isn't here: fetch the whole repository")
-                found.append(process.stdout.read(int(header[2])))
-                process.stdout.read(1)
-        return found
-
-    def sizes(self, blobs: Sequence[str]) -> dict[str, int]:
-        """Return the size of each blob in bytes."""
-        process = self.open().git.cat_file("--batch-check", as_process=True, istream=-1)
-        out, _ = process.communicate("".join(f"{blob}\n" for blob in blobs).encode("ascii"))
-        lines = [line.split() for line in out.decode("ascii").splitlines()]
-        return {blob: int(line[2]) for blob, line in zip(blobs, lines, strict=True)}
+        found: dict[str, bytes] = {}
+        for blob, data in self.objects.read(blobs, "blob", MOST_READ):
+            if data is None:
+                raise TooMuch(f"object {blob} has more than {MOST_READ:,} bytes: no file of ours does")
+            found[blob] = data
+        return [found[blob] for blob in blobs]
 
     def read_at(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a file in a commit; None where there is no such file, or the commit isn't here."""
-        try:
-            data: bytes = self.open().git.get_object_data(f"{commit}:{path}")[3]
-        except ValueError:
+        if not IS_ID.fullmatch(commit) or not self.objects.info([commit])[commit].kind:
             return None
-        return data
+        found = self.trees.find(self.trees.root(commit), path)
+        return self.read(found.id) if found is not None and found.mode in REGULAR else None
 
     def has(self, commit: str) -> bool:
         """Return whether the object of an id is here."""
@@ -180,30 +156,24 @@ class Repository:
 
         Whoever pushed it wrote that line; where it isn't of that form, it is whom commits of now are by.
         """
-        line = next(line for line in self._header(commit) if line.startswith(b"author "))
+        line = next(line for line in self.trees.header(commit) if line.startswith(b"author "))
         author = line.removeprefix(b"author ")
         return author if _IDENTITY.fullmatch(author) else self.committer()
 
-    def _header(self, commit: str) -> list[bytes]:
-        header: bytes = self.open().git.get_object_data(commit)[3].partition(b"\n\n")[0]
-        return header.split(b"\n")
-
     def parents(self, commit: str) -> list[str]:
         """Return a commit's parents."""
-        return [line.split()[1].decode("ascii") for line in self._header(commit) if line.startswith(b"parent ")]
+        return [line.split()[1].decode("ascii") for line in self.trees.header(commit) if line.startswith(b"parent ")]
 
     def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in seconds since 1970."""
-        line = next(line for line in self._header(commit) if line.startswith(b"committer "))
+        line = next(line for line in self.trees.header(commit) if line.startswith(b"committer "))
         return int(line.split()[-2])
 
     def tree_of(self, commit: str, folder: str) -> str | None:
-        """Return the id of a folder's tree in a commit; None where there is no such folder."""
-        try:
-            header: Any = self.open().git.get_object_header(f"{commit}:{folder}")  # of bytes, whatever its types say
-        except ValueError:
-            return None
-        return header[0].decode("ascii") if header[1] == b"tree" else None
+        """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises Refused where the commit
+        isn't here, and MalformedTree."""
+        found = self.trees.find(self.trees.root(commit), folder)
+        return found.id if found is not None and found.mode == TREE else None
 
     def last_message(self, commit: str, folder: str) -> str:
         """Return what the last commit up to `commit` that changed a folder says; empty where none did."""
@@ -271,11 +241,3 @@ class Repository:
         except git.GitCommandError:
             return None
         return said
-
-
-def _end(owner: int, process: Any) -> None:
-    """End an object reader, in the process that began it."""
-    if os.getpid() == owner:
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            pipe.close()
-        process.proc.wait()

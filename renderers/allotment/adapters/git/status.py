@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import MalformedTree
 from allotment.manifests.names import status_branch
 
 SUMMARY, CLUSTER = "summary.md", "stocks.yaml"
@@ -50,11 +52,15 @@ def look_status(repository: Repository, remote: Remote, cluster: str, key: str |
     Raises Refused when the remote doesn't answer.
     """
     names = status_branch(cluster), reported_ref(cluster)
-    refs = remote.fetch(*names)
+    refs = remote.fetch(*names, ours=True)
     tip, own = (refs.get(name) for name in names)
     branch = Branch(repository, cluster, tip, own, None)
     if own is not None and key is not None and not repository.is_signed_by(own, key):
         return Reported(branch, None, f"commit {own} is not signed with the cluster's key")
+    try:
+        branch.files  # noqa: B018  # who asks for them later needn't ask whether they can be read
+    except (MalformedTree, TooMuch) as error:
+        return Reported(Branch(repository, cluster, tip, None, None), None, f"commit {own} can't be read: {error}")
     if tip is None:
         return Reported(branch, own, "" if own is None else "its branch is gone")
     return Reported(branch, own, "" if tip == own else f"commit {tip} is not the reporter's")

@@ -11,8 +11,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from allotment.adapters.git.commit_source import REGULAR, CommitSource, TreeSource
-from allotment.adapters.git.merge import Changed, Conflicted, TooMuch, changed, inner, merged
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.merge import Changed, Conflicted, changed, merged
+from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.source import Source, place_problem
 from allotment.changes.addresses import addresses_lost
 from allotment.changes.comparison import Compared, Side, compare, pools_lost, units_changed
@@ -26,7 +28,7 @@ from allotment.pipeline.pulls.authority import unauthorised
 from allotment.pipeline.rendering import check_tenant, cluster_files, gate_of
 from allotment.pipeline.survey import Recall, Survey, resurvey, survey, tenants_part
 from allotment.pipeline.workers import cores, read_scope, results
-from allotment.problems import Problem, Refused
+from allotment.problems import Problem, quoted
 from allotment.rules.ownership import Review
 
 MOST_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its checksum
@@ -126,21 +128,41 @@ def plan(
     reviewed: Reviewed | None = None,
     processes: int | None = None,
 ) -> Plan:
-    """Return what merging `head_ref` into `base_ref` would change. Raises Refused where a ref names no commit."""
+    """Return what merging `head_ref` into `base_ref` would change. Raises Refused where a ref names no commit, or the
+    base can't be read."""
     base = CommitSource(root, base_ref)
-    head = CommitSource(root, head_ref).commit
+    base.scopes()  # whatever is wrong with its trees isn't the head's fault
+    head = base.repository.resolve(head_ref, f"{quoted(head_ref)} names no commit here: fetch it, or write another")
     try:
         tree = merged(base.repository, base.commit, head)
+        if isinstance(tree, Conflicted):
+            return _stopped(base, head, day, str(tree), "merge")
+        after = base.repository.tree_of(tree, base.repository.top(root))
+        if after is None:
+            return _stopped(
+                base, head, day, f"after the merge there is no folder {base.repository.top(root)}", "layout"
+            )
+        differing = changed(base.repository, base.tree, after)
+        source = _merge_result(base, after, differing)
     except TooMuch as error:
         return _stopped(base, head, day, str(error), "size")
-    if isinstance(tree, Conflicted):
-        return _stopped(base, head, day, str(tree), "merge")
-    try:
-        after = inner(base.repository, tree, base.repository.top(root))
-    except Refused as error:
-        return _stopped(base, head, day, str(error), "layout")
-    differing = changed(base.repository, base.tree, after)
-    return _Planning(base, head, after, differing, day, recall, reviewed, processes or cores()).plan()
+    except MalformedTree as error:
+        return _stopped(base, head, day, str(error), "tree")
+    return _Planning(base, head, source, differing, day, recall, reviewed, processes or cores()).plan()
+
+
+def _merge_result(base: CommitSource, tree: str, differing: list[Changed]) -> TreeSource:
+    """Return the declarations of a merge result, listed. Raises TooMuch and MalformedTree."""
+    declared = _declared(differing)
+    if all(_is_within_a_tenant(one) for one in declared):
+        return base.changed(tree, {one.path: one.blob for one in declared})
+    found = TreeSource(base.repository, tree)
+    found.scopes()
+    return found
+
+
+def _declared(several: Iterable[Changed]) -> list[Changed]:
+    return [one for one in several if one.path.split("/")[0] in ROOTS]
 
 
 def _stopped(base: CommitSource, head: str, day: datetime.date, words: str, rule: str) -> Plan:
@@ -154,7 +176,7 @@ class _Planning:
         self,
         base: CommitSource,
         head: str,
-        tree: str,
+        after: TreeSource,
         differing: list[Changed],
         day: datetime.date,
         recall: Recall | None,
@@ -166,14 +188,13 @@ class _Planning:
         self.processes = processes
         self.changed = differing
         self.first = survey(base, day, recall=recall, prepared=_Everyone(), processes=processes)
-        declared = [one for one in differing if one.path.split("/")[0] in ROOTS]
+        self.after = after
+        declared = _declared(differing)
         if all(_is_within_a_tenant(one) for one in declared):  # nothing but these tenants needs to be read again
-            self.after = base.changed(tree, {one.path: one.blob for one in declared})
             owners = {one.path.split("/")[1] for one in declared}
-            self.second = resurvey(self.first, self.after, sorted(owners), base=base)
+            self.second = resurvey(self.first, after, sorted(owners), base=base)
         else:
-            self.after = TreeSource(base.repository, tree)
-            self.second = survey(self.after, day, prepared=_Everyone(), processes=processes, base=base)
+            self.second = survey(after, day, prepared=_Everyone(), processes=processes, base=base)
 
     def plan(self) -> Plan:
         """Return the plan."""
@@ -182,7 +203,7 @@ class _Planning:
         platform = self.second.offers.platform.one(Platform) or self.first.offers.platform.one(Platform)
         standing = sum(not one.warning for one in self.first.problems)
         outcomes, files, skipped = self._compared()
-        declared = [one for one in self.changed if one.path.split("/")[0] in ROOTS]
+        declared = _declared(self.changed)
         found = [one.compared for one in outcomes if one.compared]
         costs = [one.cost for one in found if one.cost.parts]
         costs.sort(key=lambda one: (-abs(one.after - one.before), one.tenant))

@@ -10,12 +10,12 @@ from typing import Literal, NamedTuple
 
 from allotment.adapters.forge.forge import Comment, Forbidden, Forge, Missing, PullRequest, State, Status
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.remote import Remote, Unsound
 from allotment.adapters.source import Source
 from allotment.pipeline.pulls.authority import forge_teams
 from allotment.pipeline.pulls.planning import Reviewed, plan
 from allotment.pipeline.survey import Recall
-from allotment.problems import IsolationBroken, Refused
+from allotment.problems import AllotmentError, IsolationBroken, Refused
 from allotment.reports.markdown import code
 from allotment.reports.plan.comment import MARKER, comment
 from allotment.rules.ownership import Review
@@ -69,7 +69,10 @@ class Reviews:
         request = forge.pull_request(number)
         if wrong := self._discarded(request, head or request.head):
             return Verdict("", wrong)
-        refs = self._refs(request)
+        try:
+            refs = self._refs(request)
+        except Unsound as error:
+            return self._say(request, request.head, *_unplanned(error))
         if refs is None:
             return Verdict("", "its head moved on meanwhile")
         base, tip = refs
@@ -78,9 +81,12 @@ class Reviews:
             return Verdict("", wrong)
         if self._refs(request) != refs:
             return Verdict("", "its base or head moved on meanwhile")
-        say_status(forge, tip, CONTEXT, state, words, request.url)
+        return self._say(request, tip, state, words, text)
+
+    def _say(self, request: PullRequest, head: str, state: State, words: str, text: str) -> Verdict:
+        say_status(self._place.forge, head, CONTEXT, state, words, request.url)
         if not request.locked:
-            keep(forge, number, MARKER, text)
+            keep(self._place.forge, request.number, MARKER, text)
         return Verdict(state, words)
 
     def _discarded(self, request: PullRequest, head: str) -> str:
@@ -92,13 +98,25 @@ class Reviews:
         return "" if request.head == head else "its head moved on"
 
     def _refs(self, request: PullRequest) -> tuple[str, str] | None:
-        """Return the commits of base and head; None where the head isn't the one that the forge named."""
+        """Return the commits of base and head; None where the head isn't the one that the forge named. Raises Unsound
+        where the head holds what Git doesn't write."""
         names = f"refs/heads/{self._place.branch}", self._place.head(request.number)
-        found = self._place.source.fetch(*names)
+        try:
+            found = self._place.source.fetch(*names)
+        except Unsound:
+            self._sound_base(names[0])
+            raise
         base, head = (found.get(name) for name in names)
         if base is None:
             raise Refused(f"the source has no branch {self._place.branch}")
         return (base, head) if head is not None and head == request.head else None
+
+    def _sound_base(self, name: str) -> None:
+        """Raise Refused where it is the base that can't be fetched, which is no fault of a pull request's."""
+        try:
+            self._place.source.fetch(name)
+        except Unsound as error:
+            raise Refused(str(error)) from None
 
     def _planned(self, request: PullRequest, base: str, head: str) -> tuple[State, str, str]:
         """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the others."""
@@ -117,8 +135,7 @@ class Reviews:
                 processes=self._processes,
             )
         except (IsolationBroken, Refused) as error:
-            text = f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n\n{code(str(error), 1000)}\n"
-            return "failure", f"can't be planned: {error}", text
+            return _unplanned(error)
         said = comment(found, forge.comment_bytes)
         good = found.allowed and said.whole
         return (
@@ -136,6 +153,12 @@ class Reviews:
             except (Missing, Forbidden):
                 found[team] = None
         return found
+
+
+def _unplanned(error: AllotmentError) -> tuple[State, str, str]:
+    """Return state, words and comment of what can't be planned."""
+    text = f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n\n{code(str(error), 1000)}\n"
+    return "failure", f"can't be planned: {error}", text
 
 
 def say_status(forge: Forge, commit: str, context: str, state: State, words: str, url: str) -> None:

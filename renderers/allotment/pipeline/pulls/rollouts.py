@@ -9,9 +9,11 @@ from typing import NamedTuple
 from allotment.adapters.forge.forge import Forbidden, Forge, Missing, PullRequest, State
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.merge import TooMuch, changed, inner, merge_base
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.merge import changed, inner, merge_base
+from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.remote import Remote, Unsound
 from allotment.adapters.git.rendered import Look, look
+from allotment.adapters.git.trees import MalformedTree
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -174,7 +176,11 @@ class Rollouts:
         """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be seen here."""
         repository, source = self._place.source.repository, self._place.source
         name = self._place.head(request.number)
-        if source.fetch(name).get(name) != request.head or not repository.has(request.merged):
+        try:
+            found = source.fetch(name).get(name)
+        except Unsound:
+            return None
+        if found != request.head or not repository.has(request.merged):
             return None
         fork = request.fork if request.fork and repository.has(request.fork) else f"{request.merged}^1"
         common = merge_base(repository, fork, request.head)
@@ -183,7 +189,7 @@ class Rollouts:
         prefix = repository.top(self._place.root)
         try:
             several = changed(repository, *(inner(repository, one, prefix) for one in (common, request.head)))
-        except TooMuch:
+        except (MalformedTree, TooMuch):
             return None
         several = [one for one in several if one.path.split("/")[0] in ROOTS]
         if not several:

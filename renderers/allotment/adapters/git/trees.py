@@ -1,0 +1,229 @@
+"""The one reader of trees. What Git wouldn't write it refuses, whoever reads: what is listed and what is compared are
+the same.
+
+Git itself reads a tree that has one name twice, and its commands differ in which of the two they take: so what review saw
+needn't be what is published. `git fsck` finds such trees; neither a push to a plain repository nor a fetch does by
+itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from allotment.adapters.git.objects import IS_ID, Info, Objects, TooMuch
+from allotment.problems import Refused, printable
+
+TREE, LINK, SUBMODULE = "40000", "120000", "160000"
+REGULAR = ("100644", "100755")
+_WORDS = {mode.encode(): mode for mode in (TREE, *REGULAR, LINK, SUBMODULE)}
+MOST_BYTES = 8 << 20  # of one tree
+MOST_NAME = 4096  # bytes of one name, as in git fsck
+MOST_COMMIT = 1 << 20  # bytes of one commit
+MAX_DEPTH = 64
+PATH_BYTES = 128  # of a path, on average over a limit's number of them
+
+_ENTRY = {
+    digest: re.compile(rb"(40000|100644|100755|120000|160000) ([^\0/]{1,%d})\0(.{%d})" % (MOST_NAME, digest), re.DOTALL)
+    for digest in (20, 32)
+}
+_ENTRIES = {digest: re.compile(rb"(?:%s)*+" % entry.pattern, re.DOTALL) for digest, entry in _ENTRY.items()}
+_NULL = {digest: bytes(digest) for digest in (20, 32)}
+_ANY_ENTRY = {digest: re.compile(rb"([0-7]+) ([^\0]*)\0(.{%d})" % digest, re.DOTALL) for digest in (20, 32)}
+# As Windows and macOS read it: any case, `git~1`, trailing dots and spaces, streams, what HFS+ leaves out or ends at.
+_GIT = re.compile("(?:\\A|\\\\)(?:\\.git|git~1)[. ]*(?:\\Z|[\\\\:\udc80-\udcff\ufffe\uffff])", re.IGNORECASE | re.ASCII)
+_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_STRANGE = re.compile(rb"[\\\x80-\xff]|[gG][iI][tT]|(?:\A|\0)\.\.?(?:\0|\Z)")
+
+
+class MalformedTree(Refused):
+    """A tree that Git doesn't write. Nothing of a commit that has one is believed."""
+
+    def __init__(self, tree: str, fault: str) -> None:
+        super().__init__(
+            f"tree {tree} is malformed: {fault}. Git writes no such tree, so nothing of its commit is read; go back to the commit"
+            " before it (docs/repository.md)"
+        )
+
+
+class Entry(NamedTuple):
+    """What a tree has under a name: its mode and id, both as in the tree, the id in hexadecimal."""
+
+    mode: str
+    id: str
+
+
+class File(NamedTuple):
+    """A file of a tree, or a link or submodule: what isn't a folder. A path that isn't UTF-8 has surrogates."""
+
+    path: str
+    mode: str
+    id: str
+
+
+def entries(tree: str, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    """Return mode, name and raw id of each entry of a tree object. Raises MalformedTree."""
+    digest = len(tree) // 2
+    found: list[tuple[bytes, bytes, bytes]] = _ENTRY[digest].findall(data)
+    names = [name for _, name, _ in found]
+    if not _ENTRIES[digest].fullmatch(data) or (len(found) > 1 and not _in_order(found, names)):
+        raise MalformedTree(tree, _fault(data, digest))
+    if _NULL[digest] in data or _STRANGE.search(b"\0".join(names)):
+        for _, name, one in found:
+            if wrong := _wrong(name, one):
+                raise MalformedTree(tree, wrong)
+    return found
+
+
+def _in_order(found: list[tuple[bytes, bytes, bytes]], names: list[bytes]) -> bool:
+    """Return whether a tree is sorted as Git sorts, folders with a slash behind, and has no name twice."""
+    keys = [name + b"/" if mode == b"40000" else name for mode, name, _ in found]
+    return keys == sorted(keys) and len(set(names)) == len(names)
+
+
+def _wrong(name: bytes, raw: bytes) -> str:
+    """Return what is wrong with an entry by itself; empty where nothing is."""
+    shown = _shown(name)
+    if not name:
+        return "an entry has no name"
+    if b"/" in name:
+        return f"the name {shown} has a slash"
+    if name in (b".", b".."):
+        return f"an entry is named {shown}"
+    if _GIT.search(_IGNORED.sub("", name.decode("utf-8", "surrogateescape"))):
+        return f"the name {shown} is Git's own folder, as some file systems read it"
+    if len(name) > MOST_NAME:
+        return f"the name {shown} has more than {MOST_NAME:,} bytes"
+    return "" if any(raw) else f"{shown} has no object: its id is all zeros"
+
+
+def _fault(data: bytes, digest: int) -> str:
+    """Return what is wrong with a tree, by its first entry that is."""
+    seen: set[bytes] = set()
+    at, last = 0, b""
+    while at < len(data):
+        one = _ANY_ENTRY[digest].match(data, at)
+        if one is None:
+            return f"byte {at} begins no entry"
+        mode, name, raw = one.groups()
+        if wrong := _wrong(name, raw):
+            return wrong
+        if mode.decode("ascii") not in (TREE, *REGULAR, LINK, SUBMODULE):
+            return f"{_shown(name)} has the mode {printable(mode.decode('ascii'), 20)}"
+        if name in seen:
+            return f"the name {_shown(name)} stands there twice"
+        key = name + b"/" if mode == b"40000" else name
+        if key < last:
+            return f"the name {_shown(name)} isn't in its place: names are sorted"
+        seen.add(name)
+        at, last = one.end(), key
+    raise AssertionError("a tree without a fault was refused")
+
+
+def _shown(name: bytes) -> str:
+    return f"'{printable(name.decode('utf-8', 'backslashreplace'))}'"
+
+
+class Trees:
+    """Reads trees of one repository."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def root(self, one: str) -> str:
+        """Return the tree of a commit; that of a tree is itself. Raises Refused where there is no such object here."""
+        info = self._objects.info([one])[one] if IS_ID.fullmatch(one) else Info("", 0)
+        if info.kind == "tree":
+            return one
+        if not info.kind:
+            raise Refused(f"commit {one} can't be read here: fetch the whole repository")
+        return self.header(one)[0].removeprefix(b"tree ").decode("ascii")
+
+    def header(self, commit: str) -> list[bytes]:
+        """Return the lines of a commit's header, the first with its tree's id. Raises Refused."""
+        lines = self._commit(commit).partition(b"\n\n")[0].split(b"\n")
+        if not re.fullmatch(rb"tree [0-9a-f]{%d}" % len(commit), lines[0]):
+            raise Refused(f"commit {commit} names no tree: whoever wrote it damaged it")
+        return lines
+
+    def message(self, commit: str) -> bytes:
+        """Return what a commit says. Raises Refused."""
+        return self._commit(commit).partition(b"\n\n")[2]
+
+    def _commit(self, commit: str) -> bytes:
+        ((_, data),) = self._objects.read([commit], "commit", MOST_COMMIT)
+        if data is None:
+            raise TooMuch(f"commit {commit} has more than {MOST_COMMIT:,} bytes")
+        return data
+
+    def read(self, ids: Iterable[str]) -> Iterator[tuple[str, list[tuple[bytes, bytes, bytes]]]]:
+        """Yield each different tree of some with its entries (`entries`). Raises MalformedTree, TooMuch and Refused."""
+        for one, data in self._objects.read(ids, "tree", MOST_BYTES):
+            if data is None:
+                raise TooMuch(f"tree {one} has more than {MOST_BYTES:,} bytes: no folder has so many files")
+            yield one, entries(one, data)
+
+    def sizes(self, ids: Iterable[str]) -> Mapping[str, Info]:
+        """Return what some trees are, without reading them."""
+        return self._objects.info(ids)
+
+    def find(self, tree: str, path: str) -> Entry | None:
+        """Return what lies at a path, folder by folder; None where nothing does. The empty path is the tree itself."""
+        found = Entry(TREE, tree)
+        for part in path.encode("utf-8", "surrogateescape").split(b"/") if path else ():
+            if found.mode != TREE:
+                return None
+            ((_, several),) = self.read([found.id])
+            mode, raw = next(((mode, raw) for mode, name, raw in several if name == part), (b"", b""))
+            if not mode:
+                return None
+            found = Entry(mode.decode("ascii"), raw.hex())
+        return found
+
+    def walk(
+        self, tree: str, most: int, roots: Collection[str] | None = None, depth: int = MAX_DEPTH
+    ) -> Iterator[File]:
+        """Yield the files of a tree, those below its entries `roots` alone if given, level by level; a folder of
+        level `depth` comes as a file, unread. Each tree of a level is read once, whatever the number of its names.
+        Raises TooMuch at more than `most` files or folders, and MalformedTree."""
+        limit = _Limit(most)
+        level: dict[str, list[str]] = {tree: [""]}
+        wanted = None if roots is None else {root.encode() for root in roots}
+        for deep in range(depth + 1):
+            below: dict[str, list[str]] = {}
+            for one, several in self.read(level):
+                here = level[one]
+                if wanted is not None:
+                    several = [entry for entry in several if entry[1] in wanted]  # noqa: PLW2901  # the root has no others for us
+                limit.take(here, several)
+                for path in here:
+                    for mode, name, raw in several:
+                        text = path + name.decode("utf-8", "surrogateescape")
+                        if mode == b"40000" and deep < depth:
+                            below.setdefault(raw.hex(), []).append(text + "/")
+                        else:
+                            yield File(text, _WORDS[mode], raw.hex())
+            if not below:
+                return
+            level, wanted = below, None
+
+
+class _Limit:
+    """Counts what is found before it is made, so that what unfolds without end is stopped at the limit."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._files = self._folders = self._bytes = 0
+
+    def take(self, paths: list[str], several: list[tuple[bytes, bytes, bytes]]) -> None:
+        """Count the entries of a tree that has some paths. Raises TooMuch."""
+        times = len(paths)
+        folders = [mode for mode, _, _ in several].count(b"40000")
+        self._folders += folders * times
+        self._files += (len(several) - folders) * times
+        self._bytes += sum([len(name) for _, name, _ in several]) * times + len("".join(paths)) * len(several)
+        if max(self._files, self._folders) > self._most:
+            raise TooMuch(f"more than {self._most:,} files: this is no repository of declarations")
+        if self._bytes > self._most * PATH_BYTES:
+            raise TooMuch(f"the paths of its files have more than {self._most * PATH_BYTES:,} bytes: shorten them")
