@@ -40,6 +40,14 @@ if TYPE_CHECKING:
     metavar="CHECKSUM",
     help="Publish only what a plan of this checksum said: from what is published now, exactly that changes.",
 )
+@click.option(
+    "--signing-key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The private SSH key of the platform's spec.publisher.publicKey: signs the rendered commits.",
+)
+@click.option(
+    "--adopt", is_flag=True, help="Believe what is published without that key's signature, once it is declared."
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be committed.")
 def command(
     repo: Path | None,
@@ -48,6 +56,8 @@ def command(
     status: str | None,
     as_of: datetime.date | None,
     checksum: str | None,
+    signing_key: Path | None,
+    adopt: bool,
     dry_run: bool,
 ) -> None:
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
@@ -73,6 +83,8 @@ def command(
             lambda source: day_of(source, as_of),
             status=Remote(Repository(root), status or status_place(source, to)),
             dry_run=dry_run,
+            signing_key=signing_key,
+            adopt=adopt,
             demand=partial(_demand, root, checksum, day_of(source, as_of)) if checksum else None,
         )
         try:

@@ -40,7 +40,7 @@ def sight_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAMESPACE/NAME",
             help="A Lease by which several replicas agree who works; none if absent.",
         ),
-        click.option("--signing-key", type=FILE, help="A private SSH key that signs the status commits."),
+        click.option("--signing-key", type=FILE, help="A private SSH key that signs the commits."),
         click.option("--argocd-context", metavar="NAME", help="The context of the cluster that Argo CD runs in."),
         click.option(
             "--argocd-kubeconfig",

@@ -102,7 +102,9 @@ def command(
     leading = leader.leads if leader else lambda: True
     seen_at = status or source
     if publish:
-        parts.append(_rounds(data, source, branch, to or source, seen_at, interval, counts, log, leading))
+        parts.append(
+            _rounds(data, source, branch, to or source, seen_at, interval, counts, log, leading, sight.signing_key)
+        )
     if cluster is not None:
         folder = Repository.at(data / "report")
         parts.append(
@@ -169,6 +171,7 @@ def _rounds(
     counts: Any,
     log: Any,
     leading: Any,
+    signing_key: Path | None,
 ) -> Rounds:
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
@@ -186,6 +189,7 @@ def _rounds(
         lambda one: day_of(one, None),
         status=Remote(repository, status, keep=True),
         newest=True,
+        signing_key=signing_key,
     )
     origin = Remote(repository, source, keep=True)
     return Rounds(origin, branch, publisher, Metrics(counts), log, interval, leading=leading)

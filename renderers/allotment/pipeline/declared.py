@@ -19,6 +19,12 @@ def platform_of(source: Source) -> Platform | None:
     return declared.model if declared else None
 
 
+def publisher_key(source: Source) -> str | None:
+    """Return the declared publisher's public key; None where none is, or it can't be read."""
+    platform = platform_of(source)
+    return platform.spec.publisher.public_key if platform and platform.spec.publisher else None
+
+
 def cluster_names(source: Source) -> list[str]:
     """Return the clusters that a source declares."""
     return [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]

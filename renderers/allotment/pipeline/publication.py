@@ -13,7 +13,7 @@ from typing import NamedTuple
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, look, published_ref
+from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, look, published_ref, publishes
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import Source
 from allotment.changes import brake
@@ -22,9 +22,9 @@ from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import is_marker
 from allotment.pipeline.assembler import Assembler
 from allotment.pipeline.assembly import Assembly
-from allotment.pipeline.declared import cluster_names, platform_of, reporter_keys
+from allotment.pipeline.declared import cluster_names, platform_of, publisher_key, reporter_keys
 from allotment.pipeline.gating import Known, Statuses
-from allotment.problems import AllotmentError, Refused
+from allotment.problems import AllotmentError, Refused, quoted
 
 TRIES = 10
 FIRST_WAIT = 0.2  # seconds, at most; doubled at each further try up to LONGEST_WAIT
@@ -73,7 +73,8 @@ class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
     `status` is the remote of the status branches, the same if absent. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is asked before each try with the source commit that is published and the
-    one that would be, and raises Refused where that mustn't be.
+    one that would be, and raises Refused where that mustn't be. `signing_key` signs what is published, `adopt`
+    believes what is there unsigned.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class Publisher:
         newest: bool = False,
         dry_run: bool = False,
         demand: Demand | None = None,
+        signing_key: Path | None = None,
+        adopt: bool = False,
     ) -> None:
         self.root = root
         self.statuses = Statuses(Repository(root), status or remote)
@@ -97,12 +100,16 @@ class Publisher:
         self._newest = newest
         self._dry_run = dry_run
         self._demand = demand
+        self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
+        self._adopt = adopt
+        self._last: CommitSource | None = None
 
     def publish(self, ref: str) -> Outcome:
         """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
         for attempt in range(TRIES):
-            source = CommitSource(self.root, ref)
-            found = look(self.repository, self.remote, cluster_names(source))
+            source = self._at(ref)
+            key = self._key(source)
+            found = look(self.repository, self.remote, cluster_names(source), key, adopt=self._adopt)
             if self._is_older(source, found):
                 return Outcome(source.commit, [], None, {}, found.source)
             if self._demand is not None:
@@ -119,13 +126,31 @@ class Publisher:
             time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
         raise Refused(f"others were quicker {TRIES} times: try again")
 
+    def _key(self, source: CommitSource) -> str | None:
+        """Return the key that must sign what is published, None where the source declares none. Raises Refused where
+        another signs here."""
+        key = publisher_key(source)
+        if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
+            return key
+        signs = "the key of --signing-key is another one" if self._signer else "nothing signs here"
+        raise Refused(
+            f"the platform declares spec.publisher.publicKey, and {signs}: name the private key of that one with --signing-key"
+        )
+
     def known(self, ref: str) -> dict[str, Known]:
         """Return what the statuses of a commit's clusters say of each tenant's preparations."""
-        return self.statuses.read(reporter_keys(CommitSource(self.root, ref)))
+        return self.statuses.read(reporter_keys(self._at(ref)))
 
     def clusters(self, ref: str) -> list[str]:
         """Return the clusters that a commit declares."""
-        return cluster_names(CommitSource(self.root, ref))
+        return cluster_names(self._at(ref))
+
+    def _at(self, ref: str) -> CommitSource:
+        """Return a commit. The last one is kept: it never changes, and is listed once."""
+        commit = self.repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
+        if self._last is None or self._last.commit != commit:
+            self._last = CommitSource(self.root, commit)
+        return self._last
 
     def _is_older(self, source: CommitSource, found: Look) -> bool:
         """Return whether something newer is published already. Raises Rewound where the source went back."""
@@ -143,7 +168,8 @@ class Publisher:
             return True
         raise Rewound(
             f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
-            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit"
+            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit. Where nobody published {old[:12]}, or it is to be"
+            f" left behind for good: `git push {self.remote} --delete {SOURCE}`, and publish again"
         )
 
     def _is_newest(self, source: CommitSource) -> bool:
@@ -186,7 +212,7 @@ class Publisher:
             branch = found.branches[cluster]
             changes = branch.changed(files)
             told = {path: letter for path, letter in changes.items() if not is_marker(path)}
-            replaced = branch.tip if branch.foreign else None
+            replaced = branch.foreign
             if self._dry_run:
                 if changes or replaced:
                     committed.append(Committed(cluster, "", told, replaced))
@@ -219,4 +245,4 @@ def _message(cluster: str, source: str, status: str | None, changes: Mapping[str
     added, changed, removed = (letters.count(letter) for letter in "AMD")
     note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""
     trailers = f"Source-Commit: {source}\n" + (f"Status-Commit: {status}\n" if status else "")
-    return f"Publish {cluster}: {added} added, {changed} changed, {removed} removed\n{note}\n{trailers}"
+    return f"{publishes(cluster)}{added} added, {changed} changed, {removed} removed\n{note}\n{trailers}"

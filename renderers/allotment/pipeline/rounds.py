@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Remote, Unsound
-from allotment.adapters.git.rendered import look
+from allotment.adapters.git.rendered import Unproven, look
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.assembler import PlatformInvalid
@@ -103,6 +103,8 @@ class Rounds:
             self._fail("braked", str(error), reached=True)
         except Rewound as error:
             self._fail("rewound", str(error), reached=True)
+        except Unproven as error:
+            self._fail("unsigned", str(error), reached=True)
         except (MalformedTree, TooMuch, Unsound) as error:
             self._fail("malformed", str(error), reached=True)
         except Refused as error:

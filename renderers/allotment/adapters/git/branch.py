@@ -16,6 +16,9 @@ class Branch:
     """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one.
 
     `now_at` returns where a file lies now that an older version of ours may have published elsewhere.
+    `forged` is the commit of somebody else's that the ref of our last one points at, where the key proves that it is;
+    `adopted` says that our last one lacks the signature of that key, so that the next is made whether anything
+    changed or not.
     """
 
     def __init__(
@@ -26,6 +29,9 @@ class Branch:
         published: str | None,
         approved: str | None,
         now_at: Callable[[str], str] = str,
+        *,
+        forged: str | None = None,
+        adopted: bool = False,
     ) -> None:
         self._now_at = now_at
         self._repository = repository
@@ -33,6 +39,8 @@ class Branch:
         self.tip = tip
         self.published = published
         self.approved = approved
+        self.forged = forged
+        self._adopted = adopted
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -53,9 +61,9 @@ class Branch:
         return self._repository.read_all([self.files[path] for path in paths])
 
     @property
-    def foreign(self) -> bool:
-        """Whether the branch holds a commit that we didn't write, or lacks one that we did."""
-        return self.tip is not None and self.tip != self.published
+    def foreign(self) -> str | None:
+        """The commit, at the branch or at our ref, that isn't our last one; None where all is as we left it."""
+        return self.forged or (self.tip if self.tip != self.published else None)
 
     def files_before(self, seconds: float) -> Iterable[str]:
         """Return the paths that were published so long ago, or first, or when an approval was used since.
@@ -86,10 +94,10 @@ class Branch:
         somebody else's, ours has it and our last one as parents, so that both refs move forwards.
         """
         parents, base = [self.published] if self.published else [], ""
-        if not self._goes_on():
-            assert self.tip is not None
-            parents, base = [self.tip, *parents], self.published or NOTHING
-        elif self.published is not None and not changed:
+        if self.forged or not self._goes_on():
+            several = (self.tip, self.forged, self.published)
+            parents, base = [one for one in dict.fromkeys(several) if one], self.published or NOTHING
+        elif self.published is not None and not changed and not self._adopted:
             return self.published
         changes = {
             path: None if letter == "D" else data[path] if path in data else self.read(path)
@@ -98,8 +106,8 @@ class Branch:
         return write_commit(self._repository, parents, changes, message, base)
 
     def strayed(self) -> set[str]:
-        """Return the folders in which a commit of somebody else's, on top of ours, holds anything else than we published: all of them where
-        it can't be read."""
+        """Return the folders in which a commit of somebody else's, on top of ours, holds anything else than we
+        published: all of them where it can't be read."""
         if self._goes_on():
             return set()
         assert self.tip is not None

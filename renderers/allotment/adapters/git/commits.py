@@ -58,8 +58,10 @@ def _signed(repository: Repository, made: str, parents: Sequence[str], message: 
     mail, _, date = rest.partition("> ")
     environment = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": f"@{date}"}
     onto = [word for parent in parents for word in ("-p", parent)]
-    process = repository.open().git.commit_tree(
-        "-S", *onto, "-F", "-", f"{made}^{{tree}}", as_process=True, istream=-1, env=environment
+    process = (
+        repository.open()
+        .git(c=list(repository.signing))
+        .commit_tree("-S", *onto, "-F", "-", f"{made}^{{tree}}", as_process=True, istream=-1, env=environment)
     )
     out, said = process.communicate(message.text.encode())
     if process.returncode:

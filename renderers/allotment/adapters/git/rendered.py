@@ -3,7 +3,9 @@
 Beside each branch `refs/heads/rendered/<cluster>` lie refs of ours: `refs/allotment/published/<cluster>` is the last
 commit that we wrote there, `refs/allotment/source` the source commit it was rendered from, `refs/allotment/approved/
 <cluster>` the last that an approval let past the brake. They move with the branches or not at all, so that order is
-decided by ancestry, and a commit of anybody else's shows.
+decided by ancestry, and a commit of anybody else's shows. Who may push all of them could write a commit that looks
+like ours, unless the platform declares the publisher's key: then what counts is the newest commit that it has signed
+for that cluster.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import MalformedTree
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import today
+from allotment.problems import Refused
 
 SOURCE = "refs/allotment/source"
+MOST_FORGED = 10_000  # commits on top of our last one
 _TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40})$", re.MULTILINE)  # for people to read, never believed
 
 
@@ -50,6 +54,15 @@ def live_source(repository: Repository, revision: str, folder: str, known: str) 
     return found[-1] if found else "", tree
 
 
+class Unproven(Refused):
+    """What is published lacks the signature of the key that the platform declares."""
+
+
+def publishes(cluster: str) -> str:
+    """Return how the message of each commit to a cluster's branch begins: what is signed for one counts for no other."""
+    return f"Publish {cluster}: "
+
+
 class Look(NamedTuple):
     """One look at the remote: the branches by cluster, and the source commit that was published last."""
 
@@ -57,20 +70,34 @@ class Look(NamedTuple):
     branches: dict[str, Branch]
 
 
-def look(repository: Repository, remote: Remote, clusters: Iterable[str]) -> Look:
-    """Return what a remote holds for some clusters. Raises Refused when it doesn't answer."""
+def look(
+    repository: Repository, remote: Remote, clusters: Iterable[str], key: str | None = None, *, adopt: bool = False
+) -> Look:
+    """Return what a remote holds for some clusters. `key` is the publisher's public SSH key, where one is declared;
+    `adopt` believes what it hasn't signed. Raises Refused when the remote doesn't answer, and Unproven."""
     names = sorted(clusters)
     several = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
     refs = remote.fetch(SOURCE, *several, ours=True)
-    branches = {
-        name: Branch(
-            repository,
-            name,
-            refs.get(rendered_branch(name)),
-            refs.get(published_ref(name)),
-            refs.get(approved_ref(name)),
-            today,
-        )
-        for name in names
-    }
+    branches = {}
+    for name in names:
+        own = refs.get(published_ref(name))
+        proven = own if own is None or key is None else _proven(repository, own, name, key)
+        if proven is None and own is not None and not adopt:
+            raise Unproven(
+                f"{published_ref(name)} is at {own[:12]}, and neither it nor a commit before it has the signature of the key that"
+                " spec.publisher.publicKey of the platform declares, so nothing was published. Where the key is new: `allot publish"
+                " --adopt`, once. Else somebody else pushed it: see docs/repository.md"
+            )
+        last = proven or own
+        tips = refs.get(rendered_branch(name)), last, refs.get(approved_ref(name))
+        forged = own if own != last else None
+        branches[name] = Branch(repository, name, *tips, today, forged=forged, adopted=proven is None)
     return Look(refs.get(SOURCE), branches)
+
+
+def _proven(repository: Repository, commit: str, cluster: str, key: str) -> str | None:
+    """Return the newest commit, from one backwards, that the publisher signed for a cluster; None where there is none."""
+    for one in repository.back_from(commit, MOST_FORGED):
+        if repository.is_signed_by(one, key) and repository.subject(one).startswith(publishes(cluster)):
+            return one
+    return None

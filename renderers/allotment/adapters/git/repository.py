@@ -64,6 +64,8 @@ class Repository:
         self._opened = _Opened(folder)
         self._committer: bytes | None = None
         self._signs: bool | None = None
+        self._verified: dict[tuple[str, str], bool] = {}
+        self.signing: tuple[str, ...] = ()  # settings of Git's
         self.objects = Objects(self._opened.reader)
         self.trees = Trees(self.objects)
 
@@ -109,16 +111,18 @@ class Repository:
         return "" if found == "." else found
 
     def listing(self, commit: str, folder: str = "") -> dict[str, str]:
-        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises Refused where it isn't here,
-        and MalformedTree."""
+        """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises Refused
+        where it isn't here, and MalformedTree."""
         tree = self.tree_of(commit, folder)
         if tree is None:
             raise Refused(f"commit {commit} has no folder {quoted(folder)}")
-        files = list(self.trees.walk(tree, MOST_FILES))
-        if any(one.mode == TREE for one in files):
-            raise TooMuch(f"commit {commit} has folders more than {MAX_DEPTH} deep")
         prefix = f"{folder}/" if folder else ""
-        return {prefix + one.path: one.id for one in sorted(files)}
+        found = {}
+        for path, mode, blob in self.trees.walk(tree, MOST_FILES):
+            if mode == TREE:
+                raise TooMuch(f"commit {commit} has folders more than {MAX_DEPTH} deep")
+            found[prefix + path] = blob
+        return {path: found[path] for path in sorted(found)}
 
     def read(self, blob: str) -> bytes:
         """Return a blob's bytes."""
@@ -164,14 +168,23 @@ class Repository:
         """Return a commit's parents."""
         return [line.split()[1].decode("ascii") for line in self.trees.header(commit) if line.startswith(b"parent ")]
 
+    def subject(self, commit: str) -> str:
+        """Return the first line of what a commit says."""
+        return self.trees.message(commit).partition(b"\n")[0].decode("utf-8", "replace")
+
+    def back_from(self, commit: str, most: int) -> list[str]:
+        """Return a commit and those before it, each before its parents."""
+        said = self.open().git.rev_list("--topo-order", f"--max-count={most}", commit)
+        return str(said).split()
+
     def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in seconds since 1970."""
         line = next(line for line in self.trees.header(commit) if line.startswith(b"committer "))
         return int(line.split()[-2])
 
     def tree_of(self, commit: str, folder: str) -> str | None:
-        """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises Refused where the commit
-        isn't here, and MalformedTree."""
+        """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises
+        Refused where the commit isn't here, and MalformedTree."""
         found = self.trees.find(self.trees.root(commit), folder)
         return found.id if found is not None and found.mode == TREE else None
 
@@ -179,8 +192,9 @@ class Repository:
         """Return what the last commit up to `commit` that changed a folder says; empty where none did."""
         return str(self.open().git.log("-1", "--format=%B", commit, "--", folder))
 
-    def sign_with(self, key: Path) -> str:
-        """Sign every commit that is made here with a private SSH key; return its public key."""
+    def sign_with(self, key: Path, *, keep: bool = True) -> str:
+        """Sign every commit that is made here with a private SSH key; return its public key. `keep` writes that into
+        the repository's own configuration; else this object alone does so."""
         done = subprocess.run(  # noqa: S603  # Git signs by the same program, and its arguments are ours
             ["ssh-keygen", "-y", "-P", "", "-f", str(key.resolve())],  # noqa: S607
             capture_output=True,
@@ -189,15 +203,23 @@ class Repository:
         )
         if done.returncode:
             raise Refused(f"{key} is no private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
-        with self.open().config_writer() as settings:
-            settings.set_value("gpg", "format", "ssh")
-            settings.set_value("user", "signingKey", str(key.resolve()))
-            settings.set_value("commit", "gpgSign", "true")
-        self._signs = None
+        settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
+        if keep:
+            with self.open().config_writer() as configuration:
+                for one in settings:
+                    configuration.set_value(*one)
+        self.signing = tuple(f"{section}.{name}={value}" for section, name, value in settings)
+        self._signs = True
         return done.stdout.strip()
 
     def is_signed_by(self, commit: str, key: str) -> bool:
-        """Return whether a commit has a good signature of the owner of a public SSH key."""
+        """Return whether a commit has a good signature of the owner of a public SSH key. Each commit is verified once."""
+        if (commit, key) not in self._verified:
+            signed = any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
+            self._verified[commit, key] = signed and self._verify(commit, key)
+        return self._verified[commit, key]
+
+    def _verify(self, commit: str, key: str) -> bool:
         with tempfile.NamedTemporaryFile("w", suffix=".signers", encoding="utf-8") as signers:
             signers.write(f'reporter namespaces="git" {key}\n')
             signers.flush()

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict
-from allotment.declared.values import Count, Duration, Image
+from allotment.declared.values import Count, Duration, Image, SshKey
 
 
 class Git(Strict):
@@ -68,6 +68,14 @@ class Images(Strict):
     )
 
 
+class Publisher(Strict):
+    """Who writes the rendered branches."""
+
+    public_key: SshKey = Field(
+        description="Only what this key has signed counts as published, such as ssh-ed25519 AAAA…."
+    )
+
+
 class ArgoCD(Strict):
     """Where people open Argo CD."""
 
@@ -82,6 +90,9 @@ class PlatformSpec(Spec):
     brake: Brake = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
     deletion: Deletion = Deletion()
     images: Images = Images()
+    publisher: Publisher | None = Field(
+        default=None, description="Absent: rendered commits needn't be signed, and whoever may push there is believed."
+    )
     argocd: ArgoCD | None = Field(default=None, description="Absent: no status links to a log.")
 
 
