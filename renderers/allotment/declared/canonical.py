@@ -25,6 +25,7 @@ _PLAIN = re.compile(
     r"[^\W\d_](?:[\w ./@+()'*;!?-]|,(?= )|:(?=[\w/@-]))*|/[\w./@+-]*|[1-9][0-9]*(?:Mi|Gi|Ti|m)|(?:[0-9]+h)?(?:[0-9]+m)?[0-9]+[hms]"
 )
 _ESCAPED = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#")
 
 
 class _Comments(NamedTuple):
@@ -140,7 +141,7 @@ def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]
             taken.setdefault(line, []).append((first, last))
     found: dict[int, tuple[str, bool]] = {}
     for number, text_line in enumerate(lines):
-        for hit in re.finditer(r"(?:^|(?<=[ \t]))#", text_line):
+        for hit in _COMMENT.finditer(text_line):
             if not any(first <= hit.start() < last for first, last in taken.get(number, ())):
                 found[number] = (text_line[hit.start() :].rstrip(), not text_line[: hit.start()].strip())
                 break

@@ -21,7 +21,12 @@ from allotment.declared.scalars import Surprise, meaning, reads_as_text
 from allotment.problems import FieldPath, Finding, printable
 
 MAX_DEPTH = 32
+MOST_EVENTS = (
+    20_000  # of the parser: a key, a value, or either end of a list or mapping; the pure one takes 20 µs for each
+)
+MOST_EVENTS_A_CHARACTER = 4  # `[:,:,` has four events for every two
 MOST_FINDINGS = 50
+TOO_MANY = f"more than {MOST_EVENTS:,} keys and values are too many for one file: split it"
 
 
 class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
@@ -60,6 +65,10 @@ class Document(NamedTuple):
     findings: list[LocatedFinding]
 
 
+class _TooMany(Stop):
+    """The file holds more than anybody declares in one."""
+
+
 # libyaml takes a comment that touches a block's indicator; YAML and the pure parser don't.
 _DISPUTED = re.compile(r"[|>][+0-9-]*#")
 
@@ -68,7 +77,7 @@ def read(data: bytes) -> Document:
     """Return the one mapping that `data` holds, and everything that is wrong with how it is written.
 
     libyaml's parser, where it is built in, only ever says that all is fine. Whatever it minds the pure parser reads
-    again, so that words and places are the same with and without it.
+    again, so that words and places are the same with and without it; a file that holds too much is read by neither to its end.
     """
     found: list[LocatedFinding] = []
     try:
@@ -76,6 +85,8 @@ def read(data: bytes) -> Document:
         if PARSER is not _PureParser and not _DISPUTED.search(text):
             try:
                 value = _Builder(text, found, None).build(PARSER)
+            except _TooMany:
+                raise
             except (yaml.YAMLError, Stop):
                 found.clear()
             else:
@@ -83,6 +94,8 @@ def read(data: bytes) -> Document:
                     return Document(value, found)
                 found.clear()
         return Document(_pure(text, found, None), found)
+    except _TooMany as stop:
+        return Document(None, [stop.finding])
     except Stop as stop:
         return Document(None, [*found, stop.finding])
 
@@ -137,10 +150,11 @@ class _Builder:
     def build(self, parser_type: Any) -> dict[str, Any]:
         """Return the document's value. Raises Stop, and the parser's YAMLError."""
         parser = parser_type(self.text)
+        next_event = self._limited(parser.get_event)
         value: Any = None
         seen = 0
         try:
-            while type(event := parser.get_event()) is not yaml.StreamEndEvent:
+            while type(event := next_event()) is not yaml.StreamEndEvent:
                 if type(event) is not yaml.DocumentStartEvent:
                     continue
                 seen += 1
@@ -148,13 +162,27 @@ class _Builder:
                     raise self._stop(event, "a second document starts here: write one a file", "document")
                 if event.version or event.tags:
                     raise self._stop(event, "a directive (%) is not allowed: remove it", "directive")
-                value = self._root(parser.get_event)
+                value = self._root(next_event)
         finally:
             parser.dispose()
         if value is None:
             raise Stop("the file is empty: write one document, or remove the file", "document", 1, 1)
         result: dict[str, Any] = value
         return result
+
+    def _limited(self, next_event: Any) -> Any:
+        """Return what yields the events, MOST_EVENTS of them. A short text can't have as many, and needn't be counted."""
+        if len(self.text) * MOST_EVENTS_A_CHARACTER <= MOST_EVENTS:
+            return next_event
+        numbers = iter(range(MOST_EVENTS))
+
+        def limited() -> Any:
+            event = next_event()
+            if next(numbers, None) is None:
+                raise self._stop(event, TOO_MANY, "size", _TooMany)
+            return event
+
+        return limited
 
     def _root(self, next_event: Any) -> Any:
         event = next_event()
@@ -318,6 +346,6 @@ class _Builder:
             raise self._stop(event, "and more like it: correct these first", rule)
         self.found.append(LocatedFinding(message, rule, mark.line + 1, mark.column + 1, tuple(self.path)))
 
-    def _stop(self, event: Any, message: str, rule: str) -> Stop:
+    def _stop(self, event: Any, message: str, rule: str, kind: type[Stop] = Stop) -> Stop:
         mark = event.start_mark
-        return Stop(message, rule, mark.line + 1, mark.column + 1, tuple(self.path))
+        return kind(message, rule, mark.line + 1, mark.column + 1, tuple(self.path))

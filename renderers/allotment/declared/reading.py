@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from allotment import API_VERSION
 from allotment.declared import documents
+from allotment.declared.documents import MOST_FINDINGS
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
@@ -18,9 +20,27 @@ from allotment.declared.layout import Scope, Spot, spot_of
 from allotment.declared.values import PATTERNS
 from allotment.problems import FieldPath, Finding, Problem, field_text, printable, quoted
 
+MOST_REMEMBERED = 500
+_broken: dict[tuple[str, bytes], tuple[Problem, ...]] = {}  # the files found broken last, by path and SHA-256
+
 
 def read_declaration(path: str, data: bytes, spot: Spot) -> tuple[Declared[Declaration] | None, list[Problem]]:
-    """Return the declaration in `data`, or None and all its problems, placed."""
+    """Return the declaration in `data`, or None and all its problems, placed.
+
+    A plan and a publish ask for a file several times. What is wrong with it takes long to find, so it is found once.
+    """
+    key = path, hashlib.sha256(data).digest()
+    if (known := _broken.get(key)) is not None:
+        return None, list(known)
+    declared, problems = _read(path, data, spot)
+    if declared is None:
+        if len(_broken) >= MOST_REMEMBERED:
+            del _broken[next(iter(_broken))]
+        _broken[key] = tuple(problems)
+    return declared, problems
+
+
+def _read(path: str, data: bytes, spot: Spot) -> tuple[Declared[Declaration] | None, list[Problem]]:
     document = documents.read(data)
     noted = [
         Problem(path, one.line, one.column, field_text(one.field), one.message, one.rule) for one in document.findings
@@ -33,9 +53,7 @@ def read_declaration(path: str, data: bytes, spot: Spot) -> tuple[Declared[Decla
     try:
         model = spot.kind.model.model_validate(value)
     except ValidationError as error:
-        return None, _merged(
-            noted, place([_finding(path, spot.kind.model, one) for one in error.errors(include_url=False)], data)
-        )
+        return None, _merged(noted, place(_findings(path, spot.kind.model, error), data))
     if model.metadata.name != spot.name:
         message = f"{quoted(model.metadata.name)} is not what the path says: write {spot.name}, or move the file"
         noted += place([Finding(path, ("metadata", "name"), message, "name")], data)
@@ -133,6 +151,16 @@ _TYPES = {
     "model_type": "mapping: write `field: value`",
     "model_attributes_type": "mapping: write `field: value`",
 }
+
+
+def _findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
+    """Return what is wrong, the first of very many, and how many there are besides."""
+    found = [_finding(path, model, one) for one in error.errors(include_url=False)[:MOST_FINDINGS]]
+    if (left := error.error_count() - MOST_FINDINGS) > 0:
+        found.append(
+            found[-1]._replace(message=f"and {left:,} more problems of this file: correct these first", rule="size")
+        )
+    return found
 
 
 def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:

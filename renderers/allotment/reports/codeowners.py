@@ -16,6 +16,7 @@ from allotment.declared.kinds.ownership import Approver, OwnershipSpec
 _HEAD = (
     "# Written by `allot ownership codeowners` from platform/ownership.yaml and the tenants' members: change those.\n"
 )
+_IN_PATTERNS = re.compile(r"[.*]")
 
 
 class _Line(NamedTuple):
@@ -95,5 +96,5 @@ def _but(patterns: list[str]) -> str:
 def _regex(pattern: str) -> str:
     """Return a pattern as a regular expression without a backslash, which Gitea's reader of the file takes for its own."""
     whole = pattern.removesuffix("/**")
-    text = re.sub(r"[.*]", lambda found: "[.]" if found.group() == "." else "[^/]*", whole)
+    text = _IN_PATTERNS.sub(lambda found: "[.]" if found.group() == "." else "[^/]*", whole)
     return f"{text}/.+" if whole != pattern else text

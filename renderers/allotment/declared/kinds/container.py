@@ -16,10 +16,10 @@ from allotment.problems import printable
 
 _RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
 _ENV_NAME = re.compile(r"[\x21-\x3c\x3e-\x7e]{1,253}")
-SECRET_VALUES = re.compile(
+SECRET_VALUES = re.compile(  # a run of characters that holds `eyJ` is looked through once, from its first one on
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}"
     r"|\bglpat-[A-Za-z0-9_-]{18,}|\bAKIA[0-9A-Z]{16}\b|\bsk-[A-Za-z0-9_-]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}|://[^/\s:@]+:[^/\s:@]{3,}@"
+    r"|\bAIza[A-Za-z0-9_-]{30,}|(?<![A-Za-z0-9_-])(?>[A-Za-z0-9_-]*?\beyJ)[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10}|://[^/\s:@]+:[^/\s:@]{3,}@"
 )
 _SECRET_NAMES = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?)$", re.IGNORECASE

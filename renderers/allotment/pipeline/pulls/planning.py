@@ -84,6 +84,8 @@ class Comparing(NamedTuple):
         from allotment.manifests.tree import render_tenant
         from allotment.rules.tally import part_of
 
+        if name in self.invalid:
+            return Outcome(name, None, [], [], ((), ()))
         scope = Scope("tenant", name)
         folders = [
             read_folder(scope, read_scope(source, scope).files)[0] if name in there else Folder(scope)
@@ -95,8 +97,6 @@ class Comparing(NamedTuple):
             if one.model.spec.prepare is not None
         )
         offers = [one._replace(prepared={name: done}) for one in self.offers]
-        if name in self.invalid:
-            return Outcome(name, None, [], [], ((), ()))
         claims = tuple(tuple(part_of(*both).claims) for both in zip(offers, folders, strict=True))
         rendered = [dict(render_tenant(*both)) for both in zip(offers, folders, strict=True)]
         files = Files(MOST_TEXTS)
