@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 from allotment.declared.inventory import Folder, Offers
+from allotment.pipeline.share import Share
+from tests.bench.budgets import budgets
 from tests.bench.generate import generate, write_tenant
 from tests.bench.measure import machine, pairs, run
 from tests.bench.peers import peer
@@ -120,7 +122,7 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     gate = gate_of(last.offers)
     turn = 0
 
-    def each(offers: Offers, some: list[Folder]) -> list[list[tuple[str, bytes]]]:
+    def each(offers: Offers, some: list[Folder], _: list[Share]) -> list[list[tuple[str, bytes]]]:
         made = [list(render_tenant(offers, tenant)) for tenant in some]
         for tenant, files in zip(some, made, strict=True):
             check_tenant(gate, offers, tenant, files)
@@ -199,6 +201,8 @@ def main() -> None:
                 publishing(repo, work, DAY, ALLOT, say)
                 print(f"\none tenant of {tenants:,} changed, planned")
                 planning(repo, work, ALLOT, say)
+                print(f"\none tenant of {tenants:,} hostile: the others' publish, and the next pull request's verdict")
+                budgets(repo, work, DAY, say)
     print("\na cluster, reported")
     reporting(say)
 

@@ -13,6 +13,7 @@ from allotment.pipeline.assembly import Assembly, Blobs, Branches, compared
 from allotment.pipeline.gating import Known
 from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import tenants_with
+from allotment.pipeline.share import SECONDS
 from allotment.pipeline.survey import Prepared, Survey, survey
 from allotment.pipeline.workers import cores
 from allotment.problems import AllotmentError, Problem
@@ -29,9 +30,18 @@ class PlatformInvalid(AllotmentError):
 
 
 class Assembler:
-    """Assembles trees again and again; it renders only the tenants that changed since it last did."""
+    """Assembles trees again and again; it renders only the tenants that changed since it last did.
 
-    def __init__(self, processes: int | None = None, progress: Callable[[int, int], None] | None = None) -> None:
+    A tenant that takes more than `share` seconds of processor time is kept as it was published.
+    """
+
+    def __init__(
+        self,
+        processes: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        share: float | None = SECONDS,
+    ) -> None:
+        self._share = share
         self._processes = processes or cores()
         self._progress = progress
         self._memory = Memory.none()
@@ -63,6 +73,7 @@ class Assembler:
             progress=self._progress,
             processes=self._processes,
             prepared=prepared,
+            share=self._share,
         )
         wrong = _by_tenant(found)
         self._remember(found)

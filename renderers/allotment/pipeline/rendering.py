@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from allotment.manifests.isolation import Gate
     from allotment.pipeline.workers import Each
 
+from allotment.pipeline.share import SPENT, Share, Spent
+
 Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
 
 
@@ -39,7 +41,7 @@ def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: fr
     """Return what renders tenants and gives each one's files to `keep`, if there are any; no name selected means all."""
     gates: dict[int, Gate] = {}
 
-    def render(offers: Offers, some: list[Folder]) -> list[Any]:
+    def render(offers: Offers, some: list[Folder], shares: list[Share]) -> list[Any]:
         from allotment.manifests.tree import clusters_of, render_tenant
 
         def wanted(tenant: Folder) -> bool:
@@ -50,10 +52,18 @@ def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: fr
         gate = gates.get(os.getpid())
         if gate is None:
             gate = gates[os.getpid()] = gate_of(offers)
-        rendered = [list(render_tenant(offers, tenant, clusters or None)) if wanted(tenant) else [] for tenant in some]
-        for tenant, files in zip(some, rendered, strict=True):
-            check_tenant(gate, offers, tenant, files)
-        return [keep(files) if files else None for files in rendered]
+        def rendered(tenant: Folder, share: Share) -> list[tuple[str, bytes]] | None:
+            try:
+                with share.taken():
+                    files = render_tenant(offers, tenant, clusters or None) if wanted(tenant) else ()
+                    return list(share.through(files))
+            except Spent:
+                return None
+
+        every = [rendered(*both) for both in zip(some, shares, strict=True)]
+        for tenant, files in zip(some, every, strict=True):
+            check_tenant(gate, offers, tenant, files or ())
+        return [SPENT if files is None else keep(files) if files else None for files in every]
 
     return render
 

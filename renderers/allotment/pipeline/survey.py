@@ -65,9 +65,11 @@ def survey(
     processes: int | None = None,
     base: Source | None = None,
     prepared: Prepared = MappingProxyType({}),
+    share: float | None = None,
 ) -> Survey:
     """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them.
 
+    `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that says so.
     `prepared` are the preparations that are known to have succeeded (`Offers.prepared`). `recall` returns the memory for a key. Tenants that are remembered aren't read, and nothing is made of them.
     """
     scopes, problems = source.scopes()
@@ -82,7 +84,7 @@ def survey(
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
     fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
-    work = Work(source, offers, each if fine else None, recall is not None)
+    work = Work(source, offers, each if fine else None, recall is not None, share)
     made: dict[str, Any] = {}
     by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):

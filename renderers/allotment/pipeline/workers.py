@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
 from allotment.declared.inventory import blob_id
-from allotment.declared.layout import Scope
+from allotment.declared.layout import Scope, folder_of
+from allotment.pipeline.share import MOST_BYTES, MOST_FILES, RULE, SPENT, Share, Spent
 from allotment.problems import Finding, Problem
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ CHUNK = 50
 MOST_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs a reading of its own
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
-Each = Callable[["Offers", "list[Folder]"], list[Any]]
+Each = Callable[["Offers", "list[Folder]", list[Share]], list[Any]]
 R = TypeVar("R")
 
 
@@ -62,13 +64,21 @@ def cores() -> int:
 
 
 def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> Raw:
-    """Return a scope's files with their bytes."""
+    """Return a scope's files with their bytes; of a tenant that has more than its share, nothing beyond that."""
     listed: ScopeFiles = source.files(scope, stamped=stamped)
     problems = list(listed.problems)
     files: list[tuple[str, bytes]] = []
+    room = MOST_BYTES
     for path in listed.paths:
+        if scope.kind == "tenant" and (room < 0 or len(files) >= MOST_FILES):
+            words = (
+                f"a tenant's folder holds at most {MOST_FILES:,} files of {MOST_BYTES >> 20} MiB together: remove some"
+            )
+            problems.append(place_problem(folder_of(scope), words, "size"))
+            break
         try:
             files.append((path, source.read(path)))
+            room -= len(files[-1][1])
         except OSError as error:
             problems.append(place_problem(path, f"can't be read: {error.strerror}", "unreadable"))
     content = listed.content or content_key([(path, blob_id(data)) for path, data in files])
@@ -103,42 +113,95 @@ def _placed_most(findings: list[Finding], source: Source) -> list[Problem]:
 
 
 class Work(NamedTuple):
-    """What a process needs to check tenants."""
+    """What a process needs to check tenants; `seconds` is each one's share of processor time, None for any."""
 
     source: Source
     offers: Offers
     each: Each | None
     stamped: bool
+    seconds: float | None = None
 
     def check(self, names: list[str]) -> list[TenantResult]:
         """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
+        raw = [read_scope(self.source, Scope("tenant", name), stamped=self.stamped) for name in names]
+        several = [_Checked(one, Share(self.seconds)) for one in raw]
+        for one in several:
+            one.read()
+        for one in several:
+            one.judge(self.offers, self.source)
+        for one in several:
+            one.count(self.offers)
+        if self.each is not None:
+            fine = [(one, folder) for one in several if (folder := one.fine()) is not None]
+            made = self.each(self.offers, [folder for _, folder in fine], [one.share for one, _ in fine])
+            for (one, _), files in zip(fine, made, strict=True):
+                one.take(files)
+        return [one.result() for one in several]
+
+
+class _Checked:
+    """A tenant on its way. One that has taken its share is wrong for that, and nothing more is done for it."""
+
+    def __init__(self, raw: Raw, share: Share) -> None:
+        self.raw, self.share = raw, share
+        self.folder: Folder | None = None
+        self.problems: list[Problem] = list(raw.problems)
+        self.part: tuple[Any, ...] = ((), (), (), (), ())
+        self.made: Any = None
+
+    def read(self) -> None:
+        """Read its files."""
         from allotment.declared.reading import read_folder
+
+        with self._within_its_share():
+            self.folder, wrong = read_folder(self.raw.scope, self.share.through(self.raw.files))
+            self.problems += wrong
+
+    def judge(self, offers: Offers, source: Source) -> None:
+        """Hold it against the rules."""
         from allotment.rules import TENANT_RULES
+
+        if (folder := self.folder) is not None:
+            with self._within_its_share():
+                every = (found for check in TENANT_RULES.values() for found in check(offers, folder))
+                self.problems += _placed_most(list(self.share.through(every)), source)
+
+    def count(self, offers: Offers) -> None:
+        """Count what it claims."""
         from allotment.rules.tally import part_of
 
-        raw = [read_scope(self.source, Scope("tenant", name), stamped=self.stamped) for name in names]
-        read = [read_folder(one.scope, one.files) for one in raw]
-        problems = [
-            one.problems
-            + wrong
-            + _placed_most(
-                [found for check in TENANT_RULES.values() for found in check(self.offers, folder)], self.source
-            )
-            for one, (folder, wrong) in zip(raw, read, strict=True)
-        ]
-        parts = [tuple(part_of(self.offers, folder)) for folder, _ in read]
-        made: dict[str, Any] = {}
-        if self.each is not None:
-            fine = [
-                folder
-                for (folder, _), wrong in zip(read, problems, strict=True)
-                if all(problem.warning for problem in wrong)
-            ]
-            made = dict(zip([folder.name for folder in fine], self.each(self.offers, fine), strict=True))
-        return [
-            TenantResult(one.scope.name, len(one.files), one.content, one.stamp, part, wrong, made.get(one.scope.name))
-            for one, part, wrong in zip(raw, parts, problems, strict=True)
-        ]
+        if (folder := self.folder) is not None:
+            with self._within_its_share():
+                self.part = tuple(part_of(offers, folder))
+
+    def fine(self) -> Folder | None:
+        """Return its folder if there is nothing wrong with it."""
+        return self.folder if all(problem.warning for problem in self.problems) else None
+
+    def take(self, made: Any) -> None:
+        """Take what was made of it."""
+        if made is SPENT:
+            self._end()
+        else:
+            self.made = made
+
+    def result(self) -> TenantResult:
+        """Return what came of it."""
+        raw = self.raw
+        return TenantResult(raw.scope.name, len(raw.files), raw.content, raw.stamp, self.part, self.problems, self.made)
+
+    @contextmanager
+    def _within_its_share(self) -> Iterator[None]:
+        try:
+            with self.share.taken():
+                yield
+        except Spent:
+            self._end()
+
+    def _end(self) -> None:
+        self.folder = None
+        words = "it takes longer than a tenant's share of a publish: declare less, or split it into several tenants"
+        self.problems.append(place_problem(folder_of(self.raw.scope), words, RULE))
 
 
 _work: Chunked[Any] | None = None  # what a forked process inherits

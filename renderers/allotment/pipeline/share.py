@@ -1,0 +1,52 @@
+"""What one tenant may take of a publish: processor time for reading, checking and rendering it, files and bytes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+SECONDS = 5.0  # a large tenant takes a hundredth of it
+MOST_FILES = 10_000
+MOST_BYTES = 64 << 20
+RULE = "share"
+SPENT = "spent"  # what is made of a tenant that has taken its share
+
+
+class Spent(Exception):
+    """A tenant has taken its share."""
+
+
+class Share:
+    """A tenant's share: what is done for it goes through here, and ends between two steps once it has taken too long.
+
+    It is processor time, so that a machine which is busy with something else takes nobody's share.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._left = seconds
+        self._begun = 0.0
+
+    def through(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield items; what it takes to make them and to use them counts. Raises Spent."""
+        if self._left is None:
+            yield from items
+            return
+        for item in items:
+            yield item
+            if self._left < time.thread_time() - self._begun:
+                raise Spent
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Count what is done meanwhile. Raises Spent, now or in `through`."""
+        if self._left is not None and self._left < 0:
+            raise Spent
+        self._begun = time.thread_time()
+        try:
+            yield
+        finally:
+            if self._left is not None:
+                self._left -= time.thread_time() - self._begun
