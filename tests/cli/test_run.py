@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,3 +149,56 @@ def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot,
     found = allot("run", "--source", "x", "--data", tmp_path / "data", *words)
     assert (found.code, found.out) == (2, "")
     assert said in found.err
+
+
+def _child(running: Running) -> int:
+    """Return the process that comments."""
+    found = []
+    for task in Path(f"/proc/{running.process.pid}/task").iterdir():
+        found += [int(one) for one in (task / "children").read_text().split()]
+    words = {one: Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in found}
+    return next((one for one, said in words.items() if b"--child" in said), 0)
+
+
+def test_who_comments_may_die_and_publishing_goes_on(place: Place, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    words = ("--comment", "--forge-token-file", str(token), "--forge-api", "http://127.0.0.1:9")
+    one = Running(place.remote.as_uri(), tmp_path / "data", 3600, *words)
+    try:
+        one.event("published", cluster="us-1")
+        one.event("no comments", reason="forge")
+        first = _child(one)
+        os.kill(first, signal.SIGKILL)
+        assert one.event("a process ended")["status"] == -signal.SIGKILL
+        edit(place.root, WEBUI, *STOPPED)
+        source = place.merge()
+        one.get("/webhook", b"")
+        one.event("published", source=source)
+        assert one.get("/healthz")[0] == one.get("/readyz")[0] == 200
+        eventually(lambda: _child(one) not in (0, first), "another one to comment")
+        last = _child(one)
+        assert one.end() == 0
+        assert not Path(f"/proc/{last}").exists(), "it ends with the other"
+    finally:
+        one.process.kill()
+        one.process.wait()
+
+
+def test_who_comments_ends_when_who_began_it_is_killed(place: Place, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    words = ("--comment", "--forge-token-file", str(token), "--forge-api", "http://127.0.0.1:9")
+    one = Running(place.remote.as_uri(), tmp_path / "data", 3600, *words)
+    one.event("no comments", reason="forge")
+    child = _child(one)
+    one.process.kill()
+    one.process.wait()
+    eventually(lambda: not _runs(child), "the other to end")
+
+
+def _runs(process: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False

@@ -54,9 +54,9 @@ def test_a_reporter_may_see_what_it_watches_and_write_nothing() -> None:
     assert may == {f"{'' if parts[0] == 'v1' else parts[0]}/{parts[-1]}" for parts in watched}
 
 
-@pytest.mark.parametrize("name", ["run", "report"])
-def test_what_a_program_is_told_is_what_it_takes(name: str) -> None:
-    objects = {one["kind"]: one for one in built(ADD_ONS / f"allot-{name}")}
+@pytest.mark.parametrize(("folder", "name"), [("run", "run"), ("report", "report"), ("comment", "run")])
+def test_what_a_program_is_told_is_what_it_takes(folder: str, name: str) -> None:
+    objects = {one["kind"]: one for one in built(ADD_ONS / f"allot-{folder}")}
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     options = [word for word in container["args"] if word.startswith("--")]
     command = import_module(f"allotment.cli.{name}").command

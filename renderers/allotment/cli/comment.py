@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from allotment.cli.commenter import forge_options, token_of, work
-from allotment.cli.options import recalled, repository, repository_option
+from allotment.cli.options import repository, repository_option
 
 if TYPE_CHECKING:
     from allotment.pipeline.pulls.commenting import Work
@@ -45,6 +45,8 @@ def command(
     status: str | None,
     forge_token_file: Path | None,
     forge_api: str | None,
+    plan_seconds: float,
+    plan_megabytes: float,
     repo: Path | None,
 ) -> None:
     """Say what pull requests would change, as one comment and the commit status allot/plan on each.
@@ -54,13 +56,15 @@ def command(
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
+    from allotment.pipeline.pulls.apart import Budget
 
     if (number is None) == (not everything):
         raise click.UsageError("Say which: --number N, or --all.")
     root = repository(repo)
     token = token_of(forge_token_file)
     source = Remote(Repository(root), url, keep=True)
-    found = work(root, source, branch, token, forge_api, rendered=to, status=status, recall=recalled(root, "-plan"))
+    budget = Budget(plan_seconds, plan_megabytes)
+    found = work(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
     if number is not None:
         verdict = _patiently(lambda: found.reviews.review(number, head))
         click.echo(f"#{number}: {verdict.words}" if verdict.state else f"#{number}: nothing said: {verdict.words}")

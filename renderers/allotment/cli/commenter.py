@@ -14,15 +14,31 @@ from allotment.problems import Refused
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.remote import Remote
+    from allotment.pipeline.pulls.apart import Budget
     from allotment.pipeline.pulls.commenting import Work
-    from allotment.pipeline.survey import Recall
 
 TOKEN = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the variable's name
 
 
 def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --forge-token-file and --forge-api."""
+    """Add --forge-token-file, --forge-api, --plan-seconds and --plan-megabytes."""
     for option in (
+        click.option(
+            "--plan-megabytes",
+            default=1024.0,
+            show_default=True,
+            type=click.FloatRange(64),
+            metavar="MB",
+            help="The memory that planning one pull request may take.",
+        ),
+        click.option(
+            "--plan-seconds",
+            default=120.0,
+            show_default=True,
+            type=click.FloatRange(1),
+            metavar="SECONDS",
+            help="The time that planning one pull request may take.",
+        ),
         click.option(
             "--forge-api",
             metavar="URL",
@@ -57,10 +73,13 @@ def work(
     *,
     rendered: str | None = None,
     status: str | None = None,
-    recall: Recall | None = None,
+    budget: Budget | None = None,
+    cache: Path | None = None,
     processes: int | None = None,
 ) -> Work:
     """Return what comments on the pull requests of the repository that the platform of `source`'s branch names.
+
+    `budget` is what planning one may take; what was found fine of the base is remembered in `cache`.
 
     Raises Refused where the branch, or its platform, can't be read.
     """
@@ -69,6 +88,7 @@ def work(
     from allotment.adapters.git.remote import Remote
     from allotment.cli.options import day_of
     from allotment.pipeline.declared import platform_of
+    from allotment.pipeline.pulls.apart import Budget
     from allotment.pipeline.pulls.commenting import Work
     from allotment.pipeline.pulls.reviewing import Place, Reviews
     from allotment.pipeline.pulls.rollouts import Rollouts
@@ -93,4 +113,4 @@ def work(
         Remote(source.repository, published, keep=True) if published else source,
         Remote(source.repository, reported, keep=True) if reported else source,
     )
-    return Work(place, Reviews(place, lambda one: day_of(one, None), recall, processes), rollouts)
+    return Work(place, Reviews(place, lambda one: day_of(one, None), budget or Budget(), cache, processes), rollouts)

@@ -53,7 +53,8 @@ def command(
 
     if wrong := wrong_name(cluster, 24):
         raise click.UsageError(f"--cluster: {wrong}")
-    sight, where = Sight(**more), address(listen)
+    sight = Sight(**more)
+    address(listen)
     counts, log = registry(), logger()
     leader = None if once else leadership(sight, log, lambda: None)
     leading = leader.leads if leader else lambda: True
@@ -64,9 +65,9 @@ def command(
     if once:
         one.report_once()
         return
-    with serving(where, listen, counts, one.alive, one.ready, lambda: None) as port, ends_with(one.stop):
+    with serving(listen, counts, one.alive, one.ready, lambda: None) as listening, ends_with(one.stop):
         if leader:
             leader.start()
-        log.info("started", cluster=cluster, to=one.where, listen=f"{where[0]}:{port}")
+        log.info("started", cluster=cluster, to=one.where, listen=listening)
         one.run()
     log.info("stopped")

@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from allotment.cli.child import Child, told
 from allotment.cli.commenter import forge_options, token_of, work
 from allotment.cli.reporter import Sight, sight_options
 
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
+    from allotment.pipeline.pulls.apart import Budget
     from allotment.pipeline.pulls.commenting import Commenter, Work
     from allotment.pipeline.reporting import Reporter
     from allotment.pipeline.rounds import Rounds
+
+_OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
 
 
 @click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
 @click.option("--publish", is_flag=True, help="Publish the source's newest commit to the rendered branches.")
 @click.option("--report", "cluster", metavar="CLUSTER", help="Report this cluster to its status branch.")
 @click.option(
-    "--comment", is_flag=True, help="Comment on pull requests what they would change, and how far merges are."
+    "--comment",
+    is_flag=True,
+    help="Comment on pull requests what they would change, and how far merges are; beside the others, as another process.",
 )
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
@@ -58,6 +64,15 @@ if TYPE_CHECKING:
     metavar="HOST:PORT",
     help="Where /healthz, /readyz, /metrics and /webhook are.",
 )
+@click.option("--child", is_flag=True, hidden=True, help="Be a part of another process, which says when to look.")
+@click.option(
+    "--tenant-seconds",
+    default=5.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    metavar="SECONDS",
+    help="The processor time that one tenant may take of a publish; who takes more is kept as published before.",
+)
 @forge_options
 @sight_options
 def command(
@@ -72,8 +87,12 @@ def command(
     interval: float,
     report_interval: float,
     listen: str,
+    child: bool,
+    tenant_seconds: float,
     forge_token_file: Path | None,
     forge_api: str | None,
+    plan_seconds: float,
+    plan_megabytes: float,
     **more: Any,
 ) -> None:
     """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs; comment on
@@ -86,13 +105,15 @@ def command(
     from allotment.adapters.metrics import CommentMetrics, registry
     from allotment.cli.reporter import leadership, reporter
     from allotment.cli.serving import address, ends_with, loaded, logger, serving
+    from allotment.pipeline.pulls.apart import Budget
     from allotment.pipeline.pulls.commenting import Commenter
 
     if not (publish or cluster or comment):
         raise click.UsageError("Say what to run: --publish, --report CLUSTER, --comment, or several of them.")
-    sight, where = Sight(**more), address(listen)
+    sight = Sight(**more)
+    address(listen)
     counts, log = registry(), logger()
-    parts: list[Rounds | Reporter | Commenter] = []
+    parts: list[Rounds | Reporter | Commenter | Child] = []
 
     def wake() -> None:
         for one in parts:
@@ -103,16 +124,35 @@ def command(
     seen_at = status or source
     if publish:
         parts.append(
-            _rounds(data, source, branch, to or source, seen_at, interval, counts, log, leading, sight.signing_key)
+            _rounds(
+                data,
+                source,
+                branch,
+                to or source,
+                seen_at,
+                interval,
+                counts,
+                log,
+                leading,
+                sight.signing_key,
+                tenant_seconds,
+            )
         )
     if cluster is not None:
         folder = Repository.at(data / "report")
         parts.append(
             reporter(cluster, sight, folder, seen_at, to or source, report_interval, counts, log, leading, wake)
         )
-    if comment:
+    if comment and parts:
+        token_of(forge_token_file)
+        words = _words(
+            click.get_current_context(), ("source", "branch", "to", "status", "data", "interval", *_OF_FORGE)
+        )
+        parts.append(Child(["run", "--comment", "--child", *words], log, leading=leading))
+    elif comment:
         token = token_of(forge_token_file)
-        begin = partial(_work, data / "comment", source, branch, token, forge_api, to, status)
+        budget = Budget(plan_seconds, plan_megabytes)
+        begin = partial(_work, data / "comment", source, branch, token, forge_api, to, status, budget)
         parts.append(Commenter(begin, CommentMetrics(counts), log, interval, leading=leading))
 
     loaded()
@@ -123,14 +163,16 @@ def command(
     def ready() -> bool:
         return all(one.ready() for one in parts)
 
-    with (
-        serving(where, listen, counts, alive, ready, wake) as port,
-        ends_with(*(one.stop for one in parts)),
-    ):
+    stops = [one.stop for one in parts]
+    if child:
+        with ends_with(*stops), told(wake, *stops):
+            parts[0].run()
+        return
+    with serving(listen, counts, alive, ready, wake) as listening, ends_with(*stops):
         if leader:
             leader.start()
         does = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster, "comment": comment}
-        log.info("started", listen=f"{where[0]}:{port}", **does)
+        log.info("started", listen=listening, **does)
         others = [threading.Thread(target=one.run, name=type(one).__name__) for one in parts[1:]]
         for one in others:
             one.start()
@@ -140,25 +182,33 @@ def command(
     log.info("stopped")
 
 
+def _words(context: click.Context, names: tuple[str, ...]) -> list[str]:
+    """Return options as this process was given them, as words for another one."""
+    found = []
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in names and value is not None:
+            found += [parameter.opts[0], str(value)]
+    return found
+
+
 def _work(
-    data: Path, source: str, branch: str, token: Token, api: str | None, to: str | None, status: str | None
+    data: Path,
+    source: str,
+    branch: str,
+    token: Token,
+    api: str | None,
+    to: str | None,
+    status: str | None,
+    budget: Budget,
 ) -> Work:
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.adapters.memory import Memory
 
-    repository = Repository.at(data)
-    kept: dict[str, Memory] = {}
-
-    def recall(key: str) -> Memory:
-        """Remember within this process, for one day and platform at a time."""
-        if key not in kept:
-            kept.clear()
-            kept[key] = Memory(None, key, {})
-        return kept[key]
-
-    origin = Remote(repository, source, keep=True)
-    return work(data, origin, branch, token, api, rendered=to, status=status, recall=recall, processes=1)
+    origin = Remote(Repository.at(data), source, keep=True)
+    return work(
+        data, origin, branch, token, api, rendered=to, status=status, budget=budget, cache=data.with_name("cache")
+    )
 
 
 def _rounds(
@@ -172,6 +222,7 @@ def _rounds(
     log: Any,
     leading: Any,
     signing_key: Path | None,
+    share: float,
 ) -> Rounds:
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
@@ -185,7 +236,7 @@ def _rounds(
     publisher = Publisher(
         data,
         Remote(repository, to, keep=True),
-        Assembler(processes=1),  # a process with threads is not forked
+        Assembler(processes=1, share=share),  # a process with threads is not forked
         lambda one: day_of(one, None),
         status=Remote(repository, status, keep=True),
         newest=True,

@@ -32,23 +32,23 @@ def loaded() -> None:
 
 @contextmanager
 def serving(
-    where: tuple[str, int],
     listen: str,
     counts: CollectorRegistry,
     alive: Callable[[], bool],
     ready: Callable[[], bool],
     woken: Callable[[], None],
-) -> Iterator[int]:
-    """Answer over HTTP for a while; yield the port."""
+) -> Iterator[str]:
+    """Answer over HTTP for a while, at HOST:PORT; yield that, with the port that was found where it asks for any."""
     from allotment.adapters.metrics import CONTENT_TYPE, text_of
     from allotment.adapters.web import Answers, Web
 
+    host, port = address(listen)
     try:
-        web = Web(*where, Answers(alive, ready, lambda: (CONTENT_TYPE, text_of(counts)), woken))
+        web = Web(host, port, Answers(alive, ready, lambda: (CONTENT_TYPE, text_of(counts)), woken))
     except OSError as error:
         raise click.UsageError(f"{listen} can't be listened on: {error.strerror}") from None
     try:
-        yield web.port
+        yield f"{host}:{web.port}"
     finally:
         web.close()
 

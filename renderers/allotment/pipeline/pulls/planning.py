@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.merge import Changed, Conflicted, changed, merged
 from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.source import Source, place_problem
 from allotment.changes.addresses import addresses_lost
@@ -31,7 +32,9 @@ from allotment.pipeline.workers import cores, read_scope, results
 from allotment.problems import Problem, quoted
 from allotment.rules.ownership import Review
 
+MOST_BYTES = 64 << 20  # of the files that a change writes
 MOST_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its checksum
+_WHOLE, _SIZE = "(pull request)", "size"
 
 
 class Reviewed(NamedTuple):
@@ -127,9 +130,12 @@ def plan(
     recall: Recall | None = None,
     reviewed: Reviewed | None = None,
     processes: int | None = None,
+    first: Survey | None = None,
 ) -> Plan:
-    """Return what merging `head_ref` into `base_ref` would change. Raises Refused where a ref names no commit, or the
-    base can't be read."""
+    """Return what merging `head_ref` into `base_ref` would change; `first` is what `surveyed` said of the base, if it was asked.
+
+    Raises Refused where a ref names no commit, or the base can't be read.
+    """
     base = CommitSource(root, base_ref)
     base.scopes()  # whatever is wrong with its trees isn't the head's fault
     head = base.repository.resolve(head_ref, f"{quoted(head_ref)} names no commit here: fetch it, or write another")
@@ -145,10 +151,13 @@ def plan(
         differing = changed(base.repository, base.tree, after)
         source = _merge_result(base, after, differing)
     except TooMuch as error:
-        return _stopped(base, head, day, str(error), "size")
+        return _stopped(base, head, day, str(error), _SIZE)
     except MalformedTree as error:
         return _stopped(base, head, day, str(error), "tree")
-    return _Planning(base, head, source, differing, day, recall, reviewed, processes or cores()).plan()
+    if _bytes(base.repository, differing) > MOST_BYTES:
+        return _stopped(base, head, day, f"it writes more than {MOST_BYTES >> 20} MiB of files: split it", _SIZE)
+    first = first or surveyed(base, day, recall, processes)
+    return _Planning(base, head, source, differing, day, first, reviewed, processes or cores()).plan()
 
 
 def _merge_result(base: CommitSource, tree: str, differing: list[Changed]) -> TreeSource:
@@ -165,8 +174,24 @@ def _declared(several: Iterable[Changed]) -> list[Changed]:
     return [one for one in several if one.path.split("/")[0] in ROOTS]
 
 
+def surveyed(base: CommitSource, day: datetime.date, recall: Recall | None, processes: int | None) -> Survey:
+    """Return what a plan needs to know of its base alone."""
+    return survey(base, day, recall=recall, prepared=_Everyone(), processes=processes or cores())
+
+
+def is_too_large(found: Plan) -> bool:
+    """Return whether a change is more than is planned at all."""
+    return any((one.path, one.rule) == (_WHOLE, _SIZE) for one in found.problems)
+
+
 def _stopped(base: CommitSource, head: str, day: datetime.date, words: str, rule: str) -> Plan:
-    return Plan(base.commit, head, day, "", (place_problem("(pull request)", words, rule),))
+    return Plan(base.commit, head, day, "", (place_problem(_WHOLE, words, rule),))
+
+
+def _bytes(repository: Repository, differing: Iterable[Changed]) -> int:
+    blobs = [one.blob for one in differing if one.mode in REGULAR]
+    sizes = repository.sizes(sorted(set(blobs)))
+    return sum(sizes[blob] for blob in blobs)
 
 
 class _Planning:
@@ -179,7 +204,7 @@ class _Planning:
         after: TreeSource,
         differing: list[Changed],
         day: datetime.date,
-        recall: Recall | None,
+        first: Survey,
         reviewed: Reviewed | None,
         processes: int,
     ) -> None:
@@ -187,7 +212,7 @@ class _Planning:
         self.reviewed = reviewed
         self.processes = processes
         self.changed = differing
-        self.first = survey(base, day, recall=recall, prepared=_Everyone(), processes=processes)
+        self.first = first
         self.after = after
         declared = _declared(differing)
         if all(_is_within_a_tenant(one) for one in declared):  # nothing but these tenants needs to be read again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,13 +12,12 @@ from allotment.adapters.forge.forge import Comment, Forbidden, Forge, Missing, P
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote, Unsound
 from allotment.adapters.source import Source
+from allotment.pipeline.pulls import apart
+from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, Budget, Planned, Spent
 from allotment.pipeline.pulls.authority import forge_teams
-from allotment.pipeline.pulls.planning import Reviewed, plan
-from allotment.pipeline.survey import Recall
 from allotment.problems import AllotmentError, IsolationBroken, Refused
 from allotment.reports.markdown import code
-from allotment.reports.plan.comment import MARKER, comment
-from allotment.rules.ownership import Review
+from allotment.reports.plan.comment import MARKER
 
 CONTEXT = "allot/plan"
 MOST_DESCRIPTION = 140  # characters that every forge takes
@@ -52,12 +51,14 @@ class Reviews:
         self,
         place: Place,
         today: Callable[[Source], datetime.date],
-        recall: Recall | None,
+        budget: Budget,
+        cache: Path | None,
         processes: int | None = None,
     ) -> None:
         self._place = place
         self._today = today
-        self._recall = recall
+        self._budget = budget
+        self._cache = cache
         self._processes = processes
 
     def review(self, number: int, head: str | None = None) -> Verdict:
@@ -123,26 +124,25 @@ class Reviews:
         forge = self._place.forge
         source = CommitSource(self._place.root, base)
         approvers = forge.approvals(request.number, head) - {request.author}
-        reviewed = Reviewed(Review(request.author, approvers), self._members(forge_teams(source)))
         try:
             found = plan(
                 self._place.root,
                 base,
                 head,
                 self._today(source),
-                recall=self._recall,
-                reviewed=reviewed,
-                processes=self._processes,
+                request.author,
+                approvers,
+                self._members(forge_teams(source)),
+                forge.comment_bytes,
+                self._processes,
+                self._budget,
+                self._cache,
             )
+        except Spent as error:
+            return "failure", TOO_MUCH, _text("This is too large or too slow to be planned: split it", str(error))
         except (IsolationBroken, Refused) as error:
             return _unplanned(error)
-        said = comment(found, forge.comment_bytes)
-        good = found.allowed and said.whole
-        return (
-            ("success" if good else "failure"),
-            found.verdict if said.whole else "can't be merged: split it",
-            said.text,
-        )
+        return ("success" if found.allowed else "failure"), found.verdict, found.text
 
     def _members(self, teams: list[str]) -> dict[str, frozenset[str] | None]:
         """Return the members of teams; None for one that this token may not see, which approves nothing then."""
@@ -157,8 +157,31 @@ class Reviews:
 
 def _unplanned(error: AllotmentError) -> tuple[State, str, str]:
     """Return state, words and comment of what can't be planned."""
-    text = f"{MARKER}\n\n### ❌ This can't be planned, so it can't be merged\n\n{code(str(error), 1000)}\n"
-    return "failure", f"can't be planned: {error}", text
+    words = str(error)
+    return "failure", f"can't be planned: {words}", _text("This can't be planned, so it can't be merged", words)
+
+
+def plan(
+    root: Path,
+    base: str,
+    head: str,
+    day: datetime.date,
+    author: str,
+    approvers: Collection[str],
+    teams: Mapping[str, Collection[str] | None],
+    comment_bytes: int,
+    processes: int | None,
+    budget: Budget,
+    cache: Path | None,
+) -> Planned:
+    """Return the plan of a pull request, made by a process of its own. Raises what `apart.plan` does."""
+    known = {team: None if logins is None else sorted(logins) for team, logins in teams.items()}
+    asked = Asked(str(root), base, head, day.isoformat(), author, sorted(approvers), known, comment_bytes, processes)
+    return apart.plan(asked, budget, cache)
+
+
+def _text(title: str, words: str) -> str:
+    return f"{MARKER}\n\n### ❌ {title}\n\n{code(words, 1000)}\n"
 
 
 def say_status(forge: Forge, commit: str, context: str, state: State, words: str, url: str) -> None:

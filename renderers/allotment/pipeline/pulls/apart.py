@@ -1,0 +1,204 @@
+"""Plans a pull request in a process of its own, which has so much time and memory and no more.
+
+Whatever a pull request does to that process, who asked gets an answer, and the next one is planned. It isn't forked, since who
+asks has threads, and it is given no token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from allotment.problems import IsolationBroken, Refused
+
+TOO_MUCH = "too large or too slow: split it"
+BASE_SECONDS = 900.0  # for what the base branch holds, which is nobody's pull request
+COMMAND = [sys.executable, "-P", "-m", "allotment.pipeline.pulls.apart"]
+_READY = b"ready\n"
+_LOOK = 0.05  # seconds between two looks at the memory
+_SECRETS = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE", "ALLOT_WEBHOOK_SECRET_FILE")
+_BUG = 70  # an exit status of ours
+
+
+class Budget(NamedTuple):
+    """What planning one pull request may take: seconds, and megabytes of memory of all its processes together."""
+
+    seconds: float = 120.0
+    megabytes: float = 1024.0
+
+
+class Asked(NamedTuple):
+    """What is to be planned: two commits of a clone, on a day; who made and approved it; the bytes a comment may have.
+
+    `teams` has the logins of the forge's teams, None for one that could not be read.
+    """
+
+    root: str
+    base: str
+    head: str
+    day: str
+    author: str
+    approvers: list[str]
+    teams: dict[str, list[str] | None]
+    comment_bytes: int
+    processes: int | None = None
+
+
+class Planned(NamedTuple):
+    """What came of it: whether it may be merged, the verdict in words, and the comment."""
+
+    allowed: bool
+    verdict: str
+    text: str
+
+
+class Spent(Refused):
+    """A pull request took more than its budget."""
+
+
+class Bug(Exception):
+    """The process ended by a bug of ours; the text is its traceback."""
+
+
+def plan(asked: Asked, budget: Budget, cache: Path | None = None) -> Planned:
+    """Return the plan of a pull request. Raises Spent, IsolationBroken, Refused and Bug.
+
+    What was found fine of the base is remembered in `cache`, or else in the user's cache folder.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
+    if cache is not None:
+        environment["XDG_CACHE_HOME"] = str(cache)
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(  # noqa: S603  # this program
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            said = _heard(process, json.dumps(asked._asdict()).encode(), budget)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        errors.seek(0)
+        return _meant(said, process.returncode, errors)
+
+
+def _heard(process: subprocess.Popen[bytes], request: bytes, budget: Budget) -> bytes:
+    """Return all that a process says until it ends. Raises Spent where it takes too much."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as file:
+        file.write(request)
+    process.stdin = None
+    said, end = b"", time.monotonic() + BASE_SECONDS
+    ready = False
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if selector.select(_LOOK):
+                part = os.read(process.stdout.fileno(), 1 << 16)
+                if not part:
+                    process.wait()
+                    return said
+                said += part
+            if not ready and said.startswith(_READY):
+                ready, end = True, time.monotonic() + budget.seconds
+            if time.monotonic() > end:
+                raise Spent(f"it took longer than {budget.seconds:g} seconds")
+            if _megabytes(process.pid) > budget.megabytes:
+                raise Spent(f"it took more than {budget.megabytes:g} MB of memory")
+
+
+def _megabytes(pid: int) -> float:
+    """Return the memory that a process and those that it started hold for themselves; 0 where the system doesn't say."""
+    total, there = 0, [pid]
+    while there:
+        one = there.pop()
+        try:
+            for line in Path(f"/proc/{one}/status").read_text(encoding="ascii", errors="replace").splitlines():
+                if line.startswith("RssAnon:"):
+                    total += int(line.split()[1])
+            for task in Path(f"/proc/{one}/task").iterdir():
+                there += map(int, (task / "children").read_text(encoding="ascii").split())
+        except (OSError, ValueError):
+            continue  # it has ended
+    return total / 1024
+
+
+def _meant(said: bytes, status: int, errors: IO[bytes]) -> Planned:
+    """Return what a process said. One that was killed said nothing: it took what there was."""
+    _, _, answer = said.partition(_READY)
+    if status == 0:
+        found: dict[str, Any] = json.loads(answer)
+        if "refused" in found:
+            raise (IsolationBroken if found["isolation"] else Refused)(found["refused"])
+        if "spent" in found:
+            raise Spent(found["spent"])
+        return Planned(**found)
+    if status < 0:
+        raise Spent(f"its process was ended by {signal.Signals(-status).name}")
+    raise Bug(errors.read()[-20_000:].decode("utf-8", "replace"))
+
+
+def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
+    from functools import partial
+
+    from allotment.adapters.git.commit_source import CommitSource
+    from allotment.adapters.memory import Memory, memory_name
+    from allotment.pipeline.pulls import planning
+    from allotment.reports.plan.comment import comment
+    from allotment.rules.ownership import Review
+
+    root, day = Path(asked.root), datetime.date.fromisoformat(asked.day)
+    recall = partial(Memory.load, memory_name(root) + "-plan")
+    first = planning.surveyed(CommitSource(root, asked.base), day, recall, asked.processes)
+    ready()
+    teams = {team: None if logins is None else frozenset(logins) for team, logins in asked.teams.items()}
+    reviewed = planning.Reviewed(Review(asked.author, frozenset(asked.approvers)), teams)
+    try:
+        found = planning.plan(
+            root, asked.base, asked.head, day, reviewed=reviewed, processes=asked.processes, first=first
+        )
+    except (IsolationBroken, Refused) as error:
+        return {"refused": str(error), "isolation": isinstance(error, IsolationBroken)}
+    text = comment(found, asked.comment_bytes)
+    verdict = found.verdict if text.whole else "can't be merged: split it"
+    if planning.is_too_large(found):
+        verdict = TOO_MUCH
+    return Planned(found.allowed and text.whole, verdict, text.text)._asdict()
+
+
+def main() -> None:
+    """Answer what standard input asks, on standard output, and end."""
+    with contextlib.suppress(OSError):  # where memory runs out, this one ends and nobody else
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    out = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        found = _answer(Asked(**json.load(sys.stdin)), lambda: os.write(out, _READY))
+    except MemoryError:
+        found = {"spent": "it took more memory than there is"}
+    except Exception:
+        traceback.print_exc()
+        sys.exit(_BUG)
+    with os.fdopen(out, "wb") as file:
+        file.write(json.dumps(found).encode())
+
+
+if __name__ == "__main__":
+    main()

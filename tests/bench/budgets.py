@@ -1,0 +1,83 @@
+"""What a hostile tenant and a hostile pull request cost the others: no more than their budgets."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import time
+from pathlib import Path
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.pipeline.assembler import Assembler
+from allotment.pipeline.publication import Publisher
+from allotment.pipeline.pulls import apart
+from allotment.pipeline.pulls.apart import Asked, Budget, Planned, Spent
+from allotment.pipeline.share import SECONDS
+from tests.bench.generate import write_tenant
+from tests.bench.publishing import Say, git, merge
+
+SLOW = 400  # files that nobody can read, each a third of a second: two minutes without a budget
+PLAN_SECONDS = 10.0
+
+
+def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
+    """Measure, on a repository of Git's that has a remote, after `publishing`."""
+    remote = work / "remote.git"
+    publisher = Publisher(
+        repo, Remote(Repository(repo), str(remote)), Assembler(processes=1), lambda _: day, newest=True
+    )
+    publisher.publish("HEAD")
+
+    def published(theme: str) -> tuple[float, list[str]]:
+        write_tenant(repo, 0, theme=theme)
+        merge(repo)
+        begun = time.perf_counter()
+        outcome = publisher.publish("HEAD")
+        if [one.count("M") for one in outcome.committed] != [1] or outcome.assembly is None:
+            raise RuntimeError("the change was not published")
+        return time.perf_counter() - begun, list(outcome.assembly.kept)
+
+    before, _ = published("calm")
+    folder = write_tenant(repo, 1).rpartition("/")[0]
+    git(repo, "checkout", "-q", "-b", "hostile")
+    for n in range(SLOW):
+        text = f"apiVersion: allotment.dev/v1alpha1\nkind: GPUInstance\nmetadata:\n  name: bad-{n}\nspec:\n  x: ["
+        (repo / folder / f"bad-{n}.yaml").write_text(text + "a,  " * 15_000)
+    after, kept = published("beside")
+    if len(kept) != 1:
+        raise RuntimeError("the hostile tenant was not kept")
+    say(
+        f"publish of another tenant, beside {SLOW} slow files",
+        f"{after:6.2f} s   {after - before:.1f} s more than before ({before:.2f} s); a tenant's share is {SECONDS:g} s",
+    )
+    git(repo, "checkout", "-q", "-b", "good", "hostile~")
+    write_tenant(repo, 0, theme="good")
+    merge(repo)
+    base, bad, good = (
+        subprocess.run(
+            ["git", "-C", str(repo), "rev-parse", name], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        for name in ("hostile~", "hostile", "good")
+    )
+
+    def planned(head: str) -> tuple[float, Planned | None]:
+        asked = Asked(str(repo), base, head, day.isoformat(), "ada", [], {}, 60_000)
+        begun = time.perf_counter()
+        try:
+            found = apart.plan(asked, Budget(PLAN_SECONDS), work / "cache")
+        except Spent:
+            found = None
+        return time.perf_counter() - begun, found
+
+    planned(good)  # the base is known now
+    alone, _ = planned(good)
+    spent, none = planned(bad)
+    again, found = planned(good)
+    if none is not None or found is None:
+        raise RuntimeError("the budget was not kept")
+    say(
+        f"verdict of a slow pull request: {apart.TOO_MUCH}",
+        f"{spent:6.2f} s   its budget is {PLAN_SECONDS:g} s, after what the base takes",
+    )
+    say("the next one's plan, in its own process", f"{again:6.2f} s   {again / alone:.2f} of before ({alone:.2f} s)")

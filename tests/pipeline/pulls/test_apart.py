@@ -1,0 +1,145 @@
+"""A pull request is planned apart: whatever it does to that process it gets a verdict, and so does the next one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.adapters.forge.server import GitHubWorld
+from tests.cli.test_comment import Desk
+from tests.conftest import Allot
+from tests.pipeline.pulls.test_commenting import Bed
+from tests.published import Place, git
+
+from allotment.pipeline.pulls import apart
+from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, Budget, Bug, Spent
+
+SECONDS, MEGABYTES = 3.0, 300.0
+# Planning as it is, but for one head, of which it does something else; what it says of the base comes first.
+SCRIPT = """
+import json, os, signal, subprocess, sys, time
+from allotment.pipeline.pulls import planning
+real = planning.plan
+def plan(root, base, head, *words, **more):
+    if head == {head!r}:
+        {deed}
+    return real(root, base, head, *words, **more)
+planning.plan = plan
+from allotment.pipeline.pulls import apart
+apart.main()
+"""
+DEEDS = {
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "crashed": "os.kill(os.getpid(), signal.SIGSEGV)",
+    "hangs": "time.sleep(600)",
+    "hangs and hears nothing": "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",
+    "works without end": "while True: pass",
+    "grows": "kept = []\n        while True: kept.append(b'x' * (1 << 22)); time.sleep(0.001)",
+    "grows in another": (
+        "subprocess.run([sys.executable, '-c', 'import time; kept = b\"x\" * (1 << 29); time.sleep(600)'], check=False)"
+    ),
+    "out of memory": "raise MemoryError",
+}
+
+
+@pytest.fixture
+def bed(place: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
+    """Return a commenter with a small budget."""
+    world = GitHubWorld()
+    world.teams["@northlight-example/platform"] = ["pat"]
+    monkeypatch.setattr(apart.Budget, "__new__", _small(apart.Budget.__new__))
+    yield Bed(Desk(place, world, allot), tmp_path / "clone")
+    world.close()
+
+
+def _small(new):  # type: ignore[no-untyped-def]  # a NamedTuple's own
+    return lambda cls, seconds=SECONDS, megabytes=MEGABYTES: new(cls, seconds, megabytes)
+
+
+@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS.keys())
+def test_it_has_a_verdict_and_the_next_one_too(deed: str, bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
+    good = bed.desk.propose(2, "spec:\n", "spec:\n  description: Good.\n")
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=deed)])
+    begun = time.monotonic()
+    bed.round()
+    assert time.monotonic() - begun < 10 * SECONDS
+    assert (bed.desk.status(bad), bed.desk.status(good)) == ("failure", "success")
+    assert bed.world.statuses[bad][0]["description"] == TOO_MUCH
+    (body,) = bed.world.bodies(1)
+    assert "too large or too slow to be planned: split it" in body
+    assert bed.round() == [], "it isn't planned again until something is new"
+
+
+def test_what_it_started_ends_with_it(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sign = tmp_path / "alive"
+    again = f"while True:\n    open({str(sign)!r}, 'a').write('x')\n    time.sleep(0.05)"
+    deed = f"subprocess.run([sys.executable, '-c', {'import time' + chr(10) + again!r}], check=False)"
+    bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=deed)])
+    bed.round()
+    size = sign.stat().st_size
+    assert size
+    time.sleep(0.5)
+    assert sign.stat().st_size == size
+
+
+def test_what_the_base_takes_counts_for_nobody(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = bed.desk.propose(1, "spec:\n", "spec:\n  description: Good.\n")
+    slow = SCRIPT.format(head="", deed="pass").replace(
+        "planning.plan = plan",
+        "planning.plan = plan\nfound = planning.surveyed\n"
+        f"planning.surveyed = lambda *words: time.sleep({2 * SECONDS}) or found(*words)",
+    )
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", slow])
+    bed.round()
+    assert bed.desk.status(good) == "success"
+
+
+def _asked(place: Place, head: str) -> Asked:
+    base = git(place.root, "rev-parse", "main")
+    return Asked(str(place.root), base, head, "2026-11-21", "ada-k", [], {}, 60_000)
+
+
+def test_a_bug_of_ours_is_told_as_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git(place.root, "rev-parse", "main")
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed="1 / 0")])
+    with pytest.raises(Bug, match="ZeroDivisionError"):
+        apart.plan(_asked(place, head), Budget())
+
+
+def test_no_token_goes_along(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git(place.root, "rev-parse", "main")
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", "s3cret")
+    deed = "raise ValueError(sorted(name for name, value in os.environ.items() if 's3cret' in value))"
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
+    with pytest.raises(Bug, match=r"ValueError: \[\]"):
+        apart.plan(_asked(place, head), Budget())
+
+
+def test_slow_files_are_ended_in_time(place: Place) -> None:
+    git(place.root, "checkout", "-q", "-b", "slow")
+    folder = place.root / "tenants/solo-ada/instances"
+    for n in range(60):
+        head = f"apiVersion: allotment.dev/v1alpha1\nkind: GPUInstance\nmetadata:\n  name: bad-{n}\nspec:\n  x: ["
+        (folder / f"bad-{n}.yaml").write_text(head + "a,  " * 15_000)
+    place.merge()
+    head = git(place.root, "rev-parse", "HEAD")
+    git(place.root, "checkout", "-q", "main")
+    begun = time.monotonic()
+    with pytest.raises(Spent, match="longer than 2 seconds"):
+        apart.plan(_asked(place, head), Budget(seconds=2))
+    assert time.monotonic() - begun < 60
+
+
+def test_a_change_of_too_many_bytes_is_not_planned(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(place.root, "checkout", "-q", "-b", "large")
+    (place.root / "NOTES.md").write_bytes(b"x" * (65 << 20))
+    git(place.root, "add", "-A")
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "x")
+    found = apart.plan(_asked(place, git(place.root, "rev-parse", "HEAD")), Budget())
+    assert (found.allowed, found.verdict) == (False, TOO_MUCH)
+    assert "it writes more than 64 MiB of files: split it" in found.text
