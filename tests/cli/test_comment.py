@@ -331,3 +331,16 @@ def test_no_output_ever_holds_the_token(desk: Desk, monkeypatch: pytest.MonkeyPa
     file.write_text(f"{TOKEN}\n")
     os.environ.pop("ALLOT_FORGE_TOKEN")
     assert desk.comment("--number", 1, "--forge-token-file", file).code == 0
+
+
+def test_all_of_one_commit_are_planned_whichever_is_named(desk: Desk) -> None:
+    head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    desk.world.open(2, head, "eve")
+    result = desk.comment("--number", 1)
+    assert "#1: #2 is of this commit: can't be merged" in result.out
+    assert desk.status(head) == "failure"
+    assert "✅" in desk.world.bodies(1)[0]
+    assert "❌" in desk.world.bodies(2)[0]
+    desk.world.close_pull(2)
+    desk.comment("--all")
+    assert desk.status(head) == "success"

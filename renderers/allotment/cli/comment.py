@@ -75,7 +75,7 @@ def command(
 def _everything(found: Work) -> None:
     requests = _patiently(lambda: list(found.place.forge.open_pull_requests(found.place.branch)))
     for one in requests:
-        verdict = _patiently(partial(found.reviews.review, one.number))
+        verdict = _patiently(partial(found.reviews.review, one.number, None, requests))
         click.echo(f"#{one.number}: {verdict.words}")
     left = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
     click.echo(f"{len(requests)} open, {left} merged and not running yet")

@@ -52,6 +52,7 @@ def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: fr
         gate = gates.get(os.getpid())
         if gate is None:
             gate = gates[os.getpid()] = gate_of(offers)
+
         def rendered(tenant: Folder, share: Share) -> list[tuple[str, bytes]] | None:
             try:
                 with share.taken():

@@ -56,6 +56,11 @@ class Bed:
         self.commenter.once()
         return self.world.writes()
 
+    def also(self, number: int, head: str, author: str, base: str = "main") -> None:
+        """Open another pull request of a commit."""
+        git(self.desk.place.root, "push", "-q", "origin", f"{head}:refs/pull/{number}/head")
+        self.world.open(number, head, author, base=base)
+
     def metric(self, name: str) -> float:
         lines = text_of(self.registry).decode().splitlines()
         return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
@@ -164,3 +169,50 @@ def test_a_merge_of_documents_alone_is_not_followed(bed: Bed) -> None:
     git(root, "checkout", "-q", "main")
     bed.desk.merge(1)
     assert bed.round() == []
+
+
+def test_a_commit_of_several_pull_requests_has_the_worst_verdict(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    assert bed.desk.status(head) == "success"
+    bed.also(2, head, "eve")
+    bed.round()
+    assert bed.desk.status(head) == "failure", "eve may not merge under ada's verdict"
+    assert "### ✅" in bed.world.bodies(1)[0]
+    assert "### ❌" in bed.world.bodies(2)[0]
+    assert bed.round() == []
+    bed.world.approve(2, "ada-k")
+    bed.world.pulls[2].updated = bed.world.tick()
+    bed.round()
+    assert bed.desk.status(head) == "success"
+    assert "### ✅" in bed.world.bodies(2)[0]
+
+
+def test_the_status_names_who_turns_it_red_and_is_green_when_that_is_closed(bed: Bed) -> None:
+    head = bed.desk.propose(3, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.also(7, head, "eve")
+    bed.commenter.once()
+    assert bed.desk.status(head) == "failure"
+    assert any("of this commit: can't be merged" in one["description"] for one in bed.world.statuses[head])
+    assert any("#7 is" in one["description"] for one in bed.world.statuses[head])
+    bed.world.close_pull(7)
+    bed.round()
+    assert bed.desk.status(head) == "success"
+
+
+def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviewing, "MOST_ALIKE", 2)
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    for number in (2, 3, 4):
+        bed.also(number, head, "ada-k")
+    bed.round()
+    assert bed.desk.status(head) == "failure"
+    assert any("more than 2 pull requests are of this commit" in one["description"] for one in bed.world.statuses[head])
+
+
+def test_another_branch_is_none_of_ours(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.also(2, head, "eve", base="elsewhere")
+    bed.round()
+    assert bed.desk.status(head) == "success"
+    assert bed.world.bodies(2) == []

@@ -55,7 +55,7 @@ class Commenter:
         self._interval = interval
         self._leading = leading
         self._wake, self._stopped = threading.Event(), threading.Event()
-        self._reviewed: dict[int, tuple[str, str, str]] = {}
+        self._reviewed: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
         self._begun = time.monotonic()
         self._good = False
         self._failures = 0
@@ -121,11 +121,14 @@ class Commenter:
         followed = self._work.rollouts.follow(datetime.datetime.now(datetime.UTC))
         requests = list(place.forge.open_pull_requests(place.branch))
         self._metrics.seen(len(requests), followed)
+        groups: dict[str, list[PullRequest]] = {}
         for request in sorted(requests, key=self._is_known):
+            groups.setdefault(request.head, []).append(request)
+        for alike in groups.values():
             if self._stopped.is_set():
                 return
             self._begun = time.monotonic()
-            self._review(self._work.reviews, request, base)
+            self._review(self._work.reviews, alike, base)
         for number in self._reviewed.keys() - {request.number for request in requests}:
             del self._reviewed[number]
         place.source.repository.tidy()
@@ -135,13 +138,16 @@ class Commenter:
         seen = self._reviewed.get(request.number)
         return seen is not None and (seen[0], seen[2]) == (request.head, request.updated)
 
-    def _review(self, reviews: Reviews, request: PullRequest, base: str) -> None:
-        """Review one, unless it is as it was when it was last reviewed: an approval shows in when it was updated."""
-        seen = request.head, base, request.updated
-        if self._reviewed.get(request.number) == seen:
+    def _review(self, reviews: Reviews, alike: list[PullRequest], base: str) -> None:
+        """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in when it was
+        updated."""
+        numbers = tuple(sorted(one.number for one in alike))
+        seen = {one.number: (one.head, base, one.updated, numbers) for one in alike}
+        if all(self._reviewed.get(number) == one for number, one in seen.items()):
             return
+        request = alike[0]
         try:
-            verdict = reviews.review(request.number, request.head)
+            verdict = reviews.review(request.number, request.head, alike)
         except (Missing, Forbidden) as error:
             self._tell_of(request, "forge", str(error))
             return
@@ -153,7 +159,7 @@ class Commenter:
         if verdict.state:
             self._metrics.reviewed(verdict.state)
             self._log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.words)
-            self._reviewed[request.number] = seen
+            self._reviewed |= seen
 
     def _tell_of(self, request: PullRequest, reason: str, words: str) -> None:
         self._metrics.failed(reason)

@@ -190,8 +190,8 @@ def _stopped(base: CommitSource, head: str, day: datetime.date, words: str, rule
 
 def _bytes(repository: Repository, differing: Iterable[Changed]) -> int:
     blobs = [one.blob for one in differing if one.mode in REGULAR]
-    sizes = repository.sizes(sorted(set(blobs)))
-    return sum(sizes[blob] for blob in blobs)
+    known = repository.objects.info(sorted(set(blobs)))
+    return sum(known[blob].size for blob in blobs)
 
 
 class _Planning:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,6 +20,7 @@ from allotment.reports.markdown import code
 from allotment.reports.plan.comment import MARKER
 
 CONTEXT = "allot/plan"
+MOST_ALIKE = 10  # pull requests of one commit
 MOST_DESCRIPTION = 140  # characters that every forge takes
 _AT = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
 
@@ -44,6 +45,16 @@ class Verdict(NamedTuple):
     words: str
 
 
+_Outcome = tuple[State, str, str]  # state, words and comment
+
+
+def _worst(said: Mapping[int, _Outcome]) -> tuple[State, str]:
+    """Return what a commit's status says by what is said of its pull requests, one or more."""
+    bad = {number: outcome for number, outcome in sorted(said.items()) if outcome[0] != "success"}
+    number, (state, words, _) = next(iter((bad or said).items()))
+    return (state, f"#{number} is of this commit: {words}") if bad and len(said) > 1 else (state, words)
+
+
 class Reviews:
     """Reviews pull requests of one repository, one after another."""
 
@@ -61,9 +72,13 @@ class Reviews:
         self._cache = cache
         self._processes = processes
 
-    def review(self, number: int, head: str | None = None) -> Verdict:
+    def review(
+        self, number: int, head: str | None = None, open_requests: Iterable[PullRequest] | None = None
+    ) -> Verdict:
         """Plan a pull request, and say so on the forge. `head` is the commit that an event named: another one is newer news.
 
+        A commit status is of a commit, so whatever is open of that commit is planned along, and the worst counts; each
+        comment says its own. `open_requests` are those that are open, if they are known.
         Raises ForgeError; what wasn't said then is said by the next review.
         """
         forge = self._place.forge
@@ -77,12 +92,27 @@ class Reviews:
         if refs is None:
             return Verdict("", "its head moved on meanwhile")
         base, tip = refs
-        state, words, text = self._planned(request, base, tip)
-        if wrong := self._discarded(forge.pull_request(number), tip):
-            return Verdict("", wrong)
+        there = forge.open_pull_requests(self._place.branch) if open_requests is None else open_requests
+        alike = [request, *(one for one in there if one.head == tip and one.number != number)]
+        said = {one.number: self._planned(one, base, tip) for one in alike[:MOST_ALIKE]}
+        if len(alike) > MOST_ALIKE:
+            words = f"more than {MOST_ALIKE} pull requests are of this commit: close some"
+            said[number] = "failure", words, _text("This can't be merged", words)
+        found: dict[int, PullRequest] = {}
+        for one in said:
+            now = forge.pull_request(one)
+            if not (wrong := self._discarded(now, tip)):
+                found[one] = now
+            elif one == number:
+                return Verdict("", wrong)
         if self._refs(request) != refs:
             return Verdict("", "its base or head moved on meanwhile")
-        return self._say(request, tip, state, words, text)
+        state, words = _worst({one: said[one] for one in found})
+        say_status(forge, tip, CONTEXT, state, words, request.url)
+        for one, now in found.items():
+            if not now.locked:
+                keep(forge, one, MARKER, said[one][2])
+        return Verdict(state, words)
 
     def _say(self, request: PullRequest, head: str, state: State, words: str, text: str) -> Verdict:
         say_status(self._place.forge, head, CONTEXT, state, words, request.url)
@@ -119,7 +149,7 @@ class Reviews:
         except Unsound as error:
             raise Refused(str(error)) from None
 
-    def _planned(self, request: PullRequest, base: str, head: str) -> tuple[State, str, str]:
+    def _planned(self, request: PullRequest, base: str, head: str) -> _Outcome:
         """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the others."""
         forge = self._place.forge
         source = CommitSource(self._place.root, base)
