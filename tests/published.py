@@ -194,7 +194,8 @@ class Running:
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
-        self.url = f"http://{self.event('started')['listen']}"
+        started = self.event("started")
+        self.url, self.metrics = f"http://{started['listen']}", f"http://{started['metrics']}/metrics"
 
     def events(self, name: str) -> list[dict[str, Any]]:
         lines = self.log.read_text(encoding="utf-8").splitlines()
@@ -212,10 +213,12 @@ class Running:
             time.sleep(0.05)
         raise AssertionError(f"no {name} {about} in 60 s:\n{self.log.read_text()}")
 
-    def get(self, path: str, data: bytes | None = None) -> tuple[int, str]:
-        """Return status and text of a page; `data` is posted."""
+    def get(self, path: str, data: bytes | None = None, headers: dict[str, str] | None = None) -> tuple[int, str]:
+        """Return status and text of a page, or of a whole URL; `data` is posted."""
+        url = path if path.startswith("http:") else self.url + path
         try:
-            with urllib.request.urlopen(self.url + path, data=data, timeout=10) as answer:
+            request = urllib.request.Request(url, data=data, headers=headers or {})
+            with urllib.request.urlopen(request, timeout=10) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             with error:
@@ -224,7 +227,7 @@ class Running:
     def metric(self, line: str) -> float:
         """Return a metric's value by its name and labels; 0 while it isn't there."""
         values = [
-            one.rpartition(" ")[2] for one in self.get("/metrics")[1].splitlines() if one.rpartition(" ")[0] == line
+            one.rpartition(" ")[2] for one in self.get(self.metrics)[1].splitlines() if one.rpartition(" ")[0] == line
         ]
         return float(values[0]) if values else 0
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import signal
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, edit
 from tests.controlplane.processes import eventually
 from tests.published import Place, Running, git
+
+from allotment.adapters.web import Gathered
 
 WEBUI, STOPPED = "tenants/solo-ada/instances/webui.yaml", ("spec:\n", "spec:\n  state: Stopped\n")
 
@@ -202,3 +206,75 @@ def _runs(process: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except OSError:
         return False
+
+
+def test_a_webhook_has_to_be_signed_where_there_is_a_secret(place: Place, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("correct-horse-battery\n")
+    one = Running(place.remote.as_uri(), tmp_path / "data", 3600, "--webhook-secret-file", str(file))
+    body = b'{"ref": "refs/heads/main"}'
+    digest = hmac.new(b"correct-horse-battery", body, "sha256").hexdigest()
+    try:
+        one.event("published", cluster="us-1")
+        edit(place.root, WEBUI, *STOPPED)
+        source = place.merge()
+        assert one.get("/webhook", body)[0] == 401
+        for wrong in (
+            {"X-Hub-Signature-256": f"sha256={digest[:-1]}0"},
+            {"X-Hub-Signature-256": digest},
+            {"X-Gitea-Signature": ""},
+            {"X-Gitlab-Token": "correct-horse-batterz"},
+            {"X-Gitlab-Token": digest},
+        ):
+            assert one.get("/webhook", body, wrong)[0] == 403
+        assert one.get("/webhook", body + b" ", {"X-Hub-Signature-256": f"sha256={digest}"})[0] == 403
+        time.sleep(0.5)
+        assert not [found for found in one.events("published") if found["source"] == source], "no round came of it"
+        for good in (
+            {"X-Hub-Signature-256": f"sha256={digest}"},
+            {"X-Gitea-Signature": digest},
+            {"X-Forgejo-Signature": digest},
+            {"X-Gitlab-Token": "correct-horse-battery"},
+        ):
+            assert one.get("/webhook", body, good)[0] == 202
+        one.event("published", source=source)
+        counted = {
+            word: one.metric(f'allotment_webhooks_total{{outcome="{word}"}}') for word in ("taken", "unsigned", "wrong")
+        }
+        assert counted == {"taken": 4, "unsigned": 1, "wrong": 6}
+    finally:
+        one.process.kill()
+        one.process.wait()
+
+
+def test_the_metrics_have_a_port_of_their_own(running: Running) -> None:
+    assert running.get("/metrics")[0] == 404
+    assert running.get(running.metrics)[0] == 200
+    assert running.get(running.metrics.replace("/metrics", "/healthz"))[0] == 404
+    assert running.get(running.metrics.replace("/metrics", "/webhook"), b"x")[0] == 404
+
+
+def test_webhooks_are_gathered() -> None:
+    times: list[float] = []
+    begun = time.monotonic()
+    gathered = Gathered(lambda: times.append(time.monotonic() - begun), 0.5)
+    while time.monotonic() - begun < 1.7:
+        gathered()
+        time.sleep(0.01)
+    time.sleep(0.6)
+    assert times[0] < 0.2, "the first at once"
+    assert 4 <= len(times) <= 5
+    assert all(later - earlier >= 0.49 for earlier, later in pairwise(times))
+    quiet = len(times)
+    time.sleep(0.6)
+    gathered()
+    assert len(times) == quiet + 1, "at once after a quiet time"
+
+
+@pytest.mark.parametrize("text", ["", "short", "not-ascii-but-löng-enough"])
+def test_a_secret_is_one(text: str, allot: Allot, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(text)
+    words = ("--publish", "--source", "x", "--data", tmp_path, "--webhook-secret-file", file)
+    result = allot("run", *words)
+    assert (result.code, "holds no secret" in result.err) == (2, True)

@@ -172,6 +172,22 @@ class CommentMetrics:
         self._followed.set(followed)
 
 
+class WebhookMetrics:
+    """The webhooks of one process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._came = Counter(
+            "allotment_webhooks",
+            "Webhooks, by whether they were signed with the secret.",
+            ["outcome"],
+            registry=registry,
+        )
+
+    def came(self, outcome: str) -> None:
+        """Count a webhook."""
+        self._came.labels(outcome).inc()
+
+
 def text_of(registry: CollectorRegistry) -> bytes:
     """Return all metrics in Prometheus' text format."""
     text: bytes = generate_latest(registry)

@@ -1,36 +1,89 @@
-"""What a running publisher answers over HTTP: whether it lives, whether it is ready, its metrics, and a webhook."""
+"""What a running program of ours answers over HTTP: whether it lives, whether it is ready, and a webhook; its metrics on a port
+of their own, which nobody else is to reach."""
 
 from __future__ import annotations
 
+import hmac
 import sys
 import threading
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-MOST_BODY = 1 << 20  # bytes of a webhook's body that are read away
+MOST_BODY = 1 << 20  # bytes of a webhook's body; what says more is found by the next look
+_PART = 1 << 16
+GAP = 5.0  # seconds between two rounds that a webhook begins, at least
+# Each has the HMAC-SHA256 of the body, in hexadecimal digits, after a prefix.
+_SIGNATURES = (
+    ("X-Hub-Signature-256", "sha256="),  # GitHub, and the others as well
+    ("X-Gitea-Signature", ""),
+    ("X-Forgejo-Signature", ""),
+)
+_GITLAB = "X-Gitlab-Token"  # the secret itself
 TIMEOUT = 10  # seconds that a client may take
 
 
+Came = Literal["taken", "unsigned", "wrong"]
+
+
 class Answers(NamedTuple):
-    """Where the answers come from. `woken` is called for a webhook; nothing that it carries is read or believed."""
+    """Where the answers come from. `woken` is called for a webhook that is signed with `secret`, for any where there is none;
+    nothing else that it carries is read or believed. `came` is called with what became of it.
+    """
 
     alive: Callable[[], bool]
     ready: Callable[[], bool]
-    metrics: Callable[[], tuple[str, bytes]]
     woken: Callable[[], None]
+    came: Callable[[Came], None] = lambda _: None
+    secret: bytes = b""
+
+
+class Metrics(NamedTuple):
+    """Where the metrics come from: their content type, and their text now."""
+
+    kind: str
+    text: Callable[[], bytes]
+
+
+class Gathered:
+    """Passes calls on: the first one after a quiet time at once, those that come within GAP of it as one when that is over."""
+
+    def __init__(self, woken: Callable[[], None], gap: float = GAP) -> None:
+        self._woken, self._gap = woken, gap
+        self._lock = threading.Lock()
+        self._next = 0.0
+        self._waits = False
+
+    def __call__(self) -> None:
+        """Pass this one on, now or later, with others."""
+        with self._lock:
+            if self._waits:
+                return
+            wait = self._next - time.monotonic()
+            if wait > 0:
+                self._waits = True
+                timer = threading.Timer(wait, self._later)
+                timer.daemon = True
+                timer.start()
+                return
+            self._next = time.monotonic() + self._gap
+        self._woken()
+
+    def _later(self) -> None:
+        with self._lock:
+            self._waits = False
+            self._next = time.monotonic() + self._gap
+        self._woken()
 
 
 class Web:
     """A server that answers in threads of its own until it is closed."""
 
-    def __init__(self, host: str, port: int, answers: Answers) -> None:
-        class Request(_Request):
-            pass
-
-        Request.answers = answers
-        self._server = _Server((host, port), Request)
+    def __init__(self, host: str, port: int, answers: Answers | Metrics) -> None:
+        kind: type[_Request] = _Asked if isinstance(answers, Answers) else _Counted
+        self._server = _Server((host, port), type(kind.__name__, (kind,), {"answers": answers}))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         self._thread.start()
 
@@ -55,40 +108,24 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Request(BaseHTTPRequestHandler):
-    answers: Answers
     timeout = TIMEOUT
     server_version = "allotment"
     sys_version = ""
 
+    @property
+    def page(self) -> str:
+        """What is asked for."""
+        return self.path.partition("?")[0]
+
+    def _none(self) -> None:
+        self.close_connection = True
+        self._send(HTTPStatus.NOT_FOUND, "text/plain", b"no such page\n")
+
     def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        if path == "/healthz":
-            self._say(self.answers.alive())
-        elif path == "/readyz":
-            self._say(self.answers.ready())
-        elif path == "/metrics":
-            kind, body = self.answers.metrics()
-            self._send(HTTPStatus.OK, kind, body)
-        else:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"no such page\n")
+        self._none()
 
     def do_POST(self) -> None:
-        length = self.headers.get("Content-Length", "0")
-        if self.path.partition("?")[0] != "/webhook":
-            self.close_connection = True
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"no such page\n")
-            return
-        if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY:
-            self.close_connection = True
-            self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "text/plain", b"too long\n")
-            return
-        self.rfile.read(int(length))
-        self.answers.woken()
-        self._send(HTTPStatus.ACCEPTED, "text/plain", b"looking\n")
-
-    def _say(self, good: bool) -> None:
-        status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-        self._send(status, "text/plain", b"ok\n" if good else b"no\n")
+        self._none()
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -99,3 +136,67 @@ class _Request(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # the library's name
         """Say nothing of each request: probes come every few seconds."""
+
+
+class _Counted(_Request):
+    answers: Metrics
+
+    def do_GET(self) -> None:
+        if self.page == "/metrics":
+            self._send(HTTPStatus.OK, self.answers.kind, self.answers.text())
+        else:
+            self._none()
+
+
+class _Asked(_Request):
+    answers: Answers
+
+    def do_GET(self) -> None:
+        if self.page == "/healthz":
+            self._say(self.answers.alive())
+        elif self.page == "/readyz":
+            self._say(self.answers.ready())
+        else:
+            self._none()
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if self.page != "/webhook":
+            self._none()
+            return
+        if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY:
+            self.close_connection = True
+            self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "text/plain", b"too long\n")
+            return
+        came = self._came(int(length))
+        self.answers.came(came)
+        if came == "taken":
+            self.answers.woken()
+            self._send(HTTPStatus.ACCEPTED, "text/plain", b"looking\n")
+        else:
+            status = HTTPStatus.UNAUTHORIZED if came == "unsigned" else HTTPStatus.FORBIDDEN
+            self._send(status, "text/plain", b"not signed with the secret\n")
+
+    def _came(self, length: int) -> Came:
+        """Read a body away; return whether it is signed. It is never held as a whole."""
+        secret = self.answers.secret
+        digest = hmac.new(secret, digestmod="sha256")
+        while length > 0:
+            part = self.rfile.read(min(length, _PART))
+            if not part:
+                self.close_connection = True
+                break
+            digest.update(part)
+            length -= len(part)
+        if not secret:
+            return "taken"
+        said = [(self.headers.get(name), prefix + digest.hexdigest()) for name, prefix in _SIGNATURES]
+        said.append((self.headers.get(_GITLAB), secret.decode("utf-8")))
+        there = [(one.encode("utf-8", "replace"), wanted.encode()) for one, wanted in said if one is not None]
+        if not there:
+            return "unsigned"
+        return "taken" if any(hmac.compare_digest(*both) for both in there) else "wrong"
+
+    def _say(self, good: bool) -> None:
+        status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
+        self._send(status, "text/plain", b"ok\n" if good else b"no\n")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from allotment.cli.reporter import Sight, sight_options
+from allotment.cli.serving import metrics_option
 
 
 @click.command(context_settings={"auto_envvar_prefix": "ALLOT"})
@@ -33,12 +34,21 @@ from allotment.cli.reporter import Sight, sight_options
     default="127.0.0.1:8081",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where /healthz, /readyz and /metrics are.",
+    help="Where /healthz and /readyz are.",
 )
+@metrics_option
 @click.option("--once", is_flag=True, help="Write what is seen now, and end.")
 @sight_options
 def command(
-    cluster: str, to: str, rendered: str | None, data: Path, interval: float, listen: str, once: bool, **more: Any
+    cluster: str,
+    to: str,
+    rendered: str | None,
+    data: Path,
+    interval: float,
+    listen: str,
+    metrics_listen: str | None,
+    once: bool,
+    **more: Any,
 ) -> None:
     """Watch a cluster and its Argo CD, and commit what they run to the branch status/CLUSTER.
 
@@ -48,13 +58,13 @@ def command(
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import registry
     from allotment.cli.reporter import leadership, reporter
-    from allotment.cli.serving import address, ends_with, loaded, logger, serving
+    from allotment.cli.serving import addresses, ends_with, loaded, logger, serving
     from allotment.declared.layout import wrong_name
 
     if wrong := wrong_name(cluster, 24):
         raise click.UsageError(f"--cluster: {wrong}")
     sight = Sight(**more)
-    address(listen)
+    addresses(listen, metrics_listen)
     counts, log = registry(), logger()
     leader = None if once else leadership(sight, log, lambda: None)
     leading = leader.leads if leader else lambda: True
@@ -65,9 +75,9 @@ def command(
     if once:
         one.report_once()
         return
-    with serving(listen, counts, one.alive, one.ready, lambda: None) as listening, ends_with(one.stop):
+    with serving(listen, metrics_listen, counts, one.alive, one.ready, lambda: None) as at, ends_with(one.stop):
         if leader:
             leader.start()
-        log.info("started", cluster=cluster, to=one.where, listen=listening)
+        log.info("started", cluster=cluster, to=one.where, listen=at.listen, metrics=at.metrics)
         one.run()
     log.info("stopped")

@@ -11,7 +11,8 @@ import click
 
 from allotment.cli.child import Child, told
 from allotment.cli.commenter import forge_options, token_of, work
-from allotment.cli.reporter import Sight, sight_options
+from allotment.cli.reporter import FILE, Sight, sight_options
+from allotment.cli.serving import metrics_option
 
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
@@ -62,7 +63,13 @@ _OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
     default="127.0.0.1:8080",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where /healthz, /readyz, /metrics and /webhook are.",
+    help="Where /healthz, /readyz and /webhook are.",
+)
+@metrics_option
+@click.option(
+    "--webhook-secret-file",
+    type=FILE,
+    help="A file with the secret that the forge signs webhooks with; without one any POST to /webhook is taken.",
 )
 @click.option("--child", is_flag=True, hidden=True, help="Be a part of another process, which says when to look.")
 @click.option(
@@ -87,6 +94,8 @@ def command(
     interval: float,
     report_interval: float,
     listen: str,
+    metrics_listen: str | None,
+    webhook_secret_file: Path | None,
     child: bool,
     tenant_seconds: float,
     forge_token_file: Path | None,
@@ -98,20 +107,22 @@ def command(
     """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs; comment on
     pull requests.
 
-    POST /webhook makes it look at once; it carries nothing that is believed, so it needs no secret. SIGTERM ends it after
+    POST /webhook makes it look at once, and again after 5 seconds at the earliest; it carries nothing that is believed, but with a
+    secret nobody else can make it look (X-Hub-Signature-256, X-Gitea-Signature, X-Gitlab-Token). SIGTERM ends it after
     what it is doing. Options can be given as ALLOT_SOURCE, ALLOT_TO and so on.
     """
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import CommentMetrics, registry
     from allotment.cli.reporter import leadership, reporter
-    from allotment.cli.serving import address, ends_with, loaded, logger, serving
+    from allotment.cli.serving import addresses, ends_with, loaded, logger, secret_of, serving
     from allotment.pipeline.pulls.apart import Budget
     from allotment.pipeline.pulls.commenting import Commenter
 
     if not (publish or cluster or comment):
         raise click.UsageError("Say what to run: --publish, --report CLUSTER, --comment, or several of them.")
     sight = Sight(**more)
-    address(listen)
+    addresses(listen, metrics_listen)
+    secret = secret_of(webhook_secret_file) if webhook_secret_file else b""
     counts, log = registry(), logger()
     parts: list[Rounds | Reporter | Commenter | Child] = []
 
@@ -168,11 +179,11 @@ def command(
         with ends_with(*stops), told(wake, *stops):
             parts[0].run()
         return
-    with serving(listen, counts, alive, ready, wake) as listening, ends_with(*stops):
+    with serving(listen, metrics_listen, counts, alive, ready, wake, secret) as at, ends_with(*stops):
         if leader:
             leader.start()
         does = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster, "comment": comment}
-        log.info("started", listen=listening, **does)
+        log.info("started", listen=at.listen, metrics=at.metrics, **does)
         others = [threading.Thread(target=one.run, name=type(one).__name__) for one in parts[1:]]
         for one in others:
             one.start()

@@ -6,13 +6,19 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+SHORTEST_SECRET = 16
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from prometheus_client import CollectorRegistry
+
+    from allotment.adapters.web import Answers, Metrics
 
 
 def address(listen: str) -> tuple[str, int]:
@@ -23,6 +29,14 @@ def address(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def secret_of(file: Path) -> bytes:
+    """Return the secret that a file holds, without the line's end."""
+    secret = file.read_bytes().strip()
+    if not secret.isascii() or len(secret) < SHORTEST_SECRET:
+        raise click.UsageError(f"{file} holds no secret: write at least {SHORTEST_SECRET} characters of ASCII")
+    return secret
+
+
 def loaded() -> None:
     """Say that everything is loaded: what there is now lives as long as the process, and the cycle collector needn't look
     at it again and again."""
@@ -30,27 +44,59 @@ def loaded() -> None:
     gc.freeze()
 
 
+def metrics_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --metrics-listen."""
+    return click.option(
+        "--metrics-listen",
+        metavar="HOST:PORT",
+        help="Where /metrics is, which nobody but Prometheus is to reach; the port after that of --listen if absent.",
+    )(command)
+
+
+def addresses(listen: str, metrics: str | None) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Return where the probes are answered, and where the metrics are."""
+    host, port = address(listen)
+    return (host, port), address(metrics or f"{host}:{port and port + 1}")
+
+
+class Listening(NamedTuple):
+    """Where is answered, as HOST:PORT with the ports that were found where any was asked for."""
+
+    listen: str
+    metrics: str
+
+
 @contextmanager
 def serving(
     listen: str,
+    metrics: str | None,
     counts: CollectorRegistry,
     alive: Callable[[], bool],
     ready: Callable[[], bool],
     woken: Callable[[], None],
-) -> Iterator[str]:
-    """Answer over HTTP for a while, at HOST:PORT; yield that, with the port that was found where it asks for any."""
-    from allotment.adapters.metrics import CONTENT_TYPE, text_of
-    from allotment.adapters.web import Answers, Web
+    secret: bytes = b"",
+) -> Iterator[Listening]:
+    """Answer over HTTP for a while; a webhook has to be signed with `secret` where there is one."""
+    from allotment.adapters.metrics import CONTENT_TYPE, WebhookMetrics, text_of
+    from allotment.adapters.web import Answers, Gathered, Metrics
 
-    host, port = address(listen)
+    answers = Answers(alive, ready, Gathered(woken), WebhookMetrics(counts).came, secret)
+    asked, counted = addresses(listen, metrics)
+    with ExitStack() as stack:
+        first = _web(stack, asked, answers)
+        second = _web(stack, counted, Metrics(CONTENT_TYPE, lambda: text_of(counts)))
+        yield Listening(f"{asked[0]}:{first}", f"{counted[0]}:{second}")
+
+
+def _web(stack: ExitStack, where: tuple[str, int], answers: Answers | Metrics) -> int:
+    from allotment.adapters.web import Web
+
     try:
-        web = Web(host, port, Answers(alive, ready, lambda: (CONTENT_TYPE, text_of(counts)), woken))
+        web = Web(*where, answers)
     except OSError as error:
-        raise click.UsageError(f"{listen} can't be listened on: {error.strerror}") from None
-    try:
-        yield f"{host}:{web.port}"
-    finally:
-        web.close()
+        raise click.UsageError(f"{where[0]}:{where[1]} can't be listened on: {error.strerror}") from None
+    stack.callback(web.close)
+    return web.port
 
 
 @contextmanager
