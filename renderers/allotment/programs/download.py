@@ -23,6 +23,7 @@ REDIRECTS = 10
 WAIT_SECONDS = 1.0
 LONGEST_WAIT = 30.0
 _REDIRECTED = (301, 302, 303, 307, 308)
+_AFTER_PLACE = re.compile(r"[/?#]")
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
 
 Connect = Callable[[str], http.client.HTTPConnection]
@@ -136,7 +137,7 @@ class Web:
 def _place(url: str) -> str:
     """Return a URL's scheme, host and port, as they are written."""
     scheme, _, rest = url.partition("://")
-    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0]}"
+    return f"{scheme}://{_AFTER_PLACE.split(rest, maxsplit=1)[0]}"
 
 
 def fetch(web: Web, wanted: Wanted, root: str) -> str:
