@@ -56,13 +56,12 @@ bench: .venv/ready
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Resolves the newest versions again, for every Python from 3.11 on.
-lock:
-	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet uv
-	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
-	.venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --constraint requirements.lock --output-file requirements-run.lock
-	rm -rf .venv-lock
+# Resolves the newest versions again, for every Python from 3.11 on: all that is developed with, all that runs, and what builds it.
+COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+lock: .venv/ready
+	$(COMPILE) --upgrade --extra dev --output-file requirements.lock pyproject.toml
+	$(COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	grep '^requires = ' pyproject.toml | cut -d '"' -f 2 | $(COMPILE) --no-annotate --constraint requirements.lock --output-file requirements-build.lock -
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m tests.controlplane down
