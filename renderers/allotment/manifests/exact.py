@@ -29,6 +29,7 @@ from allotment.problems import printable
 from allotment.programs import MODULES, texts
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
+_FILLS = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # what follows a storage's name in its Jobs'
 _NOTHING = OneOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.ENDING}"
 _DECLARED = ("platform/node-pools/", "platform/stock/", _DEVICE_PLUGIN)
@@ -100,11 +101,8 @@ def _values(boundary: Boundary, part: str, tenant: str, inner: str, one: Object)
         return values
     things = {kind: _named(labels.get(key)) for kind, key in _THINGS.items()}
     own = {**values, **things, "part": OneOf(paths.PARTS), "programs": _programs()}
-    own["job"] = (
-        name
-        if re.fullmatch(rf"{re.escape(str(things['storage']))}--prepare-[0-9a-f]{{10}}-[0-9]{{1,4}}", name)
-        else _NOTHING
-    )
+    filled = name.removeprefix(things["storage"]) if isinstance(things["storage"], str) else ""
+    own["job"] = name if _FILLS.fullmatch(filled) else _NOTHING
     return {**own, **_route(boundary, tenant, name, things), **_unit(boundary, tenant, labels.get(names.GPU_SPEC))}
 
 
