@@ -5,6 +5,7 @@ Everything is read from the base: a pull request that makes its author an approv
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -16,7 +17,14 @@ PLATFORM_TEAM = "platform"
 REST = "**"
 _RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
 
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 Segments = list[str]
+
+
+def same_login(login: str) -> str:
+    """Return what two logins have in common that a forge takes for the same. By Unicode's rules the Kelvin sign is a k, too: not
+    for a forge, where somebody else may have that name."""
+    return login.translate(_LOWER)
 
 
 def matches(pattern: str, path: str) -> bool:
@@ -118,8 +126,8 @@ class Holders(NamedTuple):
     unknown: tuple[str, ...] = ()
 
     def includes(self, login: str) -> bool:
-        """Return whether a login is one of them; forges don't tell upper from lower case."""
-        return login.lower() in {one.lower() for one in self.logins}
+        """Return whether a login is one of them, as forges compare: of A-Z they don't tell upper from lower case."""
+        return same_login(login) in map(same_login, self.logins)
 
 
 class Authority:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from allotment.accounts.ownership import same_login
 from allotment.adapters.forge.forge import Comment, Forbidden, Forge, Missing, PullRequest, State, Status
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote, Unsound
@@ -224,9 +225,11 @@ def say_status(forge: Forge, commit: str, context: str, state: State, words: str
 
 def ours(forge: Forge, number: int, marker: str) -> list[Comment]:
     """Return our comments with a marker, the oldest first; the same marker in somebody else's counts for nothing."""
-    identity = forge.identity().lower()
+    identity = same_login(forge.identity())
     return [
-        one for one in forge.comments(number) if one.author.lower() == identity and one.body.lstrip().startswith(marker)
+        one
+        for one in forge.comments(number)
+        if same_login(one.author) == identity and one.body.lstrip().startswith(marker)
     ]
 
 
