@@ -61,7 +61,9 @@ def test_the_most_specific_pattern_decides_and_the_rest_is_the_platform_teams(pa
 def test_a_login_is_the_same_in_upper_and_lower_case() -> None:
     assert AUTHORITY.of_path("tenants/acme/members.yaml").includes("ada-k")
     assert not AUTHORITY.of_path("tenants/acme/members.yaml").includes("ada")
-    assert not AUTHORITY.of_path("tenants/acme/members.yaml").includes("ada-\u212a"), "the Kelvin sign, which is k to Unicode"
+    assert not AUTHORITY.of_path("tenants/acme/members.yaml").includes("ada-\u212a"), (
+        "the Kelvin sign, which is k to Unicode"
+    )
 
 
 def test_a_team_that_could_not_be_read_approves_nothing() -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
 from allotment.manifests import names
+from allotment.manifests.entitlements import Entitlements
 from allotment.manifests.text import load
 from allotment.observed.status import Instance, TenantStatus
 
@@ -578,6 +580,35 @@ def test_a_volume_never_shrinks_whatever_was_merged(place: Place) -> None:
         assert said.code == 1
         assert "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in said.err
         assert "storage: 300Gi" in place.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
+
+
+def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.publish()
+    before = place.tree("eu-1")
+
+    def judge(_: Entitlements, text: str) -> Iterator[str]:
+        wrong = "namespace: t-solo-ada" in text and "kind: Service\n" in text
+        yield from ["a mistake of ours"] if wrong else []
+
+    monkeypatch.setattr(Entitlements, "judge", judge)
+    edit(place.root, WEBUI, *STOPPED)
+    edit(place.root, GROUP, *STOP)
+    said = place.merged()
+    assert said.code == 1
+    assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
+    assert "the gate stops what it is rendered to, by a mistake of ours: report it with these words: eu-1/" in said.err
+    after = place.tree("eu-1")
+    changed = {path for path in before if before[path] != after[path] and "allotment--marker" not in path}
+    assert changed == {"tenants/uni-lab/compute/group-a.rendered.yaml"}
+
+
+def test_who_may_copy_a_storage_is_named_as_tenants_are(place: Place) -> None:
+    edit(place.root, "tenants/northlight/storages/base-models.yaml", "tenants: All", "tenant: Studio_Kite")
+    said = place.publish("--commit", place.merge())
+    assert said.code == 1
+    assert "kept as it was: tenant northlight, 1 problem:" in said.err
 
 
 def test_no_job_is_written_anew_by_an_upgrade(place: Place) -> None:

@@ -310,6 +310,10 @@ def test_pods_hold_units_until_they_are_gone() -> None:
     ending = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": SINCE}}
     (again,) = look(*[ending if one["kind"] == "Pod" else one for one in RUNS]).instances
     assert again.pods == 0, "another takes its place"
+    going = live.deployment()
+    going["metadata"]["deletionTimestamp"] = SINCE  # which waits for its pods
+    (removed,) = look(going, ending).instances
+    assert removed.pods == 1
     (stopped,) = look(live.deployment(replicas=0), ending).instances
     assert stopped.pods == 1
     before = look(*RUNS)

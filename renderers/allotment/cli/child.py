@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds until it is begun again, double
 STEADY = 600.0  # seconds after which a process that ends is begun again as if it were the first time
 LOOK = 0.5
 GRACE = 15.0
+GIVEN = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE")
 
 
 @contextmanager
@@ -63,9 +65,14 @@ class Child:
                 self._stopped.wait(LOOK)
 
     def _once(self) -> int:
+        # What is an option of this process, given as a variable, is none of that one's: its words say all of it.
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("ALLOT_") or name in GIVEN
+        }
         self._process = subprocess.Popen(  # noqa: S603  # our own words
             [sys.executable, "-P", "-m", "allotment", *self._words],
             stdin=subprocess.PIPE,
+            env=environment,
         )
         try:
             while not self._stopped.wait(LOOK):

@@ -58,7 +58,7 @@ def _cidr(value: object) -> str:
         network = ipaddress.ip_network(value)
     except ValueError as error:
         refuse("cidr", f"{quoted(value)} is no range of addresses: {error}")
-    if str(network) != value:
+    if str(network) != value or "%" in value:
         refuse("cidr", f"{quoted(value)} is written otherwise: write {network}")
     if any(_holds(network, ipaddress.ip_network(one.cidr)) for one in BLOCKS):
         refuse("cidr", f"{quoted(value)} is the whole internet: name the ranges that are yours")

@@ -277,6 +277,9 @@ KubernetesName = Annotated[
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?$")]
 Reference = Annotated[str, Field(min_length=1, max_length=64)]
+Named = Annotated[
+    str, Field(pattern=NAME_PATTERN, max_length=32)
+]  # of what another tenant declares: nobody looks whether it is there
 
 
 def size_of(text: str) -> int:

@@ -70,7 +70,9 @@ def instance(view: View, before: Instance | None) -> Instance:
         replicas=one.replicas,
         ready_replicas=sum([pod.ready for pod in pods]),
         nodes=tuple(sorted({pod.node for pod in pods} - {""})),
-        pods=len([pod for pod in view.pods if is_holding(pod) and not (pod.ending and one.replicas)]),
+        pods=len(
+            [pod for pod in view.pods if is_holding(pod) and not (pod.ending and one.replicas and not one.ending)]
+        ),
         restarts=sum([pod.restarts for pod in pods]),
         start_time=max([pod.started_at for pod in pods], default=""),
         url=urls[0] if urls else "",

@@ -161,6 +161,9 @@ class Assembling:
         work = Work(self.source, offers, each, False)
         claims = {}
         for result in results(work, tenants, self.processes):
+            if result.made is None and (wrong := [one for one in result.problems if not one.warning]):
+                self.kept[result.name] = wrong  # with what it gets now the gate stops it
+                continue
             self._take(result.made)
             self.rendered[result.name] = {path: blob for path, (blob, _) in (result.made or {}).items()}
             claims[result.name] = tenants_part(result.part).claims

@@ -19,7 +19,7 @@ from allotment.adapters.source import Source
 from allotment.changes import brake
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests.names import rendered_branch
-from allotment.manifests.paths import is_marker
+from allotment.manifests.paths import is_marker, today
 from allotment.pipeline.assembler import Assembler
 from allotment.pipeline.assembly import Assembly
 from allotment.pipeline.declared import cluster_names, platform_of, publisher_key, reporter_keys
@@ -211,7 +211,7 @@ class Publisher:
         for cluster, files in assembly.files.items():
             branch = found.branches[cluster]
             changes = branch.changed(files)
-            told = {path: letter for path, letter in changes.items() if not is_marker(path)}
+            told = {path: letter for path, letter in changes.items() if not is_marker(today(path))}
             replaced = branch.foreign
             if self._dry_run:
                 if changes or replaced:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from allotment.manifests.isolation import Gate
     from allotment.pipeline.workers import Each
 
-from allotment.pipeline.share import SPENT, Share, Spent
+from allotment.pipeline.share import SPENT, Share, Spent, Stopped
+from allotment.problems import IsolationBroken
 
 Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
 
@@ -35,6 +36,17 @@ def check_tenant(gate: Gate, offers: Offers, tenant: Folder, files: Iterable[tup
         if cluster not in of:
             of[cluster] = Entitlements.of(offers, offers.clusters[cluster], tenant)
         gate.check(path, data, of[cluster])
+
+
+def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, bytes]] | None) -> str | None:
+    """Return why nothing may be made of a tenant's files: it took its share, or the gate stops it, which keeps nobody else."""
+    if files is None:
+        return SPENT
+    try:
+        check_tenant(gate, offers, tenant, files)
+    except IsolationBroken as error:
+        return Stopped(str(error))
+    return None
 
 
 def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()) -> Each:
@@ -62,9 +74,10 @@ def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: fr
                 return None
 
         every = [rendered(*both) for both in zip(some, shares, strict=True)]
-        for tenant, files in zip(some, every, strict=True):
-            check_tenant(gate, offers, tenant, files or ())
-        return [SPENT if files is None else keep(files) if files else None for files in every]
+        return [
+            _judged(gate, offers, *both) or (keep(both[1]) if both[1] else None)
+            for both in zip(some, every, strict=True)
+        ]
 
     return render
 

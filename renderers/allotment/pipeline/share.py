@@ -15,6 +15,12 @@ RULE = "share"
 SPENT = "spent"  # what is made of a tenant that has taken its share
 
 
+class Stopped(str):
+    """What is made of a tenant that the gate stops: why, in words."""
+
+    __slots__ = ()
+
+
 class Spent(Exception):
     """A tenant has taken its share."""
 

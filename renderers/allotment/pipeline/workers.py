@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
 from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, folder_of
-from allotment.pipeline.share import MOST_BYTES, MOST_FILES, RULE, SPENT, Share, Spent
+from allotment.pipeline.share import MOST_BYTES, MOST_FILES, RULE, SPENT, Share, Spent, Stopped
 from allotment.problems import Finding, Problem
 
 if TYPE_CHECKING:
@@ -180,7 +180,10 @@ class _Checked:
 
     def take(self, made: Any) -> None:
         """Take what was made of it."""
-        if made is SPENT:
+        if isinstance(made, Stopped):
+            words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {made}"
+            self.problems.append(place_problem(folder_of(self.raw.scope), words, "isolation"))
+        elif made is SPENT:
             self._end()
         else:
             self.made = made

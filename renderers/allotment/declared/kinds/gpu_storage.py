@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from allotment.declared.addresses import BucketName, KeyPrefix, Region, S3Endpoint, Sha256, SourceUrl
 from allotment.declared.kinds.container import SECRET_VALUES
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
-from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, Reference, Size, SubPath
+from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, Named, Reference, Size, SubPath
 
 _SECRET_PARAMETER = re.compile(
     r"[?&](?:[a-z_-]*token|api_?key|sig|signature|password|x-amz-(?:signature|credential|security-token))=",
@@ -30,14 +30,14 @@ class ImageSource(Strict):
 class StorageSource(Strict):
     """A storage in the same cluster: of this tenant, or of another that lists this one under sharedWith."""
 
-    name: Reference = Field(description="The GPUStorage.")
-    tenant: Reference | None = Field(default=None, description="Whose it is; absent: this tenant's own.")
+    name: Named = Field(description="The GPUStorage.")
+    tenant: Named | None = Field(default=None, description="Whose it is; absent: this tenant's own.")
 
 
 class SnapshotSource(Strict):
     """A snapshot of this tenant's, restored into a storage of the same cluster and StorageSpec."""
 
-    name: Reference = Field(description="The GPUStorageSnapshot.")
+    name: Named = Field(description="The GPUStorageSnapshot.")
 
 
 class UrlSource(Strict):
@@ -125,7 +125,7 @@ class Reader(Strict):
     """Who may copy the storage: exactly one of tenant and tenants."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("tenant", "tenants")
-    tenant: Reference | None = None
+    tenant: Named | None = None
     tenants: Literal["All"] | None = None
     _exactly_one = model_validator(mode="after")(one_of)
 

@@ -20,7 +20,7 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from allotment.problems import IsolationBroken, Refused
+from allotment.problems import AllotmentError, IsolationBroken, Refused
 
 TOO_MUCH = "too large or too slow: split it"
 BASE_SECONDS = 900.0  # for what the base branch holds, which is nobody's pull request
@@ -28,6 +28,7 @@ COMMAND = [sys.executable, "-P", "-m", "allotment.pipeline.pulls.apart"]
 _READY = b"ready\n"
 _LOOK = 0.05  # seconds between two looks at the memory
 _SECRETS = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE", "ALLOT_WEBHOOK_SECRET_FILE")
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 _BUG = 70  # an exit status of ours
 
 
@@ -67,12 +68,16 @@ class Spent(Refused):
     """A pull request took more than its budget."""
 
 
+class BaseUnread(AllotmentError):
+    """The base branch can't be read, or takes too long: no fault of any pull request's."""
+
+
 class Bug(Exception):
     """The process ended by a bug of ours; the text is its traceback."""
 
 
 def plan(asked: Asked, budget: Budget, cache: Path | None = None) -> Planned:
-    """Return the plan of a pull request. Raises Spent, IsolationBroken, Refused and Bug.
+    """Return the plan of a pull request. Raises Spent, IsolationBroken, Refused, BaseUnread and Bug.
 
     What was found fine of the base is remembered in `cache`, or else in the user's cache folder.
     """
@@ -113,15 +118,25 @@ def _heard(process: subprocess.Popen[bytes], request: bytes, budget: Budget) -> 
             if selector.select(_LOOK):
                 part = os.read(process.stdout.fileno(), 1 << 16)
                 if not part:
-                    process.wait()
-                    return said
+                    return _ended(process, said, end)
                 said += part
             if not ready and said.startswith(_READY):
                 ready, end = True, time.monotonic() + budget.seconds
+            if time.monotonic() > end and not ready:
+                raise BaseUnread(f"the base took longer than {BASE_SECONDS:g} seconds to be read")
             if time.monotonic() > end:
                 raise Spent(f"it took longer than {budget.seconds:g} seconds")
             if _megabytes(process.pid) > budget.megabytes:
                 raise Spent(f"it took more than {budget.megabytes:g} MB of memory")
+
+
+def _ended(process: subprocess.Popen[bytes], said: bytes, end: float) -> bytes:
+    """Return what a process said that says no more, once it has ended. Raises Spent where it doesn't."""
+    try:
+        process.wait(max(1.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise Spent("it didn't end") from None
+    return said
 
 
 def _megabytes(pid: int) -> float:
@@ -130,8 +145,9 @@ def _megabytes(pid: int) -> float:
     while there:
         one = there.pop()
         try:
-            for line in Path(f"/proc/{one}/status").read_text(encoding="ascii", errors="replace").splitlines():
-                if line.startswith("RssAnon:"):
+            # Of what processes share, each counts its part: one that was forked shares all that its parent had.
+            for line in Path(f"/proc/{one}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines():
+                if line.startswith("Pss_Anon:"):
                     total += int(line.split()[1])
             for task in Path(f"/proc/{one}/task").iterdir():
                 there += map(int, (task / "children").read_text(encoding="ascii").split())
@@ -145,6 +161,8 @@ def _meant(said: bytes, status: int, errors: IO[bytes]) -> Planned:
     _, _, answer = said.partition(_READY)
     if status == 0:
         found: dict[str, Any] = json.loads(answer)
+        if "base" in found:
+            raise BaseUnread(f"the base can't be read: {found['base']}")
         if "refused" in found:
             raise (IsolationBroken if found["isolation"] else Refused)(found["refused"])
         if "spent" in found:
@@ -166,7 +184,10 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
 
     root, day = Path(asked.root), datetime.date.fromisoformat(asked.day)
     recall = partial(Memory.load, memory_name(root) + "-plan")
-    first = planning.surveyed(CommitSource(root, asked.base), day, recall, asked.processes)
+    try:
+        first = planning.surveyed(CommitSource(root, asked.base), day, recall, asked.processes)
+    except Refused as error:
+        return {"base": str(error)}
     ready()
     teams = {team: None if logins is None else frozenset(logins) for team, logins in asked.teams.items()}
     reviewed = planning.Reviewed(Review(asked.author, frozenset(asked.approvers)), teams)
@@ -183,8 +204,17 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
     return Planned(found.allowed and text.whole, verdict, text.text)._asdict()
 
 
+def _end_with_parent() -> None:
+    """Ask the system to end this process with the one that began it, which alone looks what it takes."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main() -> None:
     """Answer what standard input asks, on standard output, and end."""
+    _end_with_parent()
     with contextlib.suppress(OSError):  # where memory runs out, this one ends and nobody else
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     out = os.dup(1)

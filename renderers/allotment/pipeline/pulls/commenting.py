@@ -21,7 +21,7 @@ from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.problems import AllotmentError, Refused
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
-STALLED_SECONDS = 900
+STALLED_SECONDS = 3000  # as long as ten plans of one commit and the base may take
 
 
 class Work(NamedTuple):

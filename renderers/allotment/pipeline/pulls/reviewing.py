@@ -95,24 +95,27 @@ class Reviews:
         base, tip = refs
         there = forge.open_pull_requests(self._place.branch) if open_requests is None else open_requests
         alike = [request, *(one for one in there if one.head == tip and one.number != number)]
-        said = {one.number: self._planned(one, base, tip) for one in alike[:MOST_ALIKE]}
+        said: dict[int, _Outcome] = {}
+        for one in alike[:MOST_ALIKE]:  # what is too much of one is of all
+            spent = next((each for each in said.values() if each[1] == TOO_MUCH), None)
+            said[one.number] = spent or self._planned(one, base, tip)
         if len(alike) > MOST_ALIKE:
             words = f"more than {MOST_ALIKE} pull requests are of this commit: close some"
             said[number] = "failure", words, _text("This can't be merged", words)
         found: dict[int, PullRequest] = {}
-        for one in said:
-            now = forge.pull_request(one)
+        for each in said:
+            now = forge.pull_request(each)
             if not (wrong := self._discarded(now, tip)):
-                found[one] = now
-            elif one == number:
+                found[each] = now
+            elif each == number:
                 return Verdict("", wrong)
         if self._refs(request) != refs:
             return Verdict("", "its base or head moved on meanwhile")
-        state, words = _worst({one: said[one] for one in found})
+        state, words = _worst({each: said[each] for each in found})
         say_status(forge, tip, CONTEXT, state, words, request.url)
-        for one, now in found.items():
+        for each, now in found.items():
             if not now.locked:
-                keep(forge, one, MARKER, said[one][2])
+                keep(forge, each, MARKER, said[each][2])
         return Verdict(state, words)
 
     def _say(self, request: PullRequest, head: str, state: State, words: str, text: str) -> Verdict:
