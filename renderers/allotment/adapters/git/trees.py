@@ -35,6 +35,7 @@ _ANY_ENTRY = {digest: re.compile(rb"([0-7]+) ([^\0]*)\0(.{%d})" % digest, re.DOT
 _GIT = re.compile("(?:\\A|\\\\)(?:\\.git|git~1)[. ]*(?:\\Z|[\\\\:\udc80-\udcff\ufffe\uffff])", re.IGNORECASE | re.ASCII)
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _STRANGE = re.compile(rb"[\\\x80-\xff]|[gG][iI][tT]|(?:\A|\0)\.\.?(?:\0|\Z)")
+_TREE_LINE = re.compile(rb"tree [0-9a-f]{40,64}")  # how a commit begins
 
 
 class MalformedTree(Refused):
@@ -143,7 +144,7 @@ class Trees:
     def header(self, commit: str) -> list[bytes]:
         """Return the lines of a commit's header, the first with its tree's id. Raises Refused."""
         lines = self._commit(commit).partition(b"\n\n")[0].split(b"\n")
-        if not re.fullmatch(rb"tree [0-9a-f]{%d}" % len(commit), lines[0]):
+        if not _TREE_LINE.fullmatch(lines[0]) or len(lines[0]) != len(b"tree ") + len(commit):
             raise Refused(f"commit {commit} names no tree: whoever wrote it damaged it")
         return lines
 
