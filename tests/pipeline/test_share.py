@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.published import Place
 
 from allotment.adapters.folder import FolderSource
 from allotment.declared import reading
+from allotment.declared.inventory import Folder, Offers
 from allotment.declared.layout import Scope
 from allotment.pipeline import workers
 from allotment.pipeline.rendering import tenants_with
@@ -63,7 +65,7 @@ def test_rendering_counts_too(sample: Path, processes: int, monkeypatch: pytest.
 
     real = tree.render_tenant
 
-    def slow(offers, tenant, only=None):  # type: ignore[no-untyped-def]
+    def slow(offers: Offers, tenant: Folder, only: frozenset[str] | None = None) -> Iterator[tuple[str, bytes]]:
         for one in real(offers, tenant, only):
             end = time.thread_time() + 0.3
             while tenant.name == "studio-kite" and time.thread_time() < end:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any, NamedTuple
 
+from allotment.declared.addresses import lies_in
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.platform import Platform
@@ -84,11 +85,7 @@ def _of_cluster(name: str, spec: ClusterSpec) -> dict[str, Any]:
 def _denied(block: ranges.Block, spec: ClusterSpec) -> list[str]:
     """Return the ranges within a block that no tenant may reach: everybody's, then the cluster's own that aren't among them."""
     whole = ip_network(block.cidr)
-    own = [
-        text
-        for text in sorted(set(spec.network.denied) - set(block.denied))
-        if (network := ip_network(text)).version == whole.version and network.subnet_of(whole)  # type: ignore[arg-type]
-    ]
+    own = [text for text in sorted(set(spec.network.denied) - set(block.denied)) if lies_in(ip_network(text), whole)]
     return [*block.denied, *own]
 
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import yaml
 
-from allotment.accounts.capacity import node_resources, pools_for, stocks_of, unit
-from allotment.declared.inventory import Folder
+from allotment.accounts.capacity import pools_for, stocks_of, unit
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
@@ -34,11 +33,6 @@ _NOTHING = OneOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.ENDING}"
 _DECLARED = ("platform/node-pools/", "platform/stock/", _DEVICE_PLUGIN)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_AMOUNT = re.compile(r"0|[1-9][0-9]*(?:Mi|Gi|Ti)?")
-_COUNTED = (
-    "pods persistentvolumeclaims requests.storage count/jobs.batch count/objectbucketclaims.objectbucket.io"
-    " count/volumesnapshots.snapshot.storage.k8s.io services services.nodeports services.loadbalancers"
-).split()
 
 
 @lru_cache
@@ -95,8 +89,7 @@ def _values(boundary: Boundary, part: str, tenant: str, inner: str, one: Object)
     metadata = one.get("metadata", {})
     name, labels = str(metadata.get("name")), metadata.get("labels", {})
     if part == "namespaces":
-        hard = one.get("spec", {}).get("hard")
-        return {**values, "opened": _named(name.partition("--")[2]), "quota": _quota(boundary.folder, hard)}
+        return {**values, "opened": _named(name.partition("--")[2])}
     if part == "argo":
         return values
     things = {kind: _named(labels.get(key)) for kind, key in _THINGS.items()}
@@ -150,20 +143,6 @@ def _unit(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
 @lru_cache
 def _programs() -> OneOf:
     return OneOf(texts(*PROGRAMS_OF.get(program, (program,))) for program in MODULES)
-
-
-def _quota(cluster: Folder, hard: Any) -> Any:
-    """Return a quota's amounts where each resource that the cluster has is counted, and nothing else."""
-    gpus = {resource for pool in cluster.of(NodePool).values() for resource in node_resources(pool.model.spec)}
-    wanted = {*_COUNTED, *(f"requests.{resource}" for resource in gpus)}
-    if not isinstance(hard, dict) or not wanted - {f"requests.{one}" for one in gpus} <= hard.keys():
-        return _NOTHING
-    if not {key for key in hard if key not in _COUNTED} >= {f"requests.{one}" for one in gpus}:
-        return _NOTHING
-    closed = all(hard[key] == "0" for key in ("services.nodeports", "services.loadbalancers"))
-    return (
-        hard if closed and all(isinstance(one, str) and _AMOUNT.fullmatch(one) for one in hard.values()) else _NOTHING
-    )
 
 
 def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str, Any]:

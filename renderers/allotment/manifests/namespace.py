@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from math import ceil
 from typing import Any, NamedTuple
 
 from allotment.accounts.capacity import node_resources, physical_gpus, unit
+from allotment.declared.addresses import lies_in
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gpu_spec import GPUSpec
@@ -117,13 +118,9 @@ def internet(place: ClusterSpec) -> dict[str, Any]:
     peers = []
     for block in ranges.BLOCKS:
         whole = ip_network(block.cidr)
-        denied = [one for one in sorted(place.network.denied) if _lies_in(ip_network(one), whole)]
+        denied = [one for one in sorted(place.network.denied) if lies_in(ip_network(one), whole)]
         peers.append({"ipBlock": {"cidr": block.cidr, "except": list(dict.fromkeys((*block.denied, *denied)))}})
     return {"to": peers}
-
-
-def _lies_in(network: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
-    return network.version == whole.version and network.subnet_of(whole)  # type: ignore[arg-type]
 
 
 def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:

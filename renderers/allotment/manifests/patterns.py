@@ -36,6 +36,8 @@ _TEXTS = {  # the forms of what a tenant chooses, or what follows from that
     "a-hash": r"sha256:[0-9a-f]{64}",
     "an-input-hash": r"[0-9a-f]{64}",
     "an-amount": r"[0-9]{1,7}",
+    "a-resource": r"[a-z0-9./-]+",
+    "a-quantity": r"0|[1-9][0-9]*(?:Mi|Gi|Ti)?",
     "a-size": r"[1-9][0-9]{0,12}(?:Mi|Gi|Ti)",
     "a-uid": r"[A-Za-z0-9-]{0,64}",
     "a-marker": rf"{_NAME}(?:--snapshot)?--waits-for--{_NAME}",

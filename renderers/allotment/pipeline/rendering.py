@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from allotment.manifests.isolation import Gate
     from allotment.pipeline.workers import Each
 
-from allotment.pipeline.share import SPENT, Share, Spent, Stopped
+from allotment.pipeline.share import TOO_LONG, Share, Spent, Stopped
 from allotment.problems import IsolationBroken
 
 Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
@@ -38,14 +38,15 @@ def check_tenant(gate: Gate, offers: Offers, tenant: Folder, files: Iterable[tup
         gate.check(path, data, of[cluster])
 
 
-def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, bytes]] | None) -> str | None:
+def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, bytes]] | None) -> Stopped | None:
     """Return why nothing may be made of a tenant's files: it took its share, or the gate stops it, which keeps nobody else."""
     if files is None:
-        return SPENT
+        return TOO_LONG
     try:
         check_tenant(gate, offers, tenant, files)
     except IsolationBroken as error:
-        return Stopped(str(error))
+        words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
+        return Stopped(words, "isolation")
     return None
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 SECONDS = 5.0  # a large tenant takes a hundredth of it
 MOST_FILES = 10_000
 MOST_BYTES = 64 << 20
 RULE = "share"
-SPENT = "spent"  # what is made of a tenant that has taken its share
 
 
-class Stopped(str):
-    """What is made of a tenant that the gate stops: why, in words."""
+class Stopped(NamedTuple):
+    """What is made of a tenant of which nothing may be made: why, in words, and the rule that says so."""
 
-    __slots__ = ()
+    words: str
+    rule: str
+
+
+TOO_LONG = Stopped(
+    "it takes longer than a tenant's share of a publish: declare less, or split it into several tenants", RULE
+)
 
 
 class Spent(Exception):

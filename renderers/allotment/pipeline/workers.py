@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
 from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, folder_of
-from allotment.pipeline.share import MOST_BYTES, MOST_FILES, RULE, SPENT, Share, Spent, Stopped
+from allotment.pipeline.share import MOST_BYTES, MOST_FILES, TOO_LONG, Share, Spent, Stopped
 from allotment.problems import Finding, Problem
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Work(NamedTuple):
 
 
 class _Checked:
-    """A tenant on its way. One that has taken its share is wrong for that, and nothing more is done for it."""
+    """A tenant on its way. One that is stopped is wrong for that, and nothing more is done for it."""
 
     def __init__(self, raw: Raw, share: Share) -> None:
         self.raw, self.share = raw, share
@@ -181,10 +181,7 @@ class _Checked:
     def take(self, made: Any) -> None:
         """Take what was made of it."""
         if isinstance(made, Stopped):
-            words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {made}"
-            self.problems.append(place_problem(folder_of(self.raw.scope), words, "isolation"))
-        elif made is SPENT:
-            self._end()
+            self._stop(made)
         else:
             self.made = made
 
@@ -199,12 +196,11 @@ class _Checked:
             with self.share.taken():
                 yield
         except Spent:
-            self._end()
+            self._stop(TOO_LONG)
 
-    def _end(self) -> None:
+    def _stop(self, why: Stopped) -> None:
         self.folder = None
-        words = "it takes longer than a tenant's share of a publish: declare less, or split it into several tenants"
-        self.problems.append(place_problem(folder_of(self.raw.scope), words, RULE))
+        self.problems.append(place_problem(folder_of(self.raw.scope), *why))
 
 
 _work: Chunked[Any] | None = None  # what a forked process inherits

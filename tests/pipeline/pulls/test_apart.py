@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,7 @@ def bed(place: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     world.close()
 
 
-def _small(new):  # type: ignore[no-untyped-def]  # a NamedTuple's own
+def _small(new: Callable[..., apart.Budget]) -> Callable[..., apart.Budget]:
     return lambda cls, seconds=SECONDS, megabytes=MEGABYTES: new(cls, seconds, megabytes)
 
 
