@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from allotment.accounts.ownership import Authority, covers, matches, meet, rule_of
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import OwnershipSpec
+from allotment.declared.people import Account
 
 SPEC = OwnershipSpec.model_validate(
     {
@@ -16,7 +17,7 @@ SPEC = OwnershipSpec.model_validate(
         "paths": [
             {"path": "tenants/*/*/*.yaml", "approvers": [{"tenantRole": "Member"}]},
             {"path": "tenants/*/members.yaml", "approvers": [{"tenantRole": "Admin"}]},
-            {"path": "docs/**", "approvers": [{"login": "dora"}]},
+            {"path": "docs/**", "approvers": [{"login": "dora#31"}]},
         ],
         "fields": [{"kind": "GPUSpec", "field": "spec.prices", "approvers": [{"team": "finance"}]}],
     }
@@ -35,7 +36,7 @@ ACME = Members.model_validate(
         },
     }
 )
-AUTHORITY = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({"pat"})})
+AUTHORITY = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
 PATTERN = st.lists(st.sampled_from(["a", "b", "*", "a*", "*b", "a*b", "ab"]), min_size=1, max_size=3).map("/".join)
 PATH = st.lists(st.sampled_from(["a", "b", "ab", "axb", "x"]), min_size=1, max_size=4).map("/".join)
 
@@ -55,20 +56,27 @@ PATH = st.lists(st.sampled_from(["a", "b", "ab", "axb", "x"]), min_size=1, max_s
     ],
 )
 def test_the_most_specific_pattern_decides_and_the_rest_is_the_platform_teams(path: str, allowed: set[str]) -> None:
-    assert AUTHORITY.of_path(path).logins == allowed
+    assert {one.login for one in AUTHORITY.of_path(path).accounts} == allowed
 
 
 def test_a_login_is_the_same_in_upper_and_lower_case() -> None:
-    assert AUTHORITY.of_path("tenants/acme/members.yaml").includes("ada-k")
-    assert not AUTHORITY.of_path("tenants/acme/members.yaml").includes("ada")
-    assert not AUTHORITY.of_path("tenants/acme/members.yaml").includes("ada-\u212a"), (
-        "the Kelvin sign, which is k to Unicode"
-    )
+    admins = AUTHORITY.of_path("tenants/acme/members.yaml")
+    assert admins.includes(Account("ada-k", 12))
+    assert not admins.includes(Account("ada", 12))
+    assert not admins.includes(Account("ada-\u212a", 12)), "the Kelvin sign, which is k to Unicode"
+
+
+def test_an_id_is_one_persons_whatever_the_login_is_now() -> None:
+    known = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
+    team = known.of_path("platform/platform.yaml")
+    assert team.includes(Account("pat-renamed", 7))
+    assert not team.includes(Account("pat", 8)), "somebody else who took the login"
+    assert not team.includes(Account("pat")), "nobody knows who that is"
 
 
 def test_a_team_that_could_not_be_read_approves_nothing() -> None:
     holders = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": None}).of_path("platform/platform.yaml")
-    assert (holders.logins, holders.unknown) == (frozenset(), ("@acme/platform",))
+    assert (holders.accounts, holders.unknown) == (frozenset(), ("@acme/platform",))
 
 
 def test_a_restricted_field_is_told_where_it_differs() -> None:

@@ -337,7 +337,7 @@ def test_all_of_one_commit_are_planned_whichever_is_named(desk: Desk) -> None:
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     desk.world.open(2, head, "eve")
     result = desk.comment("--number", 1)
-    assert "#1: #2 is of this commit: can't be merged" in result.out
+    assert "#1: #1, #2 are of this commit; #2: can't be merged" in result.out
     assert desk.status(head) == "failure"
     assert "✅" in desk.world.bodies(1)[0]
     assert "❌" in desk.world.bodies(2)[0]

@@ -285,6 +285,27 @@ def test_whose_it_is_may_change_it_and_nobody_else(pull: Pull) -> None:
     assert pull.by("ada-k", "mio-kite") == []
 
 
+def test_who_pushed_the_newest_commit_must_own_it_too(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    assert pull.problems("--author", "mio-kite", "--pushed-by", "ada-k") == [
+        f"{WEBUI}:1:1: (file): 'ada-k', who pushed the newest commit, may not change this file: it takes an approval of the"
+        " newest commit from Member of studio-kite: mio-kite [ownership]"
+    ]
+    assert pull.problems("--author", "mio-kite", "--pushed-by", "ada-k", "--approved-by", "mio-kite") == []
+    assert pull.plan("--pushed-by", "ada-k").code == 2
+
+
+def test_a_login_with_an_id_is_one_person(pull: Pull) -> None:
+    pull.merge_elsewhere((f"{KITE}/members.yaml", "login: mio-kite", "login: mio-kite#17"))
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    assert pull.by("renamed#17") == []
+    assert pull.by("mio-kite#18") == [
+        f"{WEBUI}:1:1: (file): 'mio-kite#18' may not change this file: it takes the author or an approval of the newest commit"
+        " from Member of studio-kite: mio-kite#17 [ownership]"
+    ]
+    assert len(pull.by("mio-kite")) == 1, "nobody knows who that is"
+
+
 def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
     pull.edit(f"{KITE}/members.yaml", "  users:\n", "  users:\n    - name: eve\n      role: Admin\n      login: eve\n")
     pull.edit(WEBUI, "l4-quarter", "l4-whole")

@@ -72,11 +72,20 @@ class Person:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(text, encoding="utf-8")
 
-    def push(self, branch: str) -> str:
-        """Commit what there is under somebody else's name, and push it to the fork; return the commit."""
+    def fork(self, person: Person) -> str:
+        """Return the URL by which somebody pushes to this person's fork."""
+        return self.gitea.remote(self._fork, person.name)
+
+    def invite(self, person: Person) -> None:
+        """Let somebody push to this person's fork."""
+        body = {"permission": "write"}
+        self.gitea.api(f"repos/{self._fork}/collaborators/{person.name}", body, user=self.name, method="PUT")
+
+    def push(self, branch: str, to: str = "origin") -> str:
+        """Commit what there is under somebody else's name, and push it to the fork, or another's; return the commit."""
         git(self.root, "add", "-A")
         git(self.root, "-c", "user.name=Pat", "-c", "user.email=pat@northlight.example", "commit", "-q", "-m", branch)
-        git(self.root, "push", "-q", "-f", "origin", f"HEAD:refs/heads/{branch}")
+        git(self.root, "push", "-q", "-f", to, f"HEAD:refs/heads/{branch}")
         return git(self.root, "rev-parse", "HEAD")
 
     def open(self, branch: str, title: str = "Change") -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import PROJECT, ROOTS, Allot, Result
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
+from tests.controlplane.processes import eventually
 from tests.e2e.pulls import Person, add_platform_team, name_people
 from tests.published import git
 
@@ -120,6 +121,29 @@ def test_whose_it_is_not_needs_an_approval_of_the_newest_commit(desk: Desk) -> N
     desk.ada.approve(number)
     desk.comment("--all")
     assert desk.bob.status(number)[0] == "success"
+
+
+def test_who_pushes_to_somebodys_fork_counts(desk: Desk) -> None:
+    theme(desk.ada, "light")
+    number = desk.ada.open("shared")
+    desk.comment("--number", number)
+    assert desk.ada.status(number)[0] == "success"
+    desk.ada.invite(desk.bob)
+    git(desk.bob.root, "fetch", "-q", desk.ada.fork(desk.bob), "shared")
+    git(desk.bob.root, "checkout", "-q", "--detach", "FETCH_HEAD")
+    desk.bob.edit(WEBUI, "value: light", "value: dark")
+    desk.bob.push("shared", to=desk.ada.fork(desk.bob))
+    eventually(lambda: desk.ada.status(number)[0] == "", "the new head to be known", 30)
+    desk.comment("--all")
+    assert desk.ada.status(number)[0] == "failure"
+    assert "'bob', who pushed the newest commit, may not change this file" in desk.ada.comment(number, "plan")
+    git(desk.ada.root, "fetch", "-q", "origin", "shared")
+    git(desk.ada.root, "checkout", "-q", "--detach", "FETCH_HEAD")
+    desk.ada.edit(WEBUI, "value: dark", "value: grey")
+    desk.ada.push("shared")
+    eventually(lambda: desk.ada.status(number)[0] == "", "the new head to be known", 30)
+    desk.comment("--all")
+    assert desk.ada.status(number)[0] == "success", "ada pushed on it"
 
 
 def test_a_hostile_pull_request_changes_nothing_about_its_verdict(desk: Desk, tmp_path: Path) -> None:

@@ -64,14 +64,14 @@ class GiteaWorld:
         assert made == number
         return head
 
-    def push(self, number: int) -> str:
+    def push(self, number: int, *, login: str = "") -> str:
         git(self.root, "checkout", "-q", f"change-{number}")
         head = self._commit(f"change-{number}")
-        self.push_back(number, head)
+        self.push_back(number, head, login or self.people[0])
         return head
 
-    def push_back(self, number: int, head: str) -> None:
-        git(self.root, "push", "-q", "-f", "origin", f"{head}:refs/heads/change-{number}")
+    def push_back(self, number: int, head: str, login: str = ADMIN) -> None:
+        git(self.root, "push", "-q", "-f", self.gitea.remote(REPOSITORY, login), f"{head}:refs/heads/change-{number}")
         eventually(lambda: self.head(number) == head, "the head to be known", 30)
 
     def head(self, number: int) -> str:

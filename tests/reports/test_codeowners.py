@@ -9,6 +9,7 @@ import pytest
 from tests.accounts.test_ownership import ACME, SPEC
 
 from allotment.accounts.ownership import Authority
+from allotment.declared.people import Account
 from allotment.reports.codeowners import codeowners
 
 PATHS = {
@@ -55,6 +56,6 @@ def test_exactly_one_of_giteas_lines_matches(path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_it_asks_those_whose_approval_counts(path: str) -> None:
-    holders = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({"pat"})}).of_path(path)
+    holders = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})}).of_path(path)
     asked = {name.removeprefix("@") for name in PATHS[path]}
-    assert holders.logins == {"pat" if name == "acme/platform" else name for name in asked}
+    assert {one.login for one in holders.accounts} == {"pat" if name == "acme/platform" else name for name in asked}

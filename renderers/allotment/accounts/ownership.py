@@ -1,30 +1,22 @@
-"""Who may change what: the most specific pattern that matches a path, the approvers it names, and their logins.
+"""Who may change what: the most specific pattern that matches a path, the approvers it names, and their accounts.
 
 Everything is read from the base: a pull request that makes its author an approver changes nothing about itself.
 """
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from allotment.declared.kinds.members import Members, Role
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
+from allotment.declared.people import Account, account
 
 PLATFORM_TEAM = "platform"
 REST = "**"
 _RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
-
-_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 Segments = list[str]
-
-
-def same_login(login: str) -> str:
-    """Return what two logins have in common that a forge takes for the same. By Unicode's rules the Kelvin sign is a k, too: not
-    for a forge, where somebody else may have that name."""
-    return login.translate(_LOWER)
 
 
 def matches(pattern: str, path: str) -> bool:
@@ -109,38 +101,38 @@ def tenant_of(path: str) -> str:
     return parts[1] if parts[0] == "tenants" and len(parts) > 2 else ""
 
 
-def logins_of(members: Members | None, role: Role) -> frozenset[str]:
-    """Return the logins of a tenant's people in a role, or in one that includes it."""
+def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
+    """Return the accounts of a tenant's people in a role, or in one that includes it."""
     users = members.spec.users if members else []
-    return frozenset(one.login for one in users if one.login and _RANKS[one.role] >= _RANKS[role])
+    return frozenset(account(one.login) for one in users if one.login and _RANKS[one.role] >= _RANKS[role])
 
 
 class Holders(NamedTuple):
-    """Who may change a thing or approve it: as declared, in words, and their logins.
+    """Who may change a thing or approve it: as declared, in words, and their accounts.
 
     `unknown` are teams of the forge whose members could not be had.
     """
 
     words: tuple[str, ...]
-    logins: frozenset[str]
+    accounts: frozenset[Account]
     unknown: tuple[str, ...] = ()
 
-    def includes(self, login: str) -> bool:
-        """Return whether a login is one of them, as forges compare: of A-Z they don't tell upper from lower case."""
-        return same_login(login) in map(same_login, self.logins)
+    def includes(self, who: Account) -> bool:
+        """Return whether somebody is one of them."""
+        return any(one.means(who) for one in self.accounts)
 
 
 class Authority:
     """Who may change what, by the Ownership of the base.
 
-    `members` returns a tenant's Members at the base; `teams` the logins of each forge team, None where they aren't known.
+    `members` returns a tenant's Members at the base; `teams` the accounts of each forge team, None where they aren't known.
     """
 
     def __init__(
         self,
         spec: OwnershipSpec,
         members: Callable[[str], Members | None],
-        teams: Mapping[str, frozenset[str] | None],
+        teams: Mapping[str, frozenset[Account] | None],
     ) -> None:
         self._spec = spec
         self._members = members
@@ -153,7 +145,7 @@ class Authority:
         if rule is None:
             return self._holders([Approver(team=PLATFORM_TEAM)], "")
         found = self._holders(rule.approvers, tenant_of(path))
-        if found.logins or found.unknown:
+        if found.accounts or found.unknown:
             return found
         return self._holders([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
 
@@ -166,26 +158,26 @@ class Authority:
 
     def _holders(self, approvers: Iterable[Approver], tenant: str) -> Holders:
         words: list[str] = []
-        logins: set[str] = set()
+        accounts: set[Account] = set()
         unknown: list[str] = []
         for one in approvers:
             if one.login:
                 words.append(one.login)
-                logins.add(one.login)
+                accounts.add(account(one.login))
             elif one.tenant_role:
-                there = logins_of(self._members(tenant), one.tenant_role) if tenant else frozenset()
-                people = f": {', '.join(sorted(there))}" if there else " (there is none)"
+                there = accounts_of(self._members(tenant), one.tenant_role) if tenant else frozenset()
+                people = f": {', '.join(sorted(map(str, there)))}" if there else " (there is none)"
                 words.append(f"{one.tenant_role} of {tenant or 'a tenant'}{people}")
-                logins |= there
+                accounts |= there
             elif one.team:
                 team = self._declared.get(one.team)
-                from_forge = self._teams.get(team.forge_team) if team and team.forge_team else frozenset[str]()
+                from_forge = self._teams.get(team.forge_team) if team and team.forge_team else frozenset[Account]()
                 if team and team.forge_team and from_forge is None:
                     unknown.append(team.forge_team)
-                logins |= from_forge or frozenset()
-                logins |= set(team.logins) if team else set()
+                accounts |= from_forge or frozenset()
+                accounts |= set(map(account, team.logins)) if team else set()
                 words.append(f"team {one.team}" + (f" ({team.forge_team})" if team and team.forge_team else ""))
-        return Holders(tuple(words), frozenset(logins), tuple(unknown))
+        return Holders(tuple(words), frozenset(accounts), tuple(unknown))
 
 
 def _at(document: Any, field: str) -> Any:

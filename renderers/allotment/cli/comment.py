@@ -73,10 +73,15 @@ def command(
 
 
 def _everything(found: Work) -> None:
+    from allotment.pipeline.pulls.reviewing import by_head
+
     requests = _patiently(lambda: list(found.place.forge.open_pull_requests(found.place.branch)))
-    for one in requests:
-        verdict = _patiently(partial(found.reviews.review, one.number, None, requests))
-        click.echo(f"#{one.number}: {verdict.words}")
+    groups = by_head(requests)
+    for alike in groups:
+        _patiently(partial(found.reviews.announce, alike))
+    for alike in groups:
+        verdict = _patiently(partial(found.reviews.review, alike[0].number, None, alike))
+        click.echo(f"{', '.join(f'#{one.number}' for one in alike)}: {verdict.words}")
     left = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
     click.echo(f"{len(requests)} open, {left} merged and not running yet")
 

@@ -12,23 +12,26 @@ from allotment.cli.options import Day, day_of, recalled, repository, repository_
 if TYPE_CHECKING:
     import datetime
 
+    from allotment.declared.people import Account
     from allotment.pipeline.pulls.planning import Reviewed
 
 COMMENT_BYTES = 60_000  # of a Markdown plan: GitHub takes the least, 65,536 characters
 
 
-class ForgeTeam(click.ParamType[tuple[str, frozenset[str]]]):
+class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
     """A team of the forge with its members, @acme/platform=ann,bob."""
 
     name = "team"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, frozenset[str]]:
+    ) -> tuple[str, frozenset[Account]]:
+        from allotment.declared.people import account
+
         team, equals, logins = str(value).partition("=")
         if not equals or not team.startswith("@"):
             self.fail(f"{value!r} is no team with its members: write one such as @acme/platform=ann,bob", param, ctx)
-        return team, frozenset(one for one in logins.split(",") if one)
+        return team, frozenset(account(one) for one in logins.split(",") if one)
 
 
 @click.command()
@@ -37,6 +40,7 @@ class ForgeTeam(click.ParamType[tuple[str, frozenset[str]]]):
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
 @click.option("--diffs", is_flag=True, help="Show what changes in every file too, as the other formats do.")
 @click.option("--author", metavar="LOGIN", help="Whose change it is, as the forge says: checks who may change what.")
+@click.option("--pushed-by", "pusher", metavar="LOGIN", help="Who pushed its newest commit, if not the author.")
 @click.option("--approved-by", "approvers", multiple=True, metavar="LOGIN", help="Who approved it; may be given again.")
 @click.option(
     "--team",
@@ -54,8 +58,9 @@ def command(
     style: str,
     diffs: bool,
     author: str | None,
+    pusher: str | None,
     approvers: tuple[str, ...],
-    teams: tuple[tuple[str, frozenset[str]], ...],
+    teams: tuple[tuple[str, frozenset[Account]], ...],
     as_of: datetime.date | None,
     repo: Path | None,
 ) -> None:
@@ -66,13 +71,12 @@ def command(
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.pipeline.pulls.planning import plan
 
-    if (approvers or teams) and author is None:
-        raise click.UsageError("--approved-by and --team count only together with --author.")
+    if (approvers or teams or pusher) and author is None:
+        raise click.UsageError("--pushed-by, --approved-by and --team count only together with --author.")
     root = repository(repo)
     day = day_of(CommitSource(root, base), as_of)
-    found = plan(
-        root, base, head, day, recall=recalled(root, "-plan"), reviewed=_reviewed(author, approvers, dict(teams))
-    )
+    reviewed = None if author is None else _reviewed(author, pusher or author, approvers, dict(teams))
+    found = plan(root, base, head, day, recall=recalled(root, "-plan"), reviewed=reviewed)
     if style == "json":
         from allotment.reports.plan.text import as_json
 
@@ -89,13 +93,12 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _reviewed(author: str | None, approvers: tuple[str, ...], teams: dict[str, frozenset[str]]) -> Reviewed | None:
-    if author is None:
-        return None
+def _reviewed(author: str, pusher: str, approvers: tuple[str, ...], teams: dict[str, frozenset[Account]]) -> Reviewed:
     from collections import defaultdict
 
+    from allotment.declared.people import account
     from allotment.pipeline.pulls.planning import Reviewed
     from allotment.rules.ownership import Review
 
-    known: defaultdict[str, frozenset[str] | None] = defaultdict(lambda: None, teams)
-    return Reviewed(Review(author, frozenset(approvers)), known)
+    known: defaultdict[str, frozenset[Account] | None] = defaultdict(lambda: None, teams)
+    return Reviewed(Review(account(author), account(pusher), frozenset(map(account, approvers))), known)

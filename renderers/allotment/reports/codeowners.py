@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from allotment.accounts.ownership import PLATFORM_TEAM, covers, logins_of
+from allotment.accounts.ownership import PLATFORM_TEAM, accounts_of, covers
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec
+from allotment.declared.people import Account, account
 
 _HEAD = (
     "# Written by `allot ownership codeowners` from platform/ownership.yaml and the tenants' members: change those.\n"
@@ -48,12 +49,17 @@ def _owners(spec: OwnershipSpec, approvers: Collection[Approver], people: Member
     teams = {team.name: team for team in spec.teams}
     for one in approvers:
         if one.login:
-            names.append(f"@{one.login}")
+            names.append(_at(account(one.login)))
         elif one.tenant_role:
-            names += [f"@{login}" for login in sorted(logins_of(people, one.tenant_role))]
+            names += [_at(one) for one in sorted(accounts_of(people, one.tenant_role))]
         elif one.team and (team := teams.get(one.team)):
-            names += [*([team.forge_team] if team.forge_team else []), *(f"@{login}" for login in team.logins)]
+            names += [*([team.forge_team] if team.forge_team else []), *(_at(account(each)) for each in team.logins)]
     return tuple(dict.fromkeys(names))
+
+
+def _at(one: Account) -> str:
+    """Return how a forge's file names a person: it knows logins alone."""
+    return f"@{one.login}"
 
 
 def _of_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from allotment.accounts.ownership import PLATFORM_TEAM, Authority, Holders, ties
 from allotment.declared.inventory import Declared, Offers
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.ownership import Approver, Ownership
+from allotment.declared.people import Account
 from allotment.declared.reading import nearest
 from allotment.problems import Finding, quoted
 
@@ -16,15 +17,19 @@ RULE = "ownership"
 
 
 class Review(NamedTuple):
-    """Who changes something, and who approved exactly that: logins, as the forge says them."""
+    """Who proposes something, who pushed its newest commit, and who approved exactly that, as the forge says.
 
-    author: str
-    approvers: frozenset[str] = frozenset()
+    `pusher` is None where the forge doesn't say.
+    """
 
-    @property
-    def people(self) -> frozenset[str]:
-        """All whose word counts."""
-        return self.approvers | {self.author}
+    author: Account
+    pusher: Account | None
+    approvers: frozenset[Account] = frozenset()
+
+    def suffices(self, holders: Holders) -> bool:
+        """Return whether one of the holders approved it, or both who proposed and who pushed it are of them."""
+        makers = (self.author, self.pusher)
+        return any(map(holders.includes, self.approvers)) or all(one and holders.includes(one) for one in makers)
 
 
 class FileChange(NamedTuple):
@@ -113,20 +118,27 @@ def authorised(authority: Authority, review: Review, files: list[FileChange]) ->
     """Check that each changed file, and each restricted field in it, was changed or approved by one whose it is."""
     for one in files:
         holders = authority.of_path(one.path)
-        if not any(holders.includes(login) for login in review.people):
+        if not review.suffices(holders):
             yield Finding(one.path, (), _words(review, "this file", holders), RULE)
         if not one.kind:
             continue
         before, after = (object(), object()) if one.unread else (one.before, one.after)
         for field, owners in authority.of_fields(one.path, one.kind, before, after):
-            if not any(owners.includes(login) for login in review.people):
+            if not review.suffices(owners):
                 yield Finding(one.path, tuple(field.split(".")), _words(review, field, owners), RULE)
 
 
 def _words(review: Review, what: str, holders: Holders) -> str:
-    approved = f", approved by {', '.join(sorted(review.approvers))}" if review.approvers else ""
+    def shown(one: Account) -> str:  # the id where it is what tells people apart
+        return str(one if any(each.id for each in holders.accounts) else one.login)
+
+    takes = "an approval"
+    if not holders.includes(review.author):
+        wrong, takes = f"{quoted(shown(review.author))} may not change {what}", "the author or an approval"
+    elif review.pusher is None:
+        wrong = f"the forge doesn't say who pushed the newest commit, which changes {what}"
+    else:
+        wrong = f"{quoted(shown(review.pusher))}, who pushed the newest commit, may not change {what}"
+    approved = f", approved by {', '.join(sorted(map(shown, review.approvers)))}" if review.approvers else ""
     unknown = f"; who is in {', '.join(holders.unknown)} could not be read" if holders.unknown else ""
-    return (
-        f"{quoted(review.author)} may not change {what}{approved}: it takes the author or an approval of the newest commit"
-        f" from {', or '.join(holders.words)}{unknown}"
-    )
+    return f"{wrong}{approved}: it takes {takes} of the newest commit from {', or '.join(holders.words)}{unknown}"

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from allotment.adapters.forge.forge import Forge, Missing, Status
+from allotment.declared.people import Account
 
 
 class World(Protocol):
@@ -24,8 +25,8 @@ class World(Protocol):
         """Open the next pull request; return its head."""
         ...
 
-    def push(self, number: int) -> str:
-        """Push something new to one; return its head."""
+    def push(self, number: int, *, login: str = "") -> str:
+        """Push something new to one, as its author or somebody else; return its head."""
         ...
 
     def push_back(self, number: int, head: str) -> None:
@@ -63,7 +64,8 @@ def who_we_are(world: World, forge: Forge) -> None:
 
 def a_pull_request_is_what_the_forge_says(world: World, forge: Forge) -> None:
     found = forge.pull_request(1)
-    assert (found.head, found.base, found.author) == (world.head(1), "main", world.people[0])
+    assert (found.head, found.base, found.author.login) == (world.head(1), "main", world.people[0])
+    assert found.author.id > 0
     assert len(found.fork) == 40
     assert (found.is_open, found.merged, found.locked) == (True, "", False)
     commit = world.merge(1)
@@ -100,16 +102,34 @@ def what_was_merged_lately_is_found(world: World, forge: Forge) -> None:
     assert all(len(one.fork) == 40 for one in forge.merged_since("main", since))
 
 
+def logins(accounts: frozenset[Account]) -> set[str]:
+    assert all(one.id > 0 for one in accounts), "each has the id that stays"
+    return {one.login for one in accounts}
+
+
+def who_pushed_is_who_did_not_who_opened(world: World, forge: Forge) -> None:
+    author, ann, _ = world.people
+    opened_with = forge.pusher(1, world.head(1))
+    assert opened_with == forge.pull_request(1).author, "whoever pushed the branch, the author opened it as it was"
+    for login in (ann, author, ann):
+        head = world.push(1, login=login)
+        pushed = forge.pusher(1, head)
+        assert pushed is not None
+        assert pushed.login == login
+        assert (pushed == opened_with) == (login == author)
+    assert forge.pusher(1, "0" * 40) is None
+
+
 def an_approval_counts_for_the_head_that_it_was_given_on(world: World, forge: Forge) -> None:
     _, ann, bob = world.people
     old = world.head(1)
     world.approve(1, ann)
-    assert forge.approvals(1, old) == {ann}
+    assert logins(forge.approvals(1, old)) == {ann}
     new = world.push(1)
     assert forge.approvals(1, new) == frozenset()
     world.approve(1, bob)
-    assert forge.approvals(1, new) == {bob}
-    assert bob not in forge.approvals(1, old)
+    assert logins(forge.approvals(1, new)) == {bob}
+    assert bob not in logins(forge.approvals(1, old))
     world.approve(1, bob, takes_back=True)
     assert forge.approvals(1, new) == frozenset()
 
@@ -129,17 +149,17 @@ def statuses_come_back_as_they_were_set_the_newest_first(world: World, forge: Fo
     head = world.head(1)
     states: tuple[Any, ...] = ("pending", "failure", "success")
     for state in states:
-        forge.set_status(head, Status("allot/plan", state, f"is {state}", world.bot), "https://forge.example/1")
-    assert [(one.state, one.description, one.author) for one in forge.statuses(head)] == [
-        (state, f"is {state}", world.bot) for state in reversed(states)
+        forge.set_status(head, Status("allot/plan", state, f"is {state}", world.bot, "https://forge.example/1"))
+    assert list(forge.statuses(head)) == [
+        Status("allot/plan", state, f"is {state}", world.bot, "https://forge.example/1") for state in reversed(states)
     ]
     for _ in range(2):
-        forge.set_status(head, Status("allot/rollout", "pending", "goes", world.bot), "")
+        forge.set_status(head, Status("allot/rollout", "pending", "goes", world.bot))
 
 
 def a_teams_members(world: World, forge: Forge) -> None:
     name = world.team(*world.people)
-    assert forge.members(name) == set(world.people)
+    assert logins(forge.members(name)) == set(world.people)
     with pytest.raises(Missing):
         forge.members(f"{name.split('/')[0]}/nobody")
 
@@ -149,6 +169,7 @@ CONTRACT: list[Callable[[World, Forge], None]] = [
     a_pull_request_is_what_the_forge_says,
     lists_are_read_to_their_last_page,
     what_was_merged_lately_is_found,
+    who_pushed_is_who_did_not_who_opened,
     an_approval_counts_for_the_head_that_it_was_given_on,
     comments_are_written_edited_and_removed,
     statuses_come_back_as_they_were_set_the_newest_first,

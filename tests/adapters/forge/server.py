@@ -45,6 +45,7 @@ class Pull:
         self.comments: list[dict[str, Any]] = []
         self.approvals: list[tuple[str, str, datetime.datetime, bool]] = []
         self.versions: list[tuple[str, datetime.datetime]] = [(head, now)]
+        self.pushes = [(head, author, now - datetime.timedelta(seconds=1))]  # commit, who and when
 
 
 class World:
@@ -59,6 +60,8 @@ class World:
         self.pulls: dict[int, Pull] = {}
         self.statuses: dict[str, list[dict[str, Any]]] = {}
         self.teams: dict[str, list[str]] = {}
+        self.accounts: dict[str, int] = {}
+        self.hides_pushes = False  # as those of a private fork
         self.calls: list[str] = []
         self.faults: list[Fault] = []
         self.ids = 100
@@ -87,11 +90,16 @@ class World:
         self.pulls[number] = Pull(number, head or self.commit(), author, base, self.tick())
         return self.pulls[number].head
 
-    def push(self, number: int, head: str = "") -> str:
+    def push(self, number: int, head: str = "", *, login: str = "") -> str:
         one = self.pulls[number]
         one.head, one.updated = head or self.commit(), self.tick()
         one.versions.append((one.head, one.updated))
+        one.pushes.append((one.head, login or one.author, one.updated))
         return one.head
+
+    def id(self, login: str) -> int:
+        """Return a person's id; one whose account was renamed or deleted is taken from `accounts`."""
+        return self.accounts.setdefault(login, 1000 + len(self.accounts))
 
     def push_back(self, number: int, head: str) -> None:
         self.push(number, head)
@@ -237,6 +245,7 @@ class GitHubWorld(World):
             (f"GET {repo}/pulls", self._list),
             (f"GET {repo}/pulls/([0-9]+)", lambda _, __, number: self._one(number)),
             (f"GET {repo}/pulls/([0-9]+)/reviews", self._reviews),
+            (f"GET {repo}/activity", self._activity),
             (f"GET {repo}/issues/([0-9]+)/comments", self._comments),
             (f"POST {repo}/issues/([0-9]+)/comments", self._say),
             (f"(GET|PATCH|DELETE) {repo}/issues/comments/([0-9]+)", self._comment),
@@ -258,13 +267,27 @@ class GitHubWorld(World):
             "html_url": f"https://forge.example/{REPOSITORY}/pull/{one.number}",
             "state": one.state,
             "locked": one.locked,
-            "user": {"login": one.author},
-            "head": {"sha": one.head, "ref": "feature"},
+            "user": self._user(one.author),
+            "head": {"sha": one.head, "ref": f"change-{one.number}", "repo": {"full_name": REPOSITORY}},
             "base": {"sha": "b" * 40, "ref": one.base},
             "merged_at": _time(one.updated) if one.merged else None,
+            "created_at": _time(one.created),
             "merge_commit_sha": one.merged or None,
             "updated_at": _time(one.updated),
         }
+
+    def _user(self, login: str) -> dict[str, Any]:
+        return {"login": login, "id": self.id(login)}
+
+    def _activity(self, query: dict[str, str], _: Any) -> Answer:
+        if self.hides_pushes:
+            return Answer(404, {"message": "Not Found"})
+        number = int(query["ref"].removeprefix("refs/heads/change-"))
+        items = [
+            {"after": head, "actor": self._user(login), "timestamp": _time(moment), "activity_type": "push"}
+            for head, login, moment in reversed(self.pulls[number].pushes)
+        ]
+        return _done(items)
 
     def _list(self, query: dict[str, str], _: Any) -> Answer:
         there = [one for one in self.pulls.values() if one.state == query["state"] and one.base == query["base"]]
@@ -277,14 +300,14 @@ class GitHubWorld(World):
 
     def _reviews(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [
-            {"id": at, "user": {"login": login}, "commit_id": head, "state": "APPROVED" if good else "DISMISSED"}
+            {"id": at, "user": self._user(login), "commit_id": head, "state": "APPROVED" if good else "DISMISSED"}
             for at, (login, head, _, good) in enumerate(self.pulls[int(number)].approvals)
         ]
         return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls/{number}/reviews", query, items)
 
     def _comment_json(self, one: dict[str, Any]) -> dict[str, Any]:
         url = f"{self.api}/repos/{REPOSITORY}/issues/comments/{one['id']}"
-        return {"id": one["id"], "url": url, "body": one["body"], "user": {"login": one["login"]}}
+        return {"id": one["id"], "url": url, "body": one["body"], "user": self._user(one["login"])}
 
     def _comments(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [self._comment_json(one) for one in self.pulls[int(number)].comments]
@@ -317,7 +340,7 @@ class GitHubWorld(World):
         people = self.teams.get(f"@{organisation}/{slug}")
         if people is None:
             return Answer(404, {"message": "Not Found"})
-        items = [{"login": one} for one in people]
+        items = [self._user(one) for one in people]
         return self.paged(f"/api/v3/orgs/{organisation}/teams/{slug}/members", query, items)
 
 
@@ -340,6 +363,7 @@ class GitLabWorld(World):
         return [
             ("GET /api/v4/user", lambda *_: _done({"id": 1, "username": BOT})),
             (f"GET {project}/merge_requests", self._list),
+            ("GET /api/v4/projects/77/events", self._events),
             (f"GET {one}", lambda _, __, number: self._one(number)),
             (f"GET {one}/versions", self._versions),
             (f"GET {one}/approvals", self._approvals),
@@ -358,7 +382,10 @@ class GitLabWorld(World):
             "iid": one.number,
             "sha": one.head,
             "target_branch": one.base,
-            "author": {"username": one.author},
+            "author": self._user(one.author),
+            "source_project_id": 77,
+            "source_branch": f"change-{one.number}",
+            "created_at": _time(one.created),
             "state": states[one.state],
             "discussion_locked": one.locked or None,
             "merge_commit_sha": one.merged or None,
@@ -381,6 +408,27 @@ class GitLabWorld(World):
         ]  # fmt: skip
         return self.paged("/api/v4/projects/acme%2Fgpus/merge_requests", query, there)
 
+    def _user(self, login: str) -> dict[str, Any]:
+        return {"username": login, "id": self.id(login)}
+
+    def _events(self, query: dict[str, str], _: Any) -> Answer:
+        """Return the pushes of the days between two, the newest first; a push of several branches at once says less."""
+        if self.hides_pushes:
+            return Answer(404, {"message": "404 Project Not Found"})
+        items = [
+            {
+                "action_name": "pushed to",
+                "created_at": _time(moment),
+                "author": self._user(login),
+                "push_data": {"ref": f"change-{one.number}", "ref_type": "branch", "commit_to": head},
+            }
+            for one in self.pulls.values()
+            for head, login, moment in reversed(one.pushes)
+            if query["after"] < moment.date().isoformat() < query["before"]
+        ]
+        bulk = {"action_name": "pushed to", "push_data": {"ref": None, "ref_count": 5, "commit_to": None}}
+        return self.paged("/api/v4/projects/77/events", query, [bulk, *items])
+
     def _one(self, number: str) -> Answer:
         one = self.pulls.get(int(number))
         return _done(self._json(one, whole=True)) if one else Answer(404, {"message": "404 Not found"})
@@ -395,9 +443,7 @@ class GitLabWorld(World):
     def _approvals(self, _: Any, __: Any, number: str) -> Answer:
         last = {login: (moment, good) for login, _, moment, good in self.pulls[int(number)].approvals}
         said = [
-            {"user": {"username": login}, "approved_at": _time(moment)}
-            for login, (moment, good) in last.items()
-            if good
+            {"user": self._user(login), "approved_at": _time(moment)} for login, (moment, good) in last.items() if good
         ]
         return _done({"approved_by": said})
 
@@ -430,6 +476,7 @@ class GitLabWorld(World):
                 "name": one["name"],
                 "status": one["state"],
                 "description": one["description"],
+                "target_url": one.get("target_url"),
                 "author": {"username": one["login"]},
             }
             for at, one in enumerate(self.statuses.get(sha, []))
@@ -447,5 +494,5 @@ class GitLabWorld(World):
         people = self.teams.get(f"@{unquote(group)}")
         if people is None:
             return Answer(404, {"message": "404 Group Not Found"})
-        items = [{"id": at, "username": one, "state": "active"} for at, one in enumerate(people)]
+        items = [{**self._user(one), "state": "active"} for one in people]
         return self.paged(f"/api/v4/groups/{group}/members", query, items)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.adapters.forge import contract
-from tests.adapters.forge.contract import CONTRACT
+from tests.adapters.forge.contract import CONTRACT, logins
 from tests.adapters.forge.server import REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
 
 from allotment.adapters import forge as forges
@@ -43,7 +43,20 @@ def test_a_head_that_comes_back_brings_no_approval_along(world: World, forge: Fo
     world.approve(1, "ann")
     world.push(1)
     world.push_back(1, head)
-    assert forge.approvals(1, head) == ({"ann"} if forge.name == "GitHub" else frozenset())
+    assert logins(forge.approvals(1, head)) == ({"ann"} if forge.name == "GitHub" else set())
+
+
+def test_who_pushed_to_a_repository_that_is_hidden_is_not_known(world: World, forge: Forge) -> None:
+    head = world.push(1, login="ann")
+    found = forge.pusher(1, head)
+    assert found is not None
+    assert found.login == "ann"
+    world.hides_pushes = True
+    assert forge.pusher(1, head) is None
+    world.hides_pushes = False
+    world.fail("GET .*(activity|events)", world.limited)
+    with pytest.raises(RateLimited):
+        forge.pusher(1, head)
 
 
 def test_a_wrong_token_is_refused_and_never_shown(world: World) -> None:

@@ -68,10 +68,22 @@ def test_it_has_a_verdict_and_the_next_one_too(deed: str, bed: Bed, monkeypatch:
     bed.round()
     assert time.monotonic() - begun < 10 * SECONDS
     assert (bed.desk.status(bad), bed.desk.status(good)) == ("failure", "success")
-    assert bed.world.statuses[bad][0]["description"] == TOO_MUCH
+    assert bed.world.statuses[bad][-1]["description"] == TOO_MUCH
     (body,) = bed.world.bodies(1)
     assert "too large or too slow to be planned: split it" in body
     assert bed.round() == [], "it isn't planned again until something is new"
+
+
+def test_one_that_somebody_else_killed_is_planned_again(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    sign = tmp_path / "killed"
+    deed = f"os.path.exists({str(sign)!r}) or (open({str(sign)!r}, 'x').close(), os.kill(os.getpid(), signal.SIGKILL))"
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
+    bed.round()
+    assert sign.exists()
+    assert bed.desk.status(head) == "success"
 
 
 def test_what_it_started_ends_with_it(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +113,7 @@ def test_what_the_base_takes_counts_for_nobody(bed: Bed, monkeypatch: pytest.Mon
 
 def _asked(place: Place, head: str) -> Asked:
     base = git(place.root, "rev-parse", "main")
-    return Asked(str(place.root), base, head, "2026-11-21", "ada-k", [], {}, 60_000)
+    return Asked(str(place.root), base, head, "2026-11-21", "ada-k", "ada-k", [], {}, 60_000)
 
 
 def test_a_bug_of_ours_is_told_as_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.adapters.forge.server import TOKEN, Answer, GitHubWorld
 from tests.cli.test_comment import WEBUI, Desk
-from tests.conftest import Allot
+from tests.conftest import Allot, edit
 from tests.published import Place, git
 
 from allotment.adapters.forge.forge import Token
@@ -77,7 +77,7 @@ def bed(place: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_round_in_which_nothing_changed_reviews_nothing(bed: Bed) -> None:
     bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
-    assert len(bed.round()) == 2, "a status and a comment"
+    assert len(bed.round()) == 3, "that it waits, a verdict and a comment"
     bed.round()
     assert bed.round() == []
     assert not [one for one in bed.world.calls if "reviews" in one], "it isn't planned again"
@@ -132,7 +132,7 @@ def test_a_bug_with_one_leaves_no_other_without_a_verdict(bed: Bed, monkeypatch:
 
     monkeypatch.setattr(reviewing, "plan", broken)
     bed.round()
-    assert (bed.desk.status(good), bed.desk.status(bad)) == ("success", "")
+    assert (bed.desk.status(good), bed.desk.status(bad)) == ("success", "pending")
     told = [about for event, about in bed.log.events if event == "no verdict"]
     assert [one["number"] for one in told] == [1]
     bed.round()
@@ -193,11 +193,11 @@ def test_the_status_names_who_turns_it_red_and_is_green_when_that_is_closed(bed:
     bed.also(7, head, "eve")
     bed.commenter.once()
     assert bed.desk.status(head) == "failure"
-    assert any("of this commit: can't be merged" in one["description"] for one in bed.world.statuses[head])
-    assert any("#7 is" in one["description"] for one in bed.world.statuses[head])
+    assert bed.world.statuses[head][-1]["description"].startswith("#3, #7 are of this commit; #7: can't be merged")
     bed.world.close_pull(7)
     bed.round()
     assert bed.desk.status(head) == "success"
+    assert bed.world.statuses[head][-1]["description"] == "can be merged"
 
 
 def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,89 @@ def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: 
         bed.also(number, head, "ada-k")
     bed.round()
     assert bed.desk.status(head) == "failure"
-    assert any("more than 2 pull requests are of this commit" in one["description"] for one in bed.world.statuses[head])
+    said = bed.world.statuses[head][-1]["description"]
+    assert said == "#1, #2 and more are of this commit; #1: more than 2 pull requests are of this commit: close some"
+    assert bed.round() == []
+
+
+def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = [bed.desk.propose(n, "spec:\n", f"spec:\n  description: The {n}.\n") for n in (1, 2)]
+    bed.world.fail("GET .*/reviews", Answer(502, {"message": "Bad gateway"}))
+    bed.round()
+    assert [[one["state"] for one in bed.world.statuses[head]] for head in heads] == [["pending"], ["pending"]]
+    bed.round()
+    again = 0.0
+    monkeypatch.setattr(bed.commenter, "_again", again)
+    bed.round()
+    assert [bed.desk.status(head) for head in heads] == ["success", "success"]
+    real, order = bed.commenter._work, []
+    assert real is not None
+    fetch = real.place.source.fetch
+    monkeypatch.setattr(
+        real.place.source, "fetch", lambda *names: (order.append(len(bed.world.writes())), fetch(*names))[1]
+    )
+    bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Mine\n")
+    bed.round()
+    assert order[0] == 1, "the first that is done is to say so"
+
+
+def test_another_one_of_a_commit_that_was_found_good_takes_that_back_at_once(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    bed.also(2, head, "eve")
+    bed.world.fail("GET .*/reviews", Answer(502, {"message": "Bad gateway"}))
+    bed.round()
+    assert bed.desk.status(head) == "pending", "eve may not merge under ada's verdict meanwhile"
+
+
+def test_a_comment_or_a_new_base_takes_nothing_back(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    bed.world.say(1, "eve", "Hm.")
+    bed.desk.place.merge()
+    bed.round()
+    assert [one["state"] for one in bed.world.statuses[head]] == ["pending", "success"]
+
+
+def test_who_pushes_to_somebodys_pull_request_counts(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.world.pulls[1].pushes.append((head, "eve", bed.world.tick()))
+    bed.round()
+    assert bed.desk.status(head) == "failure"
+    assert (
+        "'eve', who pushed the newest commit, may not change this file: it takes an approval" in bed.world.bodies(1)[0]
+    )
+    bed.world.approve(1, "pat")
+    bed.world.approve(1, "ada-k")
+    bed.world.pulls[1].updated = bed.world.tick()
+    bed.round()
+    assert bed.desk.status(head) == "success", "ada approves what eve pushed"
+
+
+def test_a_head_of_which_nobody_knows_who_pushed_it_takes_an_approval(bed: Bed) -> None:
+    bed.world.hides_pushes = True
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    assert bed.desk.status(head) == "failure"
+    assert "the forge doesn't say who pushed the newest commit, which changes this file" in bed.world.bodies(1)[0]
+    bed.world.approve(1, "ada-k")
+    bed.world.pulls[1].updated = bed.world.tick()
+    bed.round()
+    assert bed.desk.status(head) == "success"
+
+
+def test_who_took_over_a_login_is_somebody_else_where_the_id_is_declared(bed: Bed) -> None:
+    members = "tenants/solo-ada/members.yaml"
+    edit(bed.desk.place.root, members, "login: ada-k", f"login: ada-k#{bed.world.id('ada-k')}")
+    bed.desk.place.merge()
+    mine = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    assert bed.desk.status(mine) == "success"
+    bed.world.accounts["ada-k"] = 666
+    theirs = bed.desk.propose(2, "spec:\n", "spec:\n  description: Theirs.\n")
+    bed.round()
+    assert bed.desk.status(theirs) == "failure"
+    assert "'ada-k#666' may not change this file: it takes" in bed.world.bodies(2)[0]
 
 
 def test_another_branch_is_none_of_ours(bed: Bed) -> None:

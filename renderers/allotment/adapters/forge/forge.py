@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import requests
 
+from allotment.declared.people import Account
 from allotment.problems import AllotmentError, printable
 
 TIMEOUT = 30  # seconds without an answer
@@ -68,7 +69,7 @@ class PullRequest(NamedTuple):
     head: str
     base: str
     fork: str
-    author: str
+    author: Account
     is_open: bool
     merged: str
     locked: bool
@@ -85,12 +86,13 @@ class Comment(NamedTuple):
 
 
 class Status(NamedTuple):
-    """A commit status under a context, and whose it is."""
+    """A commit status under a context, whose it is, and the page that it links to."""
 
     context: str
     state: str
     description: str
     author: str
+    url: str = ""
 
 
 class Forge(Protocol):
@@ -115,12 +117,16 @@ class Forge(Protocol):
         """Yield those that were merged into a branch and have changed since a time, the newest first."""
         ...
 
-    def approvals(self, number: int, head: str) -> frozenset[str]:
+    def pusher(self, number: int, head: str) -> Account | None:
+        """Return who pushed this head: its author, where the pull request was opened with it; None where the forge doesn't say."""
+        ...
+
+    def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approves exactly this head: the last word of each counts, and what was said of another head doesn't."""
         ...
 
-    def members(self, team: str) -> frozenset[str]:
-        """Return the logins of a team's members; @organisation/team. Raises Missing, Forbidden."""
+    def members(self, team: str) -> frozenset[Account]:
+        """Return a team's members; @organisation/team. Raises Missing, Forbidden."""
         ...
 
     def comments(self, number: int) -> Iterator[Comment]:
@@ -143,7 +149,7 @@ class Forge(Protocol):
         """Yield a commit's statuses, the newest first."""
         ...
 
-    def set_status(self, commit: str, status: Status, url: str) -> None:
+    def set_status(self, commit: str, status: Status) -> None:
         """Set a commit's status; its author is us."""
         ...
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -21,8 +23,10 @@ from allotment.adapters.forge.forge import (
     answered,
     reached,
 )
+from allotment.declared.people import Account
 
 _DECIDES = ("APPROVED", "REQUEST_CHANGES")
+_MOMENTS = (0.5, 1.0, 2.0)  # seconds
 
 
 def connect(server: str, repository: str, token: Token, api: str | None) -> Forge:
@@ -72,21 +76,36 @@ class Gitea:
             if one["merged"] and one["base"]["ref"] == base:
                 yield _pull_request(one)
 
-    def approvals(self, number: int, head: str) -> frozenset[str]:
+    def pusher(self, number: int, head: str) -> Account | None:
+        """Return who pushed this head, by the newest push that the pull request's timeline has. It comes a moment after the head."""
+        for wait in (*_MOMENTS, None):
+            pushed: Mapping[str, Any] = {}
+            for one in self._pages(f"{self._repository}/issues/{number}/timeline", is_linked=False):
+                if one["type"] == "pull_push":
+                    pushed = one
+            with reached():
+                commits = json.loads(pushed["body"])["commit_ids"] if pushed else []
+                if commits and commits[-1] == head:
+                    return _account(pushed["user"])
+            if wait:
+                time.sleep(wait)
+        return None
+
+    def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approves this head."""
-        last: dict[str, bool] = {}
+        last: dict[Account, bool] = {}
         for one in self._pages(f"{self._repository}/pulls/{number}/reviews"):
             if one["state"] in _DECIDES and one["user"]:
                 good = one["state"] == "APPROVED" and not one["dismissed"] and not one["stale"]
-                last[one["user"]["login"]] = good and one["commit_id"] == head
-        return frozenset(login for login, good in last.items() if good)
+                last[_account(one["user"])] = good and one["commit_id"] == head
+        return frozenset(who for who, good in last.items() if good)
 
-    def members(self, team: str) -> frozenset[str]:
+    def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, name = team.removeprefix("@").partition("/")
         for one in self._pages(f"orgs/{quote(organisation)}/teams"):
             if one["name"].lower() == name.lower():
-                return frozenset(member["login"] for member in self._pages(f"teams/{one['id']}/members"))
+                return frozenset(_account(member) for member in self._pages(f"teams/{one['id']}/members"))
         raise Missing(f"the forge shows no team {team}")
 
     def comments(self, number: int) -> Iterator[Comment]:
@@ -112,11 +131,16 @@ class Gitea:
         there = list(self._pages(f"{self._repository}/commits/{commit}/statuses"))
         for one in sorted(there, key=lambda one: int(one["id"]), reverse=True):
             author = (one.get("creator") or {}).get("login", "")
-            yield Status(one["context"], one["status"], one["description"], author)
+            yield Status(one["context"], one["status"], one["description"], author, one["target_url"])
 
-    def set_status(self, commit: str, status: Status, url: str) -> None:
+    def set_status(self, commit: str, status: Status) -> None:
         """Set a commit's status."""
-        body = {"state": status.state, "context": status.context, "description": status.description, "target_url": url}
+        body = {
+            "state": status.state,
+            "context": status.context,
+            "description": status.description,
+            "target_url": status.url,
+        }
         self._call("POST", f"{self._repository}/statuses/{commit}", body)
 
     def _call(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
@@ -124,8 +148,8 @@ class Gitea:
             answer = self._session.request(method, f"{self._api}/{path}", json=body, timeout=TIMEOUT)
             return answer.json() if answer.content else None
 
-    def _pages(self, path: str, **query: str) -> Iterator[Any]:
-        """Yield everything that a list holds. Some lists come whole, and then name no next page."""
+    def _pages(self, path: str, *, is_linked: bool = True, **query: str) -> Iterator[Any]:
+        """Yield everything that a list holds. Some lists come whole, and then name no next page; timelines never do."""
         page = 1
         while True:
             with reached():
@@ -133,9 +157,14 @@ class Gitea:
                 answer = self._session.get(f"{self._api}/{path}", params=wanted, timeout=TIMEOUT)
                 found = answer.json() or []
             yield from found
-            if not found or "next" not in answer.links:
+            if not found or (is_linked and "next" not in answer.links):
                 return
             page += 1
+
+
+def _account(one: Mapping[str, Any] | None) -> Account:
+    """Return a person; those who are gone have a negative id."""
+    return Account(one["login"], max(0, int(one["id"]))) if one else Account("")
 
 
 def _pull_request(one: Mapping[str, Any]) -> PullRequest:
@@ -144,7 +173,7 @@ def _pull_request(one: Mapping[str, Any]) -> PullRequest:
         head=one["head"]["sha"],
         base=one["base"]["ref"],
         fork=one.get("merge_base") or one["base"]["sha"],
-        author=(one.get("user") or {}).get("login", ""),
+        author=_account(one.get("user")),
         is_open=one["state"] == "open",
         merged=(one.get("merge_commit_sha") or "") if one["merged"] else "",
         locked=bool(one.get("is_locked")),

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
 
 import github
 from github.Auth import Token as AuthToken
 from github.GithubException import GithubException
+from github.NamedUser import NamedUser
 from github.PullRequest import PullRequest as Pull
 from github.Repository import Repository
 
 from allotment.adapters.forge.forge import (
     TIMEOUT,
     Comment,
+    Forbidden,
     Forge,
     ForgeError,
+    Missing,
     PullRequest,
     Status,
     Token,
@@ -24,6 +29,7 @@ from allotment.adapters.forge.forge import (
     reached,
     refusal,
 )
+from allotment.declared.people import Account
 
 _WHO = "query { viewer { login } }"  # a token of an app has no user of its own, but is a viewer
 _DECIDES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
@@ -86,21 +92,41 @@ class GitHub:
                 if one.merged_at is not None:
                     yield _pull_request(one)
 
-    def approvals(self, number: int, head: str) -> frozenset[str]:
+    def pusher(self, number: int, head: str) -> Account | None:
+        """Return who pushed this head, by the newest activities of its branch; another repository's may not be ours to read."""
+        with _translated():
+            pull = self._pull(number)
+            if pull.head.repo is None:
+                return None
+            path = f"/repos/{quote(pull.head.repo.full_name)}/activity"
+        query = {"ref": f"refs/heads/{pull.head.ref}", "per_page": "100"}
+        try:
+            with _translated():
+                _, there = self._github.requester.requestJsonAndCheck("GET", path, parameters=query)
+                newest: Mapping[str, Any] | None = next((one for one in there if one["after"] == head), None)
+                if newest is None or not newest["actor"]:
+                    return None
+                if datetime.datetime.fromisoformat(newest["timestamp"]) < pull.created_at:
+                    return _account(pull.user)
+                return Account(newest["actor"]["login"], newest["actor"]["id"])
+        except (Missing, Forbidden):
+            return None
+
+    def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approves this head."""
-        last: dict[str, bool] = {}
+        last: dict[Account, bool] = {}
         with _translated():
             for one in self._pull(number).get_reviews():
                 if one.state in _DECIDES and one.user is not None:
-                    last[one.user.login] = one.state == "APPROVED" and one.commit_id == head
-        return frozenset(login for login, good in last.items() if good)
+                    last[_account(one.user)] = one.state == "APPROVED" and one.commit_id == head
+        return frozenset(who for who, good in last.items() if good)
 
-    def members(self, team: str) -> frozenset[str]:
+    def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, slug = team.removeprefix("@").partition("/")
         with _translated():
             found = self._github.get_organization(organisation).get_team_by_slug(slug)
-            return frozenset(member.login for member in found.get_members())
+            return frozenset(_account(member) for member in found.get_members())
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
@@ -128,17 +154,21 @@ class GitHub:
         with _translated():
             for one in self._repository.get_commit(commit).get_statuses():
                 author = one.creator.login if one.creator else ""
-                yield Status(one.context, one.state, one.description or "", author)
+                yield Status(one.context, one.state, one.description or "", author, one.target_url or "")
 
-    def set_status(self, commit: str, status: Status, url: str) -> None:
+    def set_status(self, commit: str, status: Status) -> None:
         """Set a commit's status."""
         with _translated():
             self._repository.get_commit(commit).create_status(
-                status.state, target_url=url, description=status.description, context=status.context
+                status.state, target_url=status.url, description=status.description, context=status.context
             )
 
     def _pull(self, number: int) -> Pull:
         return self._repository.get_pull(number)
+
+
+def _account(one: NamedUser | None) -> Account:
+    return Account(one.login, one.id) if one else Account("")
 
 
 def _pull_request(one: Pull) -> PullRequest:
@@ -147,7 +177,7 @@ def _pull_request(one: Pull) -> PullRequest:
         head=one.head.sha,
         base=one.base.ref,
         fork=one.base.sha,
-        author=one.user.login if one.user else "",
+        author=_account(one.user),
         is_open=one.state == "open",
         merged=(one.merge_commit_sha or "") if one.merged_at is not None else "",
         locked=bool(one.locked),

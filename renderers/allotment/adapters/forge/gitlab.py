@@ -15,8 +15,10 @@ from allotment.adapters.forge.forge import (
     PAGE,
     TIMEOUT,
     Comment,
+    Forbidden,
     Forge,
     ForgeError,
+    Missing,
     PullRequest,
     Status,
     Token,
@@ -24,8 +26,10 @@ from allotment.adapters.forge.forge import (
     answered,
     reached,
 )
+from allotment.declared.people import Account
 
 _TO_GITLAB = {"failure": "failed"}
+_DAY = datetime.timedelta(days=1)
 _FROM_GITLAB = {"failed": "failure", "canceled": "failure", "running": "pending"}
 
 
@@ -77,31 +81,53 @@ class GitLab:
                     found = self._project.mergerequests.get(one.iid).attributes
                 yield _pull_request(found)
 
-    def approvals(self, number: int, head: str) -> frozenset[str]:
+    def pusher(self, number: int, head: str) -> Account | None:
+        """Return who pushed this head, by the events of its project; another project's may not be ours to read."""
+        with _translated():
+            request = self._project.mergerequests.get(number)
+            versions = _versions(request)
+            if versions and versions[0]["head_commit_sha"] == head:
+                return _account(request.author)
+            came = [_time(one["created_at"]) for one in versions if one["head_commit_sha"] == head]
+        if not came:
+            return None
+        source = self._gitlab.projects.get(request.source_project_id, lazy=True)
+        days = {"after": max(came).date() - 2 * _DAY, "before": max(came).date() + 2 * _DAY}  # neither counts itself
+        query = {"action": "pushed", "sort": "desc", **{name: day.isoformat() for name, day in days.items()}}
+        try:
+            with _translated():
+                for one in source.events.list(iterator=True, per_page=PAGE, **query):
+                    pushed = one.attributes.get("push_data") or {}
+                    if (pushed.get("ref"), pushed.get("commit_to")) == (request.source_branch, head):
+                        return _account(one.author)
+        except (Missing, Forbidden):
+            return None
+        return None
+
+    def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approved since this head was pushed; without a time an approval counts for nothing.
 
         GitLab doesn't say which head was approved, but when, and when each version of the request came.
         """
         with _translated():
             request = self._project.mergerequests.get(number, lazy=True)
-            versions = [one.attributes for one in request.diffs.list(get_all=True, per_page=PAGE)]
+            versions = _versions(request)
             pushed = [_time(one["created_at"]) for one in versions if one["head_commit_sha"] == head]
-            newest = max(versions, key=lambda one: _time(one["created_at"]), default=None)
-            if not pushed or newest is None or newest["head_commit_sha"] != head:
+            if not pushed or versions[-1]["head_commit_sha"] != head:
                 return frozenset()
             said = request.approvals.get().attributes.get("approved_by") or []
         return frozenset(
-            one["user"]["username"]
-            for one in said
-            if one.get("approved_at") and _time(one["approved_at"]) > max(pushed)
+            _account(one["user"]) for one in said if one.get("approved_at") and _time(one["approved_at"]) > max(pushed)
         )
 
-    def members(self, team: str) -> frozenset[str]:
+    def members(self, team: str) -> frozenset[Account]:
         """Return a group's own members."""
         with _translated():
             group = self._gitlab.groups.get(team.removeprefix("@"), lazy=True)
             there = group.members.list(iterator=True, per_page=PAGE)
-            return frozenset(one.username for one in there if one.attributes.get("state", "active") == "active")
+            return frozenset(
+                _account(one.attributes) for one in there if one.attributes.get("state", "active") == "active"
+            )
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
@@ -132,15 +158,16 @@ class GitLab:
             there = self._project.commits.get(commit, lazy=True).statuses.list(get_all=True, per_page=PAGE)
             for one in sorted(there, key=lambda one: one.id, reverse=True):
                 state = _FROM_GITLAB.get(one.status, one.status)
-                yield Status(one.name, state, one.description or "", (one.author or {}).get("username", ""))
+                author = (one.author or {}).get("username", "")
+                yield Status(one.name, state, one.description or "", author, one.attributes.get("target_url") or "")
 
-    def set_status(self, commit: str, status: Status, url: str) -> None:
+    def set_status(self, commit: str, status: Status) -> None:
         """Set a commit's status. GitLab refuses to set what is set: then it is."""
         body = {
             "state": _TO_GITLAB.get(status.state, status.state),
             "name": status.context,
             "description": status.description,
-            "target_url": url,
+            "target_url": status.url,
         }
         try:
             with _translated():
@@ -148,6 +175,16 @@ class GitLab:
         except Unreachable as error:
             if "Cannot transition status" not in str(error):
                 raise
+
+
+def _versions(request: Any) -> list[dict[str, Any]]:
+    """Return what a merge request was, the oldest first: the first is what it was opened with."""
+    there = [one.attributes for one in request.diffs.list(get_all=True, per_page=PAGE)]
+    return sorted(there, key=lambda one: _time(one["created_at"]))
+
+
+def _account(one: dict[str, Any] | None) -> Account:
+    return Account(one["username"], one["id"]) if one else Account("")
 
 
 def _time(text: str) -> datetime.datetime:
@@ -162,7 +199,7 @@ def _pull_request(one: dict[str, Any]) -> PullRequest:
         head=one["sha"],
         base=one["target_branch"],
         fork=(one.get("diff_refs") or {}).get("base_sha") or "",
-        author=(one.get("author") or {}).get("username", ""),
+        author=_account(one.get("author")),
         is_open=one["state"] == "opened",
         merged=made if merged else "",
         locked=bool(one.get("discussion_locked")),

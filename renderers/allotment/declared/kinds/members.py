@@ -24,7 +24,10 @@ class User(Strict):
 
     name: Annotated[str, name_of(32)]
     role: Role
-    login: Login | None = Field(default=None, description="The login at the forge.")
+    login: Login | None = Field(
+        default=None,
+        description="The login at the forge. With the forge's id, `ada-k#4711`, nobody else is meant who takes the login later.",
+    )
     subject: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$")] | None = Field(
         default=None, description="The `sub` of the OIDC token."
     )

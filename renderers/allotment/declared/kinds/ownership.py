@@ -22,7 +22,7 @@ class Approver(Strict):
     tenant_role: Role | None = Field(
         default=None, description="Members of the path's tenant in this role, or one that includes it, by their login."
     )
-    login: Login | None = Field(default=None, description="A person, by the login at the forge.")
+    login: Login | None = Field(default=None, description="A person, by the login at the forge, or `login#id`.")
 
     _one_of = model_validator(mode="after")(one_of)
 
@@ -40,7 +40,7 @@ class Team(Strict):
     forge_team: (
         Annotated[str, Field(pattern=r"^@[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+$")] | None
     ) = Field(default=None, description="A team or group at the forge, @organisation/team.")
-    logins: list[Login] = Field(default=[], max_length=200, description="Logins at the forge.")
+    logins: list[Login] = Field(default=[], max_length=200, description="Logins at the forge, or `login#id`.")
 
 
 class PathRule(Strict):
@@ -73,8 +73,9 @@ class OwnershipSpec(Spec):
 class Ownership(Declaration):
     """Who may change what, and approve it. The base of a pull request says it, never the pull request itself.
 
-    The most specific pattern that matches a path decides; what none matches is the team `platform`'s. Logins come from the
-    forge: the author's, and of approvals those that were given on the newest commit. The platform team owns it.
+    The most specific pattern that matches a path decides; what none matches is the team `platform`'s. Who is who, the
+    forge says: the author, who pushed the newest commit, and who approved exactly that. A login may become somebody else's;
+    `ada-k#4711`, with the forge's id, doesn't. The platform team owns it.
     """
 
     kind: Literal["Ownership"]

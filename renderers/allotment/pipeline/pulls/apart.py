@@ -42,7 +42,8 @@ class Budget(NamedTuple):
 class Asked(NamedTuple):
     """What is to be planned: two commits of a clone, on a day; who made and approved it; the bytes a comment may have.
 
-    `teams` has the logins of the forge's teams, None for one that could not be read.
+    People are accounts as they are written; `pusher` is None where the forge doesn't say. `teams` has who is in the forge's
+    teams, None for one that could not be read.
     """
 
     root: str
@@ -50,6 +51,7 @@ class Asked(NamedTuple):
     head: str
     day: str
     author: str
+    pusher: str | None
     approvers: list[str]
     teams: dict[str, list[str] | None]
     comment_bytes: int
@@ -68,6 +70,10 @@ class Spent(Refused):
     """A pull request took more than its budget."""
 
 
+class _Ended(Spent):
+    """A signal ended the process, and it wasn't ours."""
+
+
 class BaseUnread(AllotmentError):
     """The base branch can't be read, or takes too long: no fault of any pull request's."""
 
@@ -79,8 +85,18 @@ class Bug(Exception):
 def plan(asked: Asked, budget: Budget, cache: Path | None = None) -> Planned:
     """Return the plan of a pull request. Raises Spent, IsolationBroken, Refused, BaseUnread and Bug.
 
-    What was found fine of the base is remembered in `cache`, or else in the user's cache folder.
+    What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a signal ended
+    is tried once more, with what is left of the budget: who sent it isn't known, and may have needed memory for something else.
     """
+    begun = time.monotonic()
+    try:
+        return _plan(asked, budget, cache)
+    except _Ended:
+        left = budget.seconds - (time.monotonic() - begun)
+        return _plan(asked, budget._replace(seconds=max(1.0, left)), cache)
+
+
+def _plan(asked: Asked, budget: Budget, cache: Path | None) -> Planned:
     environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
@@ -157,7 +173,7 @@ def _megabytes(pid: int) -> float:
 
 
 def _meant(said: bytes, status: int, errors: IO[bytes]) -> Planned:
-    """Return what a process said. One that was killed said nothing: it took what there was."""
+    """Return what a process said. One that was killed said nothing."""
     _, _, answer = said.partition(_READY)
     if status == 0:
         found: dict[str, Any] = json.loads(answer)
@@ -169,7 +185,7 @@ def _meant(said: bytes, status: int, errors: IO[bytes]) -> Planned:
             raise Spent(found["spent"])
         return Planned(**found)
     if status < 0:
-        raise Spent(f"its process was ended by {signal.Signals(-status).name}")
+        raise _Ended(f"its process was ended by {signal.Signals(-status).name}")
     raise Bug(errors.read()[-20_000:].decode("utf-8", "replace"))
 
 
@@ -178,6 +194,7 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
 
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.memory import Memory, memory_name
+    from allotment.declared.people import account
     from allotment.pipeline.pulls import planning
     from allotment.reports.plan.comment import comment
     from allotment.rules.ownership import Review
@@ -189,8 +206,10 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
     except Refused as error:
         return {"base": str(error)}
     ready()
-    teams = {team: None if logins is None else frozenset(logins) for team, logins in asked.teams.items()}
-    reviewed = planning.Reviewed(Review(asked.author, frozenset(asked.approvers)), teams)
+    teams = {team: None if there is None else frozenset(map(account, there)) for team, there in asked.teams.items()}
+    pusher = None if asked.pusher is None else account(asked.pusher)
+    review = Review(account(asked.author), pusher, frozenset(map(account, asked.approvers)))
+    reviewed = planning.Reviewed(review, teams)
     try:
         found = planning.plan(
             root, asked.base, asked.head, day, reviewed=reviewed, processes=asked.processes, first=first

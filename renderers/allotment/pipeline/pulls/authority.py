@@ -14,6 +14,7 @@ from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Ownership
 from allotment.declared.layout import ROOTS, Scope, Spot, spot_of
+from allotment.declared.people import Account
 from allotment.declared.reading import read_folder
 from allotment.pipeline.workers import placed
 from allotment.problems import Problem
@@ -52,7 +53,7 @@ def unauthorised(
     platform: Folder,
     changed: Iterable[Changed],
     review: Review,
-    teams: Mapping[str, frozenset[str] | None],
+    teams: Mapping[str, frozenset[Account] | None],
 ) -> list[Problem]:
     """Return the problems of what nobody changed or approved whose it is; none where the base declares no Ownership."""
     declared = platform.one(Ownership)

@@ -5,6 +5,7 @@ What the forge doesn't take now waits, here and nowhere else: publishing and rep
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import random
 import threading
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from allotment.adapters.forge.forge import Forbidden, ForgeError, Missing, PullRequest, RateLimited
 from allotment.adapters.metrics import CommentMetrics
 from allotment.pipeline.log import Log
-from allotment.pipeline.pulls.reviewing import Place, Reviews
+from allotment.pipeline.pulls.reviewing import Place, Reviews, by_head
 from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.problems import AllotmentError, Refused
 
@@ -111,20 +112,21 @@ class Commenter:
             self._fail("bug", traceback.format_exc())
 
     def round(self) -> None:
-        """Follow what was merged; then review what is open and has changed, or whose base has."""
+        """Say what is new; follow what was merged; then review what is open and has changed, or whose base has."""
         self._work = self._work or self._begin()
         place = self._work.place
+        requests = list(place.forge.open_pull_requests(place.branch))
+        groups = by_head(sorted(requests, key=self._is_known))
+        for alike in groups:
+            if not all(map(self._is_known, alike)):
+                self._announce(self._work.reviews, alike)
         name = f"refs/heads/{place.branch}"
         base = place.source.fetch(name).get(name)
         if base is None:
             raise Refused(f"the source has no branch {place.branch}")
         followed = self._work.rollouts.follow(datetime.datetime.now(datetime.UTC))
-        requests = list(place.forge.open_pull_requests(place.branch))
         self._metrics.seen(len(requests), followed)
-        groups: dict[str, list[PullRequest]] = {}
-        for request in sorted(requests, key=self._is_known):
-            groups.setdefault(request.head, []).append(request)
-        for alike in groups.values():
+        for alike in groups:
             if self._stopped.is_set():
                 return
             self._begun = time.monotonic()
@@ -137,6 +139,11 @@ class Commenter:
         """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
         seen = self._reviewed.get(request.number)
         return seen is not None and (seen[0], seen[2]) == (request.head, request.updated)
+
+    def _announce(self, reviews: Reviews, alike: list[PullRequest]) -> None:
+        """Say on a commit that it waits. What the forge forbids there, the review tells."""
+        with contextlib.suppress(Missing, Forbidden):
+            reviews.announce(alike)
 
     def _review(self, reviews: Reviews, alike: list[PullRequest], base: str) -> None:
         """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in when it was

@@ -23,6 +23,7 @@ from allotment.changes.plan import Diff, Files, Plan, Step, caused, checksum
 from allotment.declared.inventory import Folder, Offers, blob_id
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import ROOTS, Scope
+from allotment.declared.people import Account
 from allotment.declared.reading import read_folder
 from allotment.manifests import paths
 from allotment.pipeline.pulls.authority import unauthorised
@@ -38,10 +39,10 @@ _WHOLE, _SIZE = "(pull request)", "size"
 
 
 class Reviewed(NamedTuple):
-    """Who made and approved a change, and the logins of the forge's teams, None for one that could not be read."""
+    """Who made and approved a change, and who is in the forge's teams, None for one that could not be read."""
 
     review: Review
-    teams: Mapping[str, frozenset[str] | None]
+    teams: Mapping[str, frozenset[Account] | None]
 
 
 class _All(frozenset[tuple[str, str]]):

@@ -8,19 +8,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from allotment.accounts.ownership import same_login
 from allotment.adapters.forge.forge import Comment, Forbidden, Forge, Missing, PullRequest, State, Status
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote, Unsound
 from allotment.adapters.source import Source
+from allotment.declared.people import Account, same_login
 from allotment.pipeline.pulls import apart
 from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, Budget, Planned, Spent
 from allotment.pipeline.pulls.authority import forge_teams
 from allotment.problems import AllotmentError, IsolationBroken, Refused
 from allotment.reports.markdown import code
 from allotment.reports.plan.comment import MARKER
+from allotment.rules.ownership import Review
 
 CONTEXT = "allot/plan"
+WAITS = "waits to be planned"
 MOST_ALIKE = 10  # pull requests of one commit
 MOST_DESCRIPTION = 140  # characters that every forge takes
 _AT = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
@@ -49,11 +51,28 @@ class Verdict(NamedTuple):
 _Outcome = tuple[State, str, str]  # state, words and comment
 
 
-def _worst(said: Mapping[int, _Outcome]) -> tuple[State, str]:
+def by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
+    """Return pull requests together that are of one commit, in their order."""
+    found: dict[str, list[PullRequest]] = {}
+    for one in requests:
+        found.setdefault(one.head, []).append(one)
+    return list(found.values())
+
+
+def _worst(said: Mapping[int, _Outcome], alike: Collection[PullRequest]) -> tuple[State, str]:
     """Return what a commit's status says by what is said of its pull requests, one or more."""
     bad = {number: outcome for number, outcome in sorted(said.items()) if outcome[0] != "success"}
     number, (state, words, _) = next(iter((bad or said).items()))
-    return (state, f"#{number} is of this commit: {words}") if bad and len(said) > 1 else (state, words)
+    several = _several(alike)
+    return state, f"{several}#{number}: {words}" if bad and several else f"{several}{words}"
+
+
+def _several(alike: Collection[PullRequest]) -> str:
+    """Return how the status of a commit of several pull requests begins, which says of which; empty for one."""
+    if len(alike) == 1:
+        return ""
+    shown = ", ".join(f"#{one.number}" for one in sorted(alike)[:MOST_ALIKE])
+    return f"{shown}{' and more' if len(alike) > MOST_ALIKE else ''} are of this commit; "
 
 
 class Reviews:
@@ -86,43 +105,57 @@ class Reviews:
         request = forge.pull_request(number)
         if wrong := self._discarded(request, head or request.head):
             return Verdict("", wrong)
+        there = forge.open_pull_requests(self._place.branch) if open_requests is None else open_requests
+        alike = [request, *(one for one in there if one.head == request.head and one.number != number)]
+        self.announce(alike)
+        refs = None
         try:
             refs = self._refs(request)
+            if refs is None:
+                return Verdict("", "its head moved on meanwhile")
+            said = self._all_planned(alike, *refs)
         except Unsound as error:
-            return self._say(request, request.head, *_unplanned(error))
-        if refs is None:
-            return Verdict("", "its head moved on meanwhile")
-        base, tip = refs
-        there = forge.open_pull_requests(self._place.branch) if open_requests is None else open_requests
-        alike = [request, *(one for one in there if one.head == tip and one.number != number)]
-        said: dict[int, _Outcome] = {}
-        for one in alike[:MOST_ALIKE]:  # what is too much of one is of all
-            spent = next((each for each in said.values() if each[1] == TOO_MUCH), None)
-            said[one.number] = spent or self._planned(one, base, tip)
-        if len(alike) > MOST_ALIKE:
-            words = f"more than {MOST_ALIKE} pull requests are of this commit: close some"
-            said[number] = "failure", words, _text("This can't be merged", words)
+            said = {one.number: _unplanned(error) for one in alike}
         found: dict[int, PullRequest] = {}
         for each in said:
             now = forge.pull_request(each)
-            if not (wrong := self._discarded(now, tip)):
+            if not (wrong := self._discarded(now, request.head)):
                 found[each] = now
             elif each == number:
                 return Verdict("", wrong)
-        if self._refs(request) != refs:
+        if refs is not None and self._refs(request) != refs:
             return Verdict("", "its base or head moved on meanwhile")
-        state, words = _worst({each: said[each] for each in found})
-        say_status(forge, tip, CONTEXT, state, words, request.url)
+        still = [one for one in alike if one.number in found or one.number not in said]
+        state, words = _worst({each: said[each] for each in found}, still)
+        say_status(forge, request.head, CONTEXT, state, words, min(still).url)
         for each, now in found.items():
             if not now.locked:
                 keep(forge, each, MARKER, said[each][2])
         return Verdict(state, words)
 
-    def _say(self, request: PullRequest, head: str, state: State, words: str, text: str) -> Verdict:
-        say_status(self._place.forge, head, CONTEXT, state, words, request.url)
-        if not request.locked:
-            keep(self._place.forge, request.number, MARKER, text)
-        return Verdict(state, words)
+    def announce(self, alike: Collection[PullRequest]) -> None:
+        """Say on the commit of some open pull requests that it waits, unless what is said there is of all of them: whoever
+        opens another one of a commit that was found good may not merge it by that."""
+        forge, first = self._place.forge, min(alike)
+        newest = next((one for one in forge.statuses(first.head) if one.context == CONTEXT), None)
+        if (
+            newest is None
+            or (newest.author, newest.url) != (forge.identity(), first.url)
+            or not newest.description.startswith(_several(alike))
+        ):
+            say_status(forge, first.head, CONTEXT, "pending", WAITS, first.url)
+
+    def _all_planned(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _Outcome]:
+        """Return what is said of the pull requests of one commit, by number: of all, or of the first if they are too many.
+        What is too much of one is of all."""
+        if len(alike) > MOST_ALIKE:
+            words = f"more than {MOST_ALIKE} pull requests are of this commit: close some"
+            return {min(alike).number: ("failure", words, _text("This can't be merged", words))}
+        said: dict[int, _Outcome] = {}
+        for one in alike:
+            spent = next((each for each in said.values() if each[1] == TOO_MUCH), None)
+            said[one.number] = spent or self._planned(one, base, head)
+        return said
 
     def _discarded(self, request: PullRequest, head: str) -> str:
         """Return why nothing is to be said of a pull request; empty where something is."""
@@ -157,15 +190,14 @@ class Reviews:
         """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the others."""
         forge = self._place.forge
         source = CommitSource(self._place.root, base)
-        approvers = forge.approvals(request.number, head) - {request.author}
+        review = Review(request.author, forge.pusher(request.number, head), forge.approvals(request.number, head))
         try:
             found = plan(
                 self._place.root,
                 base,
                 head,
                 self._today(source),
-                request.author,
-                approvers,
+                review,
                 self._members(forge_teams(source)),
                 forge.comment_bytes,
                 self._processes,
@@ -178,9 +210,9 @@ class Reviews:
             return _unplanned(error)
         return ("success" if found.allowed else "failure"), found.verdict, found.text
 
-    def _members(self, teams: list[str]) -> dict[str, frozenset[str] | None]:
+    def _members(self, teams: list[str]) -> dict[str, frozenset[Account] | None]:
         """Return the members of teams; None for one that this token may not see, which approves nothing then."""
-        found: dict[str, frozenset[str] | None] = {}
+        found: dict[str, frozenset[Account] | None] = {}
         for team in teams:
             try:
                 found[team] = self._place.forge.members(team)
@@ -200,17 +232,17 @@ def plan(
     base: str,
     head: str,
     day: datetime.date,
-    author: str,
-    approvers: Collection[str],
-    teams: Mapping[str, Collection[str] | None],
+    review: Review,
+    teams: Mapping[str, Collection[Account] | None],
     comment_bytes: int,
     processes: int | None,
     budget: Budget,
     cache: Path | None,
 ) -> Planned:
     """Return the plan of a pull request, made by a process of its own. Raises what `apart.plan` does."""
-    known = {team: None if logins is None else sorted(logins) for team, logins in teams.items()}
-    asked = Asked(str(root), base, head, day.isoformat(), author, sorted(approvers), known, comment_bytes, processes)
+    people = str(review.author), review.pusher and str(review.pusher), sorted(map(str, review.approvers))
+    known = {team: None if there is None else sorted(map(str, there)) for team, there in teams.items()}
+    asked = Asked(str(root), base, head, day.isoformat(), *people, known, comment_bytes, processes)
     return apart.plan(asked, budget, cache)
 
 
@@ -220,10 +252,10 @@ def _text(title: str, words: str) -> str:
 
 def say_status(forge: Forge, commit: str, context: str, state: State, words: str, url: str) -> None:
     """Set a commit's status, unless ours is the newest of its context and says so already."""
-    wanted = Status(context, state, words[:MOST_DESCRIPTION], forge.identity())
+    wanted = Status(context, state, words[:MOST_DESCRIPTION], forge.identity(), url)
     newest = next((one for one in forge.statuses(commit) if one.context == context), None)
     if newest != wanted:
-        forge.set_status(commit, wanted, url)
+        forge.set_status(commit, wanted)
 
 
 def ours(forge: Forge, number: int, marker: str) -> list[Comment]:
