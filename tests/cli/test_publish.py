@@ -301,7 +301,8 @@ def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(place
     said = place.merged()
     assert said.err.splitlines() == [
         "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first",
-        "waits: eu-1: instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter",
+        "holds: eu-1: instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter, by its status of"
+        " 2026-11-21T12:00:00Z",
     ]
     assert deployment(place, "tenants/uni-lab/compute/group-a.rendered.yaml")["spec"]["replicas"] == 0
     free = deployment(place, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
@@ -312,6 +313,24 @@ def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(place
     assert newcomer["metadata"]["annotations"]["allotment.dev/units"] == "1"
     after = deployment(place, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
     assert after - free == 5, "no placeholder took what ran"
+
+
+def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(place: Place) -> None:
+    place.publish()
+    room(place, 0)
+    unlimited(place)
+    runs = Instance("group-a", "b", "Running", "ProbesAnswered", gpu_spec="l4-quarter", units=5, pods=5)
+    place.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(runs,)))
+    another(place, "aaa-newcomer")
+    edit(place.root, GROUP, *STOP)
+    place.merged()
+    edit(place.root, GROUP, *reversed(STOP))
+    said = place.merged().err.splitlines()
+    assert [line for line in said if line.startswith("waits")] == [
+        "waits: uni-lab/aaa-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
+    ]
+    again = deployment(place, "tenants/uni-lab/compute/group-a.rendered.yaml")
+    assert again["metadata"]["annotations"]["allotment.dev/units"] == "5"
 
 
 def test_one_that_grows_keeps_what_it_had(place: Place) -> None:

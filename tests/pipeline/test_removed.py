@@ -28,6 +28,7 @@ from allotment.problems import Refused
 DEPLOYMENT, CLAIM, ROUTE = live.deployment(), live.claim(), live.route()
 RENDERED, OURS = rendered_branch(CLUSTER), published_ref(CLUSTER)
 SEES = (*RUNS, ROUTE, CLAIM, live.application(), live.application("storage"))
+STOPPED = b"kind: Deployment\nmetadata:\n  name: webui\nspec:\n  replicas: 0\n"
 STAYS = "removed, still running: not published since 2026-11-21T10:00:{:02d}Z"
 
 
@@ -67,6 +68,23 @@ def test_what_is_published_is_as_before(bed: Bed) -> None:
     assert (bed.commits(), bed.warnings()) == (1, [])
 
 
+@pytest.mark.parametrize("stopped", [False, True], ids=["removed", "stopped"])
+def test_pods_that_outlive_their_deployment_are_said(stopped: bool, bed: Bed) -> None:
+    bed.publish(CLAIM, files={"tenants/solo-ada/compute/webui.rendered.yaml": STOPPED} if stopped else {})
+    left = [one for one in SEES if one["kind"] not in ("Deployment", "ReplicaSet", "HTTPRoute")]
+    bed.report(*left)
+    assert (instance(bed).state, instance(bed).pods, bed.warnings()) == ("Stopped", 1, [])
+    bed.clock += 600 if stopped else 120
+    bed.reporter.once()
+    said = "declared stopped, still running" if stopped else "removed, still running"
+    assert instance(bed).message.startswith(said)
+    assert "delete its pods in Namespace" in instance(bed).message
+    assert counted(bed, "stopped" if stopped else "removed") == "1.0"
+    assert len(bed.warnings()) == 1
+    bed.report(*(one for one in left if one["kind"] != "Pod"))
+    assert counted(bed, "stopped" if stopped else "removed") == "0.0"
+
+
 def test_a_removed_instance_that_runs_on_is_said_once_after_two_minutes(bed: Bed) -> None:
     bed.publish(CLAIM)
     bed.report(*SEES)
@@ -88,8 +106,7 @@ def test_a_removed_instance_that_runs_on_is_said_once_after_two_minutes(bed: Bed
 
 
 def test_a_stopped_instance_that_runs_on_is_said_once_after_ten_minutes(bed: Bed) -> None:
-    text = b"kind: Deployment\nmetadata:\n  name: webui\nspec:\n  replicas: 0\n"
-    bed.publish(ROUTE, CLAIM, files={"tenants/solo-ada/compute/webui.rendered.yaml": text})
+    bed.publish(ROUTE, CLAIM, files={"tenants/solo-ada/compute/webui.rendered.yaml": STOPPED})
     bed.report(*SEES)
     bed.clock += 599
     bed.reporter.once()

@@ -33,8 +33,8 @@ def grants(
 ) -> dict[tuple[str, str], int]:
     """Return the units of each (tenant, instance) that gets fewer than it claims.
 
-    `before` has what an instance was last published with, None for one that wasn't; it is asked only where a spec is
-    oversold. `live` is what pods hold beyond what is claimed for them (`beyond`): nobody else gets that.
+    `before` has what an instance was last published with, or its pods hold, None for one of which neither is so; it is
+    asked only where a spec is oversold. `live` is what pods hold beyond what is claimed for them (`beyond`): nobody else gets that.
     Of newcomers those that waited already come first, then the order of names; a smaller one may pass a larger.
     """
     all_claims, kept = list(claims), list(live)

@@ -145,6 +145,8 @@ def _say_exceptions(assembly: Assembly) -> None:
         click.echo(f"waits: {words}", err=True)
     for words in assembly.held:
         click.echo(f"waits: {words}", err=True)
+    for words in assembly.holding:
+        click.echo(f"holds: {words}", err=True)
     for words in assembly.leaving:
         click.echo(f"leaving: {words}", err=True)
     for tenant, problems in assembly.kept.items():

@@ -58,9 +58,13 @@ class Published(NamedTuple):
         """
         return one.created < self.time and not self._has(one)
 
-    def has_stopped(self, one: Object) -> bool:
-        """Return whether an object is a Deployment that is published without replicas."""
-        return isinstance(one, Deployment) and (WITHOUT_REPLICAS, one.name) in self.objects
+    def has_instance(self, name: str) -> bool:
+        """Return whether an instance's Deployment is published."""
+        return (KINDS[Deployment], name) in self.objects
+
+    def has_stopped(self, name: str) -> bool:
+        """Return whether an instance is published without replicas."""
+        return (WITHOUT_REPLICAS, name) in self.objects
 
     def is_too_old_for(self, one: Object) -> bool:
         """Return whether only a later look can tell of an object."""
@@ -122,13 +126,16 @@ def with_removed(thing: T, objects: Sequence[Object], before: T | None, look: Lo
     known = {one.type: one for one in before.conditions if _is_of_removed(one)} if before is not None else {}
     if look.published is None:
         there = {_type(one, own) for one in objects}
-        if isinstance(thing, Instance) and own is not None and _runs(own, thing):
-            there.add(word.STOPPED_DECLARED)
+        if isinstance(thing, Instance) and _runs(own, thing):
+            there |= {word.STOPPED_DECLARED} if own is not None else {word.STOPPED_DECLARED, word.DECLARED}
         found = [one for kind, one in known.items() if kind in there]
     else:
         found = [_condition(one, own, thing, known, look.now) for one in _removed(objects, own, look.published)]
-        if isinstance(thing, Instance) and own is not None and look.published.has_stopped(own) and _runs(own, thing):
-            found.append(_still_running(known, look.now))
+        if isinstance(thing, Instance) and _runs(own, thing):
+            if look.published.has_stopped(thing.name):
+                found.append(_still_running(known, look.now))
+            elif own is None and not look.published.has_instance(thing.name):
+                found.append(_ending(word.DECLARED, word.STILL_RUNNING, "", known, look.now))
     return _saying(thing, found, look) if found else thing
 
 
@@ -167,16 +174,21 @@ def _is_of_removed(condition: Condition) -> bool:
 
 
 def _condition(one: Object, own: Object | None, thing: Thing, known: dict[str, Condition], now: str) -> Condition:
-    kind = _type(one, own)
+    return _ending(_type(one, own), _reason(one, thing), "" if one is own else f"{_what(one)} is ", known, now)
+
+
+def _ending(kind: str, reason: str, what: str, known: dict[str, Condition], now: str) -> Condition:
+    """Return that something is removed; `reason` is what it goes on doing if that takes too long."""
     since = known[kind].last_transition_time if kind in known else now
-    what = "" if one is own else f"{_what(one)} is "
     if seconds_between(since, now) < SECONDS:
         return Condition(kind, "False", word.REMOVED, f"{what}being removed", since)
-    reason = _reason(one, thing)
     return Condition(kind, "False", reason, f"{what}removed, {STATES[reason]}: not published since {since}", since)
 
 
-def _runs(own: Object, thing: Instance) -> bool:
+def _runs(own: Object | None, thing: Instance) -> bool:
+    """Return whether an instance has pods, or will; of one whose Deployment is gone pods may be left."""
+    if own is None:
+        return bool(thing.pods)
     return isinstance(own, Deployment) and bool(own.replicas or own.there or thing.pods)
 
 
@@ -227,6 +239,10 @@ def _saying(thing: T, found: Sequence[Condition], look: Look) -> T:
 
 def way_out(thing: Thing, tenant: str, cluster: str, parts: Collection[str]) -> str:
     """Return what to do about what stays of a thing; `parts` are the tenant's Applications that there are."""
+    if (
+        isinstance(thing, Instance) and thing.pods and not thing.units
+    ):  # its Deployment is gone, so Argo CD knows of none
+        return f"ask the platform team to delete its pods in Namespace {names.namespace(tenant)}"
     part = "compute" if isinstance(thing, Instance) else "storage"
     application = names.application(tenant, cluster, part)
     if part in parts:

@@ -62,6 +62,7 @@ class Assembling:
         self.preparations = Preparations(known, branches)
         self.claims = {name: part.claims for name, part in found.parts.items()}
         self.held: dict[str, list[str]] = defaultdict(list)
+        self.holding: list[str] = []
         self.kept = dict(wrong)
         self.data: dict[str, bytes] = {}
         self.touched: dict[str, set[str]] = defaultdict(set)
@@ -109,6 +110,7 @@ class Assembling:
             waiting,
             leaving,
             held,
+            self.holding,
             loud,
             frozenset(self.found.parts),
             len(self.found.made),
@@ -260,12 +262,12 @@ class Assembling:
             claims[tenant] = tuple(self._published_claims(tenant))
         everything = [claim for name in sorted(claims) for claim in claims[name]]
         live = beyond(everything, self._live())
-        for one in live:
-            self.held[one.tenant].append(
-                f"{one.cluster}: instance {one.tenant}/{one.instance}: its pods still run, and keep"
-                f" {one.rendered} unit{'' if one.rendered == 1 else 's'} of {one.gpu_spec}"
-            )
-        fewer = grants(self.found.offers, everything, self._published_claim, live)
+        self.holding = [
+            f"{one.cluster}: instance {one.tenant}/{one.instance}: its pods still run, and keep"
+            f" {one.rendered} unit{'' if one.rendered == 1 else 's'} of {one.gpu_spec}, by its status of {self.observed.get(one.cluster, 'no known time')}"
+            for one in live
+        ]
+        fewer = grants(self.found.offers, everything, self._had, live)
         if not fewer:
             return [*everything, *live], []
         late = sorted({tenant for tenant, _ in fewer})
@@ -284,8 +286,13 @@ class Assembling:
             for (cluster, instance), (gpu_spec, units) in sorted(known.holding.items()):
                 yield Claim(cluster, gpu_spec, tenant, instance, units, units)
 
-    def _published_claim(self, claim: Claim) -> Claim | None:
-        return self.preparations.published_claim(claim.cluster, claim.tenant, claim.instance)
+    def _had(self, claim: Claim) -> Claim | None:
+        """Return what an instance was published with, or what its pods hold already, if that is more; None if neither."""
+        published = self.preparations.published_claim(claim.cluster, claim.tenant, claim.instance)
+        here = claim.cluster, claim.gpu_spec
+        gpu_spec, units = self.known.get(claim.tenant, NOTHING).holding.get((claim.cluster, claim.instance), ("", 0))
+        before = published.units if published is not None and (published.cluster, published.gpu_spec) == here else 0
+        return claim._replace(units=units) if gpu_spec == claim.gpu_spec and units > before else published
 
     def _published_claims(self, tenant: str) -> Iterable[Claim]:
         for path in sorted(self.published.get(tenant, ())):

@@ -21,9 +21,10 @@ class Assembly(NamedTuple):
     """What is published next.
 
     `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so. `kept`
-    are the tenants that stay as they were, with their problems; `waiting`, `leaving` and `held` say in words who
-    waits for a unit, what is on its way out, and which preparations wait; `problems` are those that stop nobody; `declared` are the tenants that
-    have a folder, `rendered` counts those that were rendered now.
+    are the tenants that stay as they were, with their problems; `waiting`, `leaving`, `held` and `holding` say in words
+    who waits for a unit, what is on its way out, which preparations wait, and whose pods keep units that nobody declares
+    any more; `problems` are those that stop nobody; `declared` are the tenants that have a folder, `rendered` counts
+    those that were rendered now.
     """
 
     offers: Offers
@@ -33,6 +34,7 @@ class Assembly(NamedTuple):
     waiting: list[str]
     leaving: list[str]
     held: list[str]
+    holding: list[str]
     problems: list[Problem]
     declared: frozenset[str]
     rendered: int

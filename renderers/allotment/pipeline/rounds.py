@@ -177,6 +177,7 @@ class Rounds:
             *((self._log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
             *((self._log.info, "leaving", {"message": words}) for words in assembly.leaving),
             *((self._log.info, "preparation waits", {"message": words}) for words in assembly.held),
+            *((self._log.warning, "units held", {"message": words}) for words in assembly.holding),
             *((self._log.warning, "published all the same", {"message": str(one)}) for one in assembly.problems),
         ]
         if outcome.committed or self._seen is None or self._seen.source != outcome.source:
