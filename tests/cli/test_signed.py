@@ -10,6 +10,7 @@ from tests.adapters.git.malformed import entry, replaced, write, write_commit
 from tests.conftest import edit
 from tests.published import Place, Running, git
 
+from allotment.adapters.git import rendered
 from allotment.adapters.git.rendered import SOURCE
 
 ROOT = "tenants/solo-ada/compute/root.yaml"
@@ -90,6 +91,47 @@ def test_one_ref_moved_by_somebody_else_is_told_and_replaced(place: Place, key: 
     place.publish("--signing-key", key)
     assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param(b"x" * (2 << 20), id="more than we read"),
+        pytest.param(
+            b"gpgsig -----BEGIN SSH SIGNATURE-----\n AAAA\n -----END SSH SIGNATURE-----\n", id="not signed by us"
+        ),
+    ],
+)
+def test_a_strange_commit_at_our_ref_stops_nobody(more: bytes, place: Place, key: Path) -> None:
+    place.publish("--signing-key", key)
+    before = git(place.remote, "rev-parse", "rendered/eu-1^{tree}")
+    plain = subprocess.run(
+        ["git", "cat-file", "commit", forge(place)], cwd=place.remote, check=True, capture_output=True
+    ).stdout
+    header, _, _ = plain.partition(b"\n\n")
+    text = b"Publish eu-1: forged\n"
+    strange = header + b"\n\n" + text + more if more.startswith(b"x") else header + b"\n" + more + b"\n" + text
+    forged = write(place.remote, "commit", strange)
+    for ref in BOTH:
+        git(place.remote, "update-ref", ref, forged)
+    said = place.publish("--signing-key", key)
+    assert (said.code, f"it replaces {forged[:12]}" in said.out) == (0, True), said.err
+    place.publish("--signing-key", key)
+    assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
+    assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
+
+
+def test_a_crowd_of_false_signatures_is_no_way_to_keep_us_busy(
+    place: Place, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendered, "MOST_FORGED", 3)
+    place.publish("--signing-key", key)
+    for _ in range(4):
+        forge(place, *BOTH)
+    refs = place.refs()
+    said = place.publish("--signing-key", key)
+    assert (said.code, "none of the newest 3 commits" in said.err) == (2, True)
+    assert place.refs() == refs
 
 
 def test_what_was_signed_for_another_cluster_counts_for_none(place: Place, key: Path) -> None:

@@ -12,7 +12,9 @@ from tests.conftest import DAY, Allot
 from tests.rules.test_change import commit
 
 from allotment.adapters.folder import FolderSource
+from allotment.adapters.git import commit_source
 from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.source import Source, content_key
 from allotment.declared.inventory import blob_id
 from allotment.problems import Refused
@@ -35,6 +37,18 @@ def test_a_content_key_is_the_same_from_both(sample: Path) -> None:
         assert source.files(scope).content == content_key(
             [(path, blob_id((sample / path).read_bytes())) for path in files]
         )
+
+
+def test_what_a_change_adds_is_counted_as_what_is_there(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(sample)
+    source = CommitSource(sample, "main")
+    there = len(everything(source))
+    path = "tenants/solo-ada/instances/{}.yaml"
+    blob = source.blob(path.format("webui")) or ""
+    monkeypatch.setattr(commit_source, "MAX_FILES", there + 1)
+    assert source.changed(source.tree, {path.format("one"): blob}).blob(path.format("one")) == blob
+    with pytest.raises(TooMuch, match=f"more than {there + 1} files"):
+        source.changed(source.tree, {path.format(name): blob for name in ("one", "two")})
 
 
 def test_the_folder_may_lie_deeper(sample: Path) -> None:

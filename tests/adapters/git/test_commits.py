@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from tests.adapters.git.conftest import SAID, git
+from tests.adapters.git.malformed import write
 
 from allotment.adapters.git.commits import write_commit
 from allotment.adapters.git.repository import Repository
@@ -19,12 +20,28 @@ def files(repository: Repository, commit: str) -> dict[str, bytes]:
     return {path: repository.read(blob) for path, blob in repository.listing(commit).items()}
 
 
+def hostile(repository: Repository, author: str = "x <a> 1 +0000", committer: str = "y <b@c> 1 +0000") -> str:
+    tree = git(repository.folder, "mktree", "--missing")
+    return write(repository.folder, "commit", f"tree {tree}\nauthor {author}\ncommitter {committer}\n\nX\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("committer", "time"),
+    [
+        ("y <b@c> 1767225600 +0100", 1767225600),
+        ("y <b@c> soon +0100", 0),
+        ("y <b@c> 99999999999999999999 +0000", 0),
+        ("y <b@c> -5 +0000", 0),
+        ("y", 0),
+    ],
+)
+def test_a_date_that_is_none_is_long_ago(committer: str, time: int, repository: Repository) -> None:
+    assert repository.committed_at(hostile(repository, committer=committer)) == time
+
+
 @pytest.mark.parametrize("author", ["x 1767225600 +0100", "<a> 1 +0000", "x <a> b> 1 +0000", "x <a> 1e9 +0000"])
 def test_an_author_that_is_none_is_the_committer(author: str, repository: Repository) -> None:
-    tree = git(repository.folder, "mktree", "--missing")
-    text = f"tree {tree}\nauthor {author}\ncommitter y <b@c> 1 +0000\n\nHostile\n"
-    write = ["git", "-C", str(repository.folder), "hash-object", "-w", "-t", "commit", "--literally", "--stdin"]
-    made = subprocess.run(write, input=text, capture_output=True, text=True, check=True).stdout.strip()
+    made = hostile(repository, author)
     commit = write_commit(repository, [made], {"a.yaml": b"1\n"}, SAID._replace(author=repository.author(made)))
     assert git(repository.folder, "log", "-1", "--format=%an", commit) == "allotment"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from allotment.adapters.folder import MAX_DEPTH
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
@@ -33,7 +34,7 @@ class TreeSource:
 
     def changed(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
         """Return the source of another tree, which differs from this one in regular files of scopes: the blob of each by its
-        path, empty where it is gone. Listing it is saved."""
+        path, empty where it is gone. Listing it is saved. Raises TooMuch."""
         self._list()
         found = TreeSource(self.repository, tree)
         found._blobs, found._problems = dict(self._blobs), list(self._problems)
@@ -47,6 +48,8 @@ class TreeSource:
                 files.append((path, blob))
             if files:
                 found._files[scope] = sorted(files)
+        if len(found._blobs) > MAX_FILES:
+            raise TooMuch(f"more than {MAX_FILES:,} files: this is no repository of declarations")
         return found
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:

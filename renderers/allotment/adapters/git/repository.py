@@ -30,6 +30,7 @@ ENVIRONMENT = {
 
 MOST_FILES = 1_000_000  # of a listing
 MOST_READ = 32 << 20  # bytes of a file
+_COMMITTED = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
@@ -178,9 +179,9 @@ class Repository:
         return str(said).split()
 
     def committed_at(self, commit: str) -> int:
-        """Return when a commit was made, in seconds since 1970."""
-        line = next(line for line in self.trees.header(commit) if line.startswith(b"committer "))
-        return int(line.split()[-2])
+        """Return when a commit was made, in seconds since 1970; 0 where it doesn't say, as one that Git didn't write."""
+        found = [_COMMITTED.search(line) for line in self.trees.header(commit)]
+        return next((int(one[1]) for one in found if one), 0)
 
     def tree_of(self, commit: str, folder: str) -> str | None:
         """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises
