@@ -157,6 +157,19 @@ def test_a_forge_that_is_away_is_told_once_and_tried_again(bed: Bed) -> None:
     assert bed.desk.status(head) == "success"
 
 
+def test_who_cannot_follow_what_was_merged_goes_on_to_review(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.round()
+    assert bed.commenter._work is not None
+    rollouts = bed.commenter._work.rollouts
+    bed.desk.propose(1, "spec:\n", "spec:\n  description: Merged.\n")
+    bed.desk.merge(1)
+    monkeypatch.setattr(rollouts, "_rendered", Remote(Repository(bed.desk.place.root), "/nowhere/rendered.git"))
+    head = bed.desk.propose(2, "Merged", "Open")
+    bed.round()
+    assert bed.desk.status(head) == "success"
+    assert bed.log.events[-1][1]["reason"] == "refused"
+
+
 def test_a_merge_of_documents_alone_is_not_followed(bed: Bed) -> None:
     root = bed.desk.place.root
     git(root, "checkout", "-q", "-B", "change-1")

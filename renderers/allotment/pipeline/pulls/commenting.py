@@ -124,8 +124,7 @@ class Commenter:
         base = place.source.fetch(name).get(name)
         if base is None:
             raise Refused(f"the source has no branch {place.branch}")
-        followed = self._work.rollouts.follow(datetime.datetime.now(datetime.UTC))
-        self._metrics.seen(len(requests), followed)
+        trouble = self._follow(self._work.rollouts, len(requests))
         for alike in groups:
             if self._stopped.is_set():
                 return
@@ -134,11 +133,21 @@ class Commenter:
         for number in self._reviewed.keys() - {request.number for request in requests}:
             del self._reviewed[number]
         place.source.repository.tidy()
+        if trouble is not None:
+            raise trouble
 
     def _is_known(self, request: PullRequest) -> bool:
         """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
         seen = self._reviewed.get(request.number)
         return seen is not None and (seen[0], seen[2]) == (request.head, request.updated)
+
+    def _follow(self, rollouts: Rollouts, requests: int) -> Refused | None:
+        """Follow what was merged; return why that can't be seen now, which keeps no open pull request from its verdict."""
+        try:
+            self._metrics.seen(requests, rollouts.follow(datetime.datetime.now(datetime.UTC)))
+        except Refused as error:
+            return error
+        return None
 
     def _announce(self, reviews: Reviews, alike: list[PullRequest]) -> None:
         """Say on a commit that it waits. What the forge forbids there, the review tells."""

@@ -25,7 +25,7 @@ from allotment.manifests import paths
 from allotment.manifests.published import declared_blob
 from allotment.observed.rollout import Published, Thing, stage
 from allotment.observed.status import TenantStatus
-from allotment.pipeline.declared import reporter_keys
+from allotment.pipeline.declared import publisher_key, reporter_keys
 from allotment.pipeline.pulls.reviewing import Place, keep, ours, say_status
 from allotment.pipeline.statuses import read_now
 from allotment.reports.rollout import MARKER, Rollout, comment
@@ -129,8 +129,9 @@ class Rollouts:
         repository = self._place.source.repository
         name = f"refs/heads/{self._place.branch}"
         tip = self._place.source.fetch(name)[name]
-        keys = reporter_keys(CommitSource(self._place.root, tip))
-        published = look(repository, self._rendered, keys)
+        declared = CommitSource(self._place.root, tip)
+        keys = reporter_keys(declared)
+        published = look(repository, self._rendered, keys, publisher_key(declared))
         source = None
         if published.source is not None and repository.has(published.source):
             source = CommitSource(self._place.root, published.source)
