@@ -31,6 +31,34 @@ def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     )
 
 
+def test_a_part_says_what_it_judged_and_how_much_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
+    there = broken / "tenants/uni-lab"
+    found = allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml")
+    assert (found.code, found.out) == (0, "1 file: fine; 2 problems elsewhere (`allot validate` shows them)\n")
+    files = len(list(there.rglob("*.yaml")))
+    found = allot("validate", "--repo", broken, "--as-of", DAY, there, broken / "tenants/solo-ada/tenant.yaml")
+    assert found.out == f"{files + 1} files: fine; 2 problems elsewhere (`allot validate` shows them)\n"
+    found = allot("validate", "--repo", broken, "--as-of", DAY, broken / ADA)
+    assert found.code == 1
+    assert "1 problem in" in found.out.splitlines()[-1]
+    assert "(1 file read; 1 problem elsewhere (`allot validate` shows it))" in found.out.splitlines()[-1]
+    edit(broken, ADA, "gpuSpec: l4-quater", "gpuSpec: l4-quarter")
+    (broken / "tenants/studio-kite/instances/dup.yaml").unlink()
+    assert allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml").out == "1 file: fine\n"
+
+
+def test_every_format_says_that_something_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
+    words = ("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/uni-lab/tenant.yaml", "--format")
+    rest = "2 problems elsewhere (`allot validate` shows them)"
+    assert json.loads(allot(*words, "json").out) == {"files": 1, "tenants": None, "elsewhere": 2, "problems": []}
+    assert allot(*words, "github").out == f"::notice title=elsewhere::{rest}\n"
+    (run,) = json.loads(allot(*words, "sarif").out)["runs"]
+    (note,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert (run["results"], note["message"]["text"]) == ([], rest)
+    found = allot(*words, "gitlab")
+    assert (json.loads(found.out), found.err) == ([], f"{rest}\n")
+
+
 def test_json(broken: Path, allot: Allot) -> None:
     report = json.loads(allot("validate", "--repo", broken, "--format", "json", "--as-of", DAY).out)
     assert [(one["path"], one["rule"], one["severity"]) for one in report["problems"]] == [

@@ -20,7 +20,7 @@ def command(repo: Path | None) -> None:
         allot bootstrap | kubectl apply --server-side --force-conflicts --filename -
     """
     from allotment.adapters.folder import FolderSource
-    from allotment.cli.formats import as_text
+    from allotment.cli.formats import Judged, as_text
     from allotment.cli.options import day_of
     from allotment.manifests.bootstrap import render
     from allotment.manifests.text import dump
@@ -30,6 +30,6 @@ def command(repo: Path | None) -> None:
     source = FolderSource(root)
     found = survey(source, day_of(source, None))
     if wrong := [problem for problem in found.of_offers if not problem.warning]:
-        click.echo(as_text(wrong, found.files, len(found.parts)), nl=False, err=True)
+        click.echo(as_text(wrong, Judged(found.files, len(found.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)
     sys.stdout.buffer.write(dump(render(found.offers)))

@@ -5,14 +5,35 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from allotment import VERSION
 from allotment.problems import Problem, printable
 
-Format = Callable[[Sequence[Problem], int, int], str]
+
+class Judged(NamedTuple):
+    """How many files, of how many tenants, the problems are of; a part of a repository is of none. `elsewhere` counts the
+    problems, without warnings, that the rest of it has."""
+
+    files: int
+    tenants: int | None = None
+    elsewhere: int = 0
+
+    def __str__(self) -> str:
+        return counted(self.files, "file") + (
+            f" of {counted(self.tenants, 'tenant')}" if self.tenants is not None else ""
+        )
+
+    @property
+    def rest(self) -> str:
+        """How much is wrong in the rest of the repository, in words."""
+        return f"{counted(self.elsewhere, 'problem')} elsewhere (`allot validate` shows {_THEM[self.elsewhere > 1]})"
+
+
+_THEM = ("it", "them")
+Format = Callable[[Sequence[Problem], Judged], str]
 
 
 def counted(number: int, what: str) -> str:
@@ -20,7 +41,7 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def as_text(problems: Sequence[Problem], files: int, tenants: int) -> str:
+def as_text(problems: Sequence[Problem], judged: Judged) -> str:
     """Return a line a problem, then what to do; colour where it goes to a terminal."""
     lines = []
     for one in problems:
@@ -32,16 +53,16 @@ def as_text(problems: Sequence[Problem], files: int, tenants: int) -> str:
             f"{click.style(place, bold=True)}: {click.style(rest, fg=colour)} {click.style(f'[{rule}', dim=True)}"
         )
     errors = [one for one in problems if not one.warning]
-    read = f"{counted(files, 'file')} of {counted(tenants, 'tenant')}"
+    rest = f"; {judged.rest}" if judged.elsewhere else ""
     if errors:
         count, paths = counted(len(errors), "problem"), sorted({one.path for one in errors})
         where = printable(paths[0], 400) if len(paths) == 1 else counted(len(paths), "file")
         lines.append(
-            f"{count} in {where} ({read} read). Correct them and run `allot validate` again; `allot explain KIND.field` says what a field takes."
+            f"{count} in {where} ({judged} read{rest}). Correct them and run `allot validate` again; `allot explain KIND.field` says what a field takes."
         )
     else:
         warned = f", {counted(len(problems), 'warning')}" if problems else ""
-        lines.append(click.style(f"{read}: fine{warned}", fg="green"))
+        lines.append(click.style(f"{judged}: fine{warned}", fg="green") + rest)
     return "\n".join(lines) + "\n"
 
 
@@ -58,18 +79,18 @@ def _plain(one: Problem) -> dict[str, Any]:
     }
 
 
-def as_json(problems: Sequence[Problem], files: int, tenants: int) -> str:
+def as_json(problems: Sequence[Problem], judged: Judged) -> str:
     """Return one JSON object with all problems."""
     return (
         json.dumps(
-            {"files": files, "tenants": tenants, "problems": [_plain(one) for one in problems]},
+            {**judged._asdict(), "problems": [_plain(one) for one in problems]},
             indent=2,
         )
         + "\n"
     )
 
 
-def as_github(problems: Sequence[Problem], files: int, tenants: int) -> str:
+def as_github(problems: Sequence[Problem], judged: Judged) -> str:
     """Return GitHub's workflow commands, with its escapes."""
 
     def escaped(text: str, more: str = "") -> str:
@@ -82,11 +103,13 @@ def as_github(problems: Sequence[Problem], files: int, tenants: int) -> str:
         f"title={escaped(one.rule, ':,')}::{escaped(f'{one.field}: {one.message}')}\n"
         for one in problems
     ]
+    if judged.elsewhere:
+        lines.append(f"::notice title=elsewhere::{escaped(judged.rest)}\n")
     return "".join(lines)
 
 
-def as_gitlab(problems: Sequence[Problem], files: int, tenants: int) -> str:
-    """Return GitLab's code quality report."""
+def as_gitlab(problems: Sequence[Problem], judged: Judged) -> str:
+    """Return GitLab's code quality report, a list of findings, which has no place for anything else."""
     report = [
         {
             "description": f"{one.field}: {one.message}",
@@ -100,7 +123,7 @@ def as_gitlab(problems: Sequence[Problem], files: int, tenants: int) -> str:
     return json.dumps(report, indent=2) + "\n"
 
 
-def as_sarif(problems: Sequence[Problem], files: int, tenants: int) -> str:
+def as_sarif(problems: Sequence[Problem], judged: Judged) -> str:
     """Return a SARIF 2.1.0 log."""
     results = [
         {
@@ -123,7 +146,10 @@ def as_sarif(problems: Sequence[Problem], files: int, tenants: int) -> str:
         "version": VERSION,
         "rules": [{"id": rule} for rule in sorted({one.rule for one in problems})],
     }
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    if judged.elsewhere:
+        note = {"level": "note", "message": {"text": judged.rest}}
+        run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": [note]}]
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2) + "\n"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.formats import as_text, counted
+from allotment.cli.formats import Judged, as_text, counted
 from allotment.cli.options import Day, day_of, repository, repository_option
 from allotment.cli.progress import on_terminal
 from allotment.problems import Refused, printable
@@ -90,7 +90,7 @@ def command(
         try:
             outcome = publisher.publish(ref)
         except PlatformInvalid as error:
-            click.echo(as_text(error.problems, error.files, error.tenants), nl=False, err=True)
+            click.echo(as_text(error.problems, Judged(error.files, error.tenants)), nl=False, err=True)
             raise click.exceptions.Exit(1) from None
     _say(outcome, dry_run)
     for cluster, words in sorted(publisher.statuses.troubles.items()):

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from allotment.cli.formats import as_text, counted
+from allotment.cli.formats import Judged, as_text, counted
 from allotment.cli.options import day_of, repository, source_of, source_options
 from allotment.cli.progress import on_terminal
 from allotment.manifests.paths import stem_of
@@ -162,7 +162,7 @@ def _surveyed(
     with on_terminal("Rendering tenants") as progress:
         found = survey(source, day_of(source, as_of), each=tenants_with(keep, clusters, tenants), progress=progress)
     if found.errors:
-        click.echo(as_text(found.problems, found.files, len(found.parts)), nl=False, err=True)
+        click.echo(as_text(found.problems, Judged(found.files, len(found.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)
     _known("cluster", clusters, found.offers.clusters)
     _known("tenant", tenants, found.parts)

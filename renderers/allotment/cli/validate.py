@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.formats import FORMATS
+from allotment.cli.formats import FORMATS, Judged
 from allotment.cli.options import day_of, inside, recalled, repository, source_of, source_options
 from allotment.problems import Problem
 
 if TYPE_CHECKING:
     import datetime
 
+    from allotment.adapters.source import Source
     from allotment.pipeline.survey import Survey
 
 
@@ -38,7 +39,8 @@ def command(
 ) -> None:
     """Check declarations, and say everything that is wrong at once.
 
-    The whole repository is read. With PATHS only problems that those files or folders cause or suffer are shown.
+    The whole repository is read. With PATHS only problems that those files or folders cause or suffer are shown and count;
+    how many there are elsewhere is said.
     """
     root = repository(repo)
     wanted = [inside(root, path) for path in paths]
@@ -58,18 +60,40 @@ def command(
         )
 
     if not watch:
-        raise click.exceptions.Exit(_show(whole(), style, wanted))
+        raise click.exceptions.Exit(_show(whole(), style, wanted, source_of(root, commit)))
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
-    _watch(root, whole, base is not None, lambda found: _show(found, style, wanted))
+    _watch(root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None)))
 
 
-def _show(found: Survey, style: str, wanted: list[str]) -> int:
-    problems: list[Problem] = found.problems
+def _show(found: Survey, style: str, wanted: list[str], source: Source) -> int:
+    problems, judged = found.problems, Judged(found.files, len(found.parts))
     if wanted and "" not in wanted:
-        problems = [problem for problem in problems if problem.touches(wanted)]
-    click.echo(FORMATS[style](problems, found.files, len(found.parts)), nl=False)
-    return 1 if any(not problem.warning for problem in problems) else 0
+        problems = [one for one in problems if one.touches(wanted)]
+        judged = Judged(_files(source, wanted), elsewhere=_errors(found.problems) - _errors(problems))
+    click.echo(FORMATS[style](problems, judged), nl=False)
+    if judged.elsewhere and style == "gitlab":
+        click.echo(judged.rest, err=True)
+    return 1 if _errors(problems) else 0
+
+
+def _errors(problems: list[Problem]) -> int:
+    return sum(not one.warning for one in problems)
+
+
+def _files(source: Source, wanted: list[str]) -> int:
+    """Return how many declared files are wanted, or lie in what is."""
+    from allotment.declared.layout import folder_of
+
+    def lies_in(path: str, folders: list[str]) -> bool:
+        return any(path == one or path.startswith(f"{one}/") for one in folders)
+
+    count = 0
+    for scope in source.scopes()[0]:
+        folder = folder_of(scope)
+        if lies_in(folder, wanted) or any(lies_in(one, [folder]) for one in wanted):
+            count += sum(lies_in(path, wanted) for path in source.files(scope).paths)
+    return count
 
 
 def _watch(root: Path, whole: Callable[[], Survey], compares: bool, show: Callable[[Survey], int]) -> None:
