@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -23,6 +24,8 @@ WORKFLOWS = {
     "Forgejo": ".forgejo/workflows/allot.yaml",
 }
 URL = "https://git.example/acme/gpus"
+HASH = "sha256:" + 64 * "a"
+OTHER = "sha256:" + 64 * "b"
 
 
 def init(allot: Allot, folder: Path, forge: str = "GitHub", *more: str) -> Any:
@@ -37,8 +40,9 @@ def workflow(folder: Path, forge: str) -> dict[str, Any]:
 @pytest.mark.parametrize("forge", WORKFLOWS)
 def test_what_it_writes_is_valid_and_says_where_it_lies(forge: str, allot: Allot, tmp_path: Path) -> None:
     folder = tmp_path / "gpus"
-    said = init(allot, folder, forge, "--branch", "1.0")
+    said = init(allot, folder, forge, "--branch", "1.0", "--hash", HASH)
     assert (said.code, said.err) == (0, "")
+    assert said.out.endswith(f"Next: `cd {folder} && allot validate`, commit it, push it.\n")
     assert allot("validate", "--repo", folder, "--as-of", DAY).code == 0
     assert allot("fmt", "--check", folder / "platform/platform.yaml", "--repo", folder).code in (0, 2)
     platform = yaml.safe_load((folder / "platform/platform.yaml").read_text())["spec"]["git"]
@@ -49,6 +53,37 @@ def test_what_it_writes_is_valid_and_says_where_it_lies(forge: str, allot: Allot
     assert "@VERSION@" not in text
     assert "@BRANCH@" not in text
     assert f"allotment=={VERSION}" in text
+
+
+def locked(text: str) -> dict[str, set[str]]:
+    """Return what a file of requirements names, with the hashes of each."""
+    requirements = [line.split() for line in text.replace("\\\n", " ").splitlines() if "==" in line and line[0] != "#"]
+    return {
+        words[0]: {word.removeprefix("--hash=") for word in words if word.startswith("--hash=")}
+        for words in requirements
+    }
+
+
+def test_ci_installs_what_this_project_is_locked_to_and_the_program_by_the_hashes_given(
+    allot: Allot, tmp_path: Path
+) -> None:
+    init(allot, tmp_path, "GitHub", "--hash", HASH, "--hash", OTHER)
+    text = (tmp_path / "requirements.lock").read_text()
+    assert [line for line in text.splitlines() if line.startswith("-")] == ["--require-hashes", "--only-binary :all:"]
+    ours = locked((PROJECT / "requirements-run.lock").read_text())
+    assert len(ours) > 40
+    assert locked(text) == {f"allotment=={VERSION}": {HASH, OTHER}, **ours}
+    assert all(locked(text).values())
+
+
+def test_without_a_hash_the_last_line_says_what_completes_the_lock_file(allot: Allot, tmp_path: Path) -> None:
+    said = init(allot, tmp_path)
+    lines = (tmp_path / "requirements.lock").read_text().splitlines()
+    number = lines.index(f"allotment=={VERSION}") + 1
+    assert said.out.splitlines()[-1] == (
+        f"CI installs nothing until line {number} of {tmp_path}/requirements.lock has allotment's hash: run `pip download --no-deps "
+        f"allotment=={VERSION}`, then `pip hash` on the file that it left, and add the --hash=… that it prints to the line."
+    )
 
 
 def test_nothing_is_overwritten(allot: Allot, tmp_path: Path) -> None:
@@ -74,6 +109,9 @@ def test_a_clone_of_an_empty_repository_is_fine(allot: Allot, tmp_path: Path) ->
         (("--branch", "-x"), "--branch"),
         (("--branch", "a\nb: c"), "--branch"),
         (("--forge", "Bitbucket"), "Bitbucket"),
+        (("--hash", "sha256:" + 63 * "a"), "--hash"),
+        (("--hash", "md5:" + 32 * "a"), "--hash"),
+        (("--hash", HASH + " \\\nevil==1"), "--hash"),
     ],
 )
 def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
@@ -150,6 +188,7 @@ def test_the_wheel_holds_all_that_it_needs(wheels: Path) -> None:
     for path in (
         "allotment/sample/platform/platform.yaml",
         "allotment/sample/schemas/GPUInstance.schema.json",
+        "allotment/sample/requirements-run.lock",
         "allotment/cli/starter/gitlab.yaml",
         "allotment/manifests/health/apps_Deployment.lua",
     ):
@@ -159,67 +198,136 @@ def test_the_wheel_holds_all_that_it_needs(wheels: Path) -> None:
 def scripts(folder: Path, forge: str, job: str) -> str:
     found = workflow(folder, forge)
     if forge == "GitLab":
-        lines = [*found["before_script"], *found[job]["script"]]
+        lines = [*found[job].get("before_script", found["before_script"]), *found[job]["script"]]
         return "\n".join(lines)
     return "\n".join(step["run"] for step in found["jobs"][job]["steps"] if "run" in step)
 
 
-@pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
-def test_the_ci_checks_a_merge_result_and_publishes_what_is_merged(
-    forge: str, allot: Allot, tmp_path: Path, wheels: Path
-) -> None:
-    source, remote = tmp_path / "gpus", tmp_path / "acme/gpus.git"
-    init(allot, source, forge)
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
-    git(source, "init", "-q", "-b", "main")
-    git(source, "config", "user.name", "Ada")
-    git(source, "config", "user.email", "ada@acme.example")
-    git(source, "add", "-A")
-    git(source, "commit", "-q", "-m", "Begin")
-    git(source, "remote", "add", "origin", str(remote))
-    git(source, "push", "-q", "origin", "main")
-    install = 'pip" install' if forge == "GitHub" else "pip install"
+class Site:
+    """A repository that `allot init` wrote, pushed to a remote, and the machine that runs its CI's commands."""
 
-    def job(name: str, clone: str, at: str) -> subprocess.CompletedProcess[str]:
-        git(tmp_path, "clone", "-q", str(remote), clone)
-        work = tmp_path / clone
-        git(work, "-c", "advice.detachedHead=false", "checkout", "-q", at)
-        text = scripts(source, forge, name).replace("/tmp/allot", str(tmp_path / f"venv-{clone}"))
-        assert install in text
-        temporary = tmp_path / f"runner-{clone}"
-        temporary.mkdir()
+    def __init__(self, tmp_path: Path, forge: str, wheels: Path) -> None:
+        self.source, self.remote, self.machine = tmp_path / "gpus", tmp_path / "acme/gpus.git", tmp_path / "machine"
+        self.forge, self.wheels = forge, wheels
+        self.machine.mkdir()
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(self.remote)], check=True)
+        git(self.source, "init", "-q", "-b", "main")
+        git(self.source, "config", "user.name", "Ada")
+        git(self.source, "config", "user.email", "ada@acme.example")
+        git(self.source, "remote", "add", "origin", str(self.remote))
+        self.push("Begin", "main")
+
+    def push(self, subject: str, *branches: str) -> None:
+        git(self.source, "add", "-A")
+        git(self.source, "commit", "-q", "-m", subject)
+        git(self.source, "push", "-q", "origin", *branches)
+
+    def propose(self) -> None:
+        """Push a pull request that is wrong and brings a lock file and a module `venv` of its own, and what a merge would be."""
+        git(self.source, "checkout", "-q", "-b", "change")
+        (self.source / "requirements.lock").write_text("# nothing\n")
+        (self.source / "venv.py").write_text("raise SystemExit('imported from the pull request')\n")
+        self.push("Take another program", "change")
+        edit(self.source, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
+        self.push("Wrong", "change")
+        git(self.source, "checkout", "-q", "main")
+        edit(self.source, "tenants/uni-lab/instances/group-a.yaml", "state: Running", "state: Runing")
+        self.push("Meanwhile", "main")
+        git(self.source, "checkout", "-q", "-b", "merged", "main")
+        git(self.source, "merge", "-q", "--no-ff", "-m", "As the forge merges it", "change")
+        git(self.source, "push", "-q", "origin", "merged")
+        git(self.source, "checkout", "-q", "main")
+
+    def venv(self, name: str) -> Path:
+        """Return the environment that a job installed into."""
+        return self.machine / (f"{name}-allot" if self.forge == "GitLab" else f"{name}/allot")
+
+    def validate(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Check the pull request: GitHub has its merge result, the others its head."""
+        return self.job("validate", "origin/merged" if self.forge == "GitHub" else "origin/change", **environment)
+
+    def job(self, name: str, at: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a job's commands in a clone, as the forge does; its folder for what is temporary is named as the job."""
+        git(self.machine, "clone", "-q", str(self.remote), f"{name}-work")
+        work = self.machine / f"{name}-work"
+        git(work, "-c", "advice.detachedHead=false", "checkout", "-q", "--detach", at)
+        (self.machine / name).mkdir()
         more = {
-            "ALLOT": workflow(source, forge)["variables" if forge == "GitLab" else "env"]["ALLOT"],
-            "RUNNER_TEMP": str(temporary),
-            "PIP_FIND_LINKS": str(wheels),
+            "RUNNER_TEMP": str(self.machine / name),
+            "PIP_FIND_LINKS": str(self.wheels),
+            "GITHUB_BASE_REF": "main",
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
             "CI_SERVER_HOST": "gitlab.example",
             "CI_PROJECT_PATH": "acme/gpus",
             "ALLOT_TOKEN": "t0ken",
             "GIT_CONFIG_COUNT": "1",  # the forge's address leads to the folder
-            "GIT_CONFIG_KEY_0": f"url.{remote}.insteadOf",
+            "GIT_CONFIG_KEY_0": f"url.{self.remote}.insteadOf",
             "GIT_CONFIG_VALUE_0": "https://allotment:t0ken@gitlab.example/acme/gpus.git",
+            **environment,
         }
-        run = ["bash", "-euo", "pipefail", "-c", text]
-        done = subprocess.run(run, cwd=work, env={**os.environ, **more}, capture_output=True, text=True, check=False)
+        text = scripts(self.source, self.forge, name).replace("/tmp/", f"{self.machine}/{name}-")
+        shell = ["bash", "-e", "-c", text] if self.forge != "GitLab" else ["bash", "-eo", "pipefail", "-c", text]
+        done = subprocess.run(shell, cwd=work, env={**os.environ, **more}, capture_output=True, text=True, check=False)
         if "No matching distribution found for" in done.stderr or "Temporary failure" in done.stderr:
             pytest.skip("needs a package registry for what the program depends on")
         return done
 
-    git(source, "checkout", "-q", "-b", "change")
-    edit(source, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
-    git(source, "commit", "-qam", "Wrong")
-    git(source, "checkout", "-q", "main")
-    edit(source, "tenants/uni-lab/instances/group-a.yaml", "state: Running", "state: Stopped")
-    git(source, "commit", "-qam", "Meanwhile")
-    git(source, "push", "-q", "origin", "main", "change")
-    git(source, "checkout", "-q", "-b", "merged", "main")
-    git(source, "merge", "-q", "--no-ff", "-m", "As the forge merges it", "change")
-    git(source, "push", "-q", "origin", "merged")
-    wrong = job("validate", "wrong", "origin/change" if forge == "GitLab" else "origin/merged")
+
+@pytest.fixture(scope="session")
+def wheel_hash(wheels: Path) -> str:
+    """Return what --hash takes of the program's wheel."""
+    (wheel,) = wheels.glob("*.whl")
+    return "sha256:" + hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])
+def test_the_ci_checks_a_merge_result_with_the_program_that_the_base_locks(
+    forge: str, allot: Allot, tmp_path: Path, wheels: Path, wheel_hash: str
+) -> None:
+    init(allot, tmp_path / "gpus", forge, "--hash", wheel_hash)
+    site = Site(tmp_path, forge, wheels)
+    site.propose()
+    wrong = site.validate()
     assert wrong.returncode == 1, wrong.stderr
     assert "no GPUSpec is named 'l4-quater'" in wrong.stdout
-    published = job("publish", "publish", "main")
+    assert "'Runing'" in wrong.stdout, "what was merged meanwhile counts too"
+
+
+@pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
+def test_the_ci_publishes_what_is_merged(
+    forge: str, allot: Allot, tmp_path: Path, wheels: Path, wheel_hash: str
+) -> None:
+    init(allot, tmp_path / "gpus", forge, "--hash", wheel_hash)
+    site = Site(tmp_path, forge, wheels)
+    published = site.job("publish", "main")
     assert published.returncode == 0, published.stderr
     assert "rendered/eu-1 is " in published.stdout
-    assert "refs/heads/rendered/us-1" in git(remote, "for-each-ref")
+    assert "refs/heads/rendered/us-1" in git(site.remote, "for-each-ref")
+    again = tmp_path / "again"
+    write = [site.venv("publish") / "bin/allot", "init", again, "--forge", forge, "--url", URL, "--hash", wheel_hash]
+    subprocess.run(write, check=True, capture_output=True)
+    assert (again / "requirements.lock").read_bytes() == (site.source / "requirements.lock").read_bytes()
+
+
+@pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "Hashes are required in --require-hashes mode, but they are missing"),
+        (("--hash", HASH), "THESE PACKAGES DO NOT MATCH THE HASHES"),
+    ],
+)
+def test_without_the_hash_of_the_program_the_ci_installs_nothing(
+    options: tuple[str, ...], said: str, forge: str, allot: Allot, tmp_path: Path, wheels: Path
+) -> None:
+    init(allot, tmp_path / "gpus", forge, *options)
+    site = Site(tmp_path, forge, wheels)
+    site.propose()
+    jobs = {"validate": site.validate(PIP_NO_INDEX="1"), "publish": site.job("publish", "main", PIP_NO_INDEX="1")}
+    for name, done in jobs.items():
+        assert done.returncode != 0
+        assert said in done.stderr
+        assert f"allotment=={VERSION}" in done.stderr, "as the base has it: the pull request's file names nothing"
+        assert (site.venv(name) / "bin/pip").exists()
+        assert not (site.venv(name) / "bin/allot").exists()
+    assert "refs/heads/rendered" not in git(site.remote, "for-each-ref")

@@ -1,4 +1,4 @@
-"""The hooks that we ship, run by pre-commit itself, installed as it installs them."""
+"""The hooks that we ship and those of `allot init`, run by pre-commit itself, installed as it installs them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import PROJECT, edit
+from tests.conftest import PROJECT, Allot, edit
 from tests.rules.test_change import commit
 
 
@@ -41,3 +41,25 @@ def test_the_hooks_work(sample: Path, tmp_path: Path) -> None:
     edit(sample, "tenants/uni-lab/tenant.yaml", "  plan: team", "  plan:  'team'")
     assert hook("allot-fmt", sample, home, "tenants/uni-lab/tenant.yaml").returncode == 1
     assert "  plan: team\n" in (sample / "tenants/uni-lab/tenant.yaml").read_text()
+
+
+def test_the_hooks_that_init_writes_install_nothing_and_run_the_program_on_the_path(
+    allot: Allot, tmp_path: Path
+) -> None:
+    root, webui = tmp_path / "gpus", "tenants/solo-ada/instances/webui.yaml"
+    allot("init", root, "--forge", "GitHub", "--url", "https://git.example/acme/gpus")
+    commit(root)
+    edit(root, webui, "l4-quarter", "l4-quater")
+    programs = Path(sys.executable).parent
+    environment = {
+        **os.environ,
+        "PRE_COMMIT_HOME": str(tmp_path / "home"),
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_INDEX": "1",
+    }
+    run = [sys.executable, "-m", "pre_commit", "run", "--files", webui]
+    found = subprocess.run(run, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert "no GPUSpec is named 'l4-quater'" in found.stdout
+    assert "Installing environment" not in found.stdout + found.stderr
+    assert not list((tmp_path / "home").glob("repo*"))

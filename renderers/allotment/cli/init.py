@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from importlib.resources import files
@@ -21,6 +22,21 @@ WORKFLOWS = {
     "Forgejo": (".forgejo/workflows/allot.yaml", "gitea.yaml"),
 }
 BESIDE = {".git"}  # what a folder may hold already
+LOCK = "requirements.lock"
+LOCK_HEAD = """\
+# All that CI installs: allotment and what it needs, by hashes; wheels alone, since what pip would build a package with has none.
+# `allot init` wrote it.
+--require-hashes
+--only-binary :all:
+"""
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def _hashes(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    for one in given:
+        if not _HASH.fullmatch(one):
+            raise click.BadParameter(f"{quoted(one)} isn't sha256: and 64 hexadecimal digits, as `pip hash` prints it")
+    return given
 
 
 @click.command()
@@ -28,10 +44,19 @@ BESIDE = {".git"}  # what a folder may hold already
 @click.option("--forge", type=click.Choice(list(WORKFLOWS)), required=True, help="What kind of forge it will lie on.")
 @click.option("--url", metavar="URL", required=True, help="Its address there, to clone, https://…")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
-def command(folder: Path, forge: str, url: str, branch: str) -> None:
+@click.option(
+    "--hash",
+    "hashes",
+    metavar="HASH",
+    multiple=True,
+    callback=_hashes,
+    help=f"What `pip hash` prints of the wheel of allotment {VERSION}, sha256:…, for CI to install no other; several times for several.",
+)
+def command(folder: Path, forge: str, url: str, branch: str, hashes: tuple[str, ...]) -> None:
     """Write a repository of declarations to begin with: a sample platform, its schemas, and the forge's CI.
 
-    DIR is empty, or a clone of an empty repository; nothing is ever overwritten.
+    DIR is empty, or a clone of an empty repository; nothing is ever overwritten. CI installs by requirements.lock, which needs
+    --hash to be complete: no wheel holds its own hash.
     """
     from pydantic import ValidationError
 
@@ -49,11 +74,18 @@ def command(folder: Path, forge: str, url: str, branch: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as made:
         _write(Path(made), forge, url, branch)
+        (Path(made) / LOCK).write_text(_lock(hashes), encoding="utf-8", newline="\n")
         for entry in sorted(Path(made).iterdir()):
             os.rename(entry, folder / entry.name)
     click.echo(
         f"{folder}: a sample platform, and CI for {forge}. Next: `cd {folder} && allot validate`, commit it, push it."
     )
+    if not hashes:
+        line = LOCK_HEAD.count("\n") + 1
+        click.echo(
+            f"CI installs nothing until line {line} of {folder / LOCK} has allotment's hash: run `pip download --no-deps "
+            f"allotment=={VERSION}`, then `pip hash` on the file that it left, and add the --hash=… that it prints to the line."
+        )
 
 
 def _write(folder: Path, forge: str, url: str, branch: str) -> None:
@@ -72,6 +104,13 @@ def _write(folder: Path, forge: str, url: str, branch: str) -> None:
             text.replace("@VERSION@", VERSION).replace("@BRANCH@", branch), encoding="utf-8", newline="\n"
         )
     _name_the_forge(folder / "platform/platform.yaml", forge, url, branch)
+
+
+def _lock(hashes: tuple[str, ...]) -> str:
+    """Return what CI installs: this version, first, and what this project itself is locked to."""
+    ours = " \\\n    ".join([f"allotment=={VERSION}", *(f"--hash={one}" for one in hashes)])
+    lines = (_sample() / "requirements-run.lock").read_text(encoding="utf-8").splitlines()
+    return "\n".join([LOCK_HEAD + ours, *(line for line in lines if not line.lstrip().startswith("#")), ""])
 
 
 def _name_the_forge(file: Path, forge: str, url: str, branch: str) -> None:
