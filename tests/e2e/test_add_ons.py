@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +45,21 @@ def test_it_is_accepted(folder: Path, cluster: Cluster, namespace: str) -> None:
             pod["metadata"] = {**template["metadata"], "name": "probe", "namespace": namespace}
             client.apply(pod, dry_run=True)
     assert "Deployment" in kinds
+
+
+@pytest.mark.parametrize("folder", sorted(ADD_ONS.iterdir()), ids=lambda folder: folder.name)
+def test_only_a_digest_of_ones_own_makes_an_image_that_can_be_pulled(folder: Path, tmp_path: Path) -> None:
+    def image(**given: str) -> str:
+        images = [{"name": "registry.example/allotment", "newName": "registry.acme.example/allotment", **given}]
+        own = {"resources": [os.path.relpath(folder, tmp_path.resolve())], "images": images}
+        (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
+        (deployment,) = (one for one in built(tmp_path) if one["kind"] == "Deployment")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        return str(container["image"])
+
+    digest = "sha256:" + 64 * "a"
+    assert image(digest=digest) == f"registry.acme.example/allotment@{digest}"
+    assert image() == f"registry.acme.example/allotment@sha256:{64 * '0'}"
 
 
 def test_a_reporter_may_see_what_it_watches_and_write_nothing() -> None:
