@@ -14,7 +14,7 @@ from allotment.accounts.preparation import name_of
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.status import CLUSTER, look_status, tenant_of
+from allotment.adapters.git.status import CLUSTER, Reported, look_statuses, tenant_of
 from allotment.manifests.text import Malformed
 from allotment.observed.status import TenantStatus, cluster_status, tenant_status
 from allotment.problems import Refused
@@ -80,15 +80,13 @@ class Statuses:
         `observed` when each cluster was last looked at, by its API server's clock. A remote that doesn't answer leaves what was
         known. `known` is what was returned last.
         """
-        for cluster, key in clusters.items():
-            try:
-                found = look_status(self._repository, self._remote, cluster, key)
-            except Refused as error:
-                self.troubles[cluster] = str(error)
-                continue
-            self.troubles.pop(cluster, None)
-            if found.why:
-                self.troubles[cluster] = found.why
+        looks: Mapping[str, Reported] = {}
+        try:
+            looks = look_statuses(self._repository, self._remote, clusters) if clusters else {}
+            self.troubles = {cluster: found.why for cluster, found in looks.items() if found.why}
+        except Refused as error:
+            self.troubles = dict.fromkeys(clusters, str(error))
+        for cluster, found in looks.items():
             self.commits.pop(cluster, None)
             self.observed.pop(cluster, None)
             if found.believed is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.status import CLUSTER, look_status, tenant_of, tenant_path
+from allotment.adapters.git.status import CLUSTER, look_statuses, tenant_of, tenant_path
 from allotment.manifests.text import Malformed
 from allotment.observed.status import ClusterStatus, TenantStatus, Transition, cluster_status, tenant_status
 
@@ -25,8 +25,7 @@ def read_now(
 ) -> Now:
     """Return what clusters (with their declared keys) say of a tenant, or of all. Raises Refused when the remote is away."""
     found = Now([], [], {})
-    for cluster, key in clusters:
-        look = look_status(repository, remote, cluster, key)
+    for cluster, look in look_statuses(repository, remote, dict(clusters)).items():
         if look.why or look.believed is None:
             found.troubles[cluster] = look.why or "nothing has reported it yet"
         if look.believed is None:
@@ -57,8 +56,8 @@ def read_history(
     Each status file names the commit of its predecessor: nothing but the tenant's own versions is read.
     """
     rows: list[tuple[str, Transition]] = []
-    for cluster, key in clusters:
-        commit = look_status(repository, remote, cluster, key).believed
+    for cluster, look in look_statuses(repository, remote, dict(clusters)).items():
+        commit = look.believed
         newest: list[tuple[str, Transition]] = []
         for one in _backwards(repository, commit, tenant):
             newest += [(cluster, step) for step in reversed(one.transitions) if name in (None, step.name)]

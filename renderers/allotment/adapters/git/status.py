@@ -7,6 +7,7 @@ declares the reporter's key, nothing but what that key has signed is believed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.branch import Branch
@@ -47,13 +48,19 @@ class Reported(NamedTuple):
 
 
 def look_status(repository: Repository, remote: Remote, cluster: str, key: str | None = None) -> Reported:
-    """Return what a remote holds of a cluster's status; `key` is the reporter's public SSH key, where one is declared.
+    """Return what a remote holds of one cluster's status (`look_statuses`)."""
+    return look_statuses(repository, remote, {cluster: key})[cluster]
 
-    Raises Refused when the remote doesn't answer.
-    """
-    names = status_branch(cluster), reported_ref(cluster)
-    refs = remote.fetch(*names, ours=True)
-    tip, own = (refs.get(name) for name in names)
+
+def look_statuses(repository: Repository, remote: Remote, clusters: Mapping[str, str | None]) -> dict[str, Reported]:
+    """Return what a remote holds of some clusters' statuses, asked for at once; `clusters` has the reporter's public SSH
+    key of each, where one is declared. Raises Refused when the remote doesn't answer."""
+    refs = remote.fetch(*(ref(name) for name in clusters for ref in (status_branch, reported_ref)), ours=True)
+    return {name: _reported(repository, name, key, refs) for name, key in clusters.items()}
+
+
+def _reported(repository: Repository, cluster: str, key: str | None, refs: Mapping[str, str]) -> Reported:
+    tip, own = refs.get(status_branch(cluster)), refs.get(reported_ref(cluster))
     branch = Branch(repository, cluster, tip, own, None)
     if own is not None and key is not None and not repository.is_signed_by(own, key):
         return Reported(branch, None, f"commit {own} is not signed with the cluster's key")
