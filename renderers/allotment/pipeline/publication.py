@@ -240,7 +240,8 @@ def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:
 
 
 def _message(cluster: str, source: str, status: str | None, changes: Mapping[str, str], replaced: str | None) -> str:
-    """Return the commit's message. None of it is a tenant's text, and nothing but people reads it."""
+    """Return the commit's message, none of which is a tenant's text. The reporter shows its Source-Commit in the status;
+    nothing is decided by it."""
     letters = list(changes.values())
     added, changed, removed = (letters.count(letter) for letter in "AMD")
     note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""

@@ -48,7 +48,8 @@ class GitHub:
     comment_bytes = 60_000  # it takes 65,536 characters
 
     def __init__(self, api: str, repository: str, token: Token) -> None:
-        # Waiting is ours: the library would sleep through a limit in the middle of a call.
+        # Waiting for a limit is ours: the library would sleep through it in the middle of a call. The second between two writes
+        # that GitHub asks for is the library's.
         self._github = github.Github(
             auth=AuthToken(token.secret),
             base_url=api,
@@ -56,6 +57,7 @@ class GitHub:
             retry=None,
             per_page=100,
             seconds_between_requests=0,
+            seconds_between_writes=1.0,
             lazy=True,
         )
         self._repository: Repository = self._github.get_repo(repository)

@@ -26,7 +26,7 @@ from allotment.problems import Refused
 
 SOURCE = "refs/allotment/source"
 MOST_FORGED = 1_000  # commits on top of our last one: verifying each may take 10 ms
-_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40})$", re.MULTILINE)  # for people to read, never believed
+_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40})$", re.MULTILINE)  # shown in a status; nothing is decided by it
 
 
 def published_ref(cluster: str) -> str:

@@ -57,7 +57,7 @@ class Spec(Strict):
     """The fields that every spec takes."""
 
     display_name: Annotated[str, Field(max_length=100)] | None = Field(
-        default=None, description="A name for people, in any script."
+        default=None, description="A name for people who read the declaration, in any script."
     )
     description: Text | None = Field(default=None, description="What this is for, in a sentence or two.")
 

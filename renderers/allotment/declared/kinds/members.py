@@ -32,7 +32,9 @@ class User(Strict):
         default=None, description="The `sub` of the OIDC token."
     )
     ssh_keys: list[SshKey] = Field(
-        default=[], max_length=20, description="Public keys, one line each, without options."
+        default=[],
+        max_length=20,
+        description="Public keys, one line each, without options. Kept for access by SSH, which nothing offers yet.",
     )
 
 
