@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, Result, copy, edit
+from tests.killed import kill_when, killed_at
 from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
@@ -938,25 +936,37 @@ def test_two_at_once_end_with_the_newer_source(place: Place, tmp_path: Path) -> 
     assert fresh.out == "2 clusters: nothing changed\n"
 
 
-def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(place: Place) -> None:
+def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(place: Place, tmp_path: Path) -> None:
     place.publish()
-    command = [sys.executable, "-m", "allotment", "publish", "--as-of", DAY, "--repo", str(place.root)]
+    command = ("allotment", "publish", "--as-of", DAY, "--repo", str(place.root))
     declared = (place.root / WEBUI).read_text()
-    for step in range(1, 13):
-        (place.root / WEBUI).write_text(
-            declared.replace("spec:\n", "spec:\n  state: Stopped\n") if step % 2 else declared
-        )
+    states = [declared.replace(*STOPPED), declared]
+
+    def killed(step: int) -> tuple[str, bool]:
+        """Publish what is declared otherwise now, killed; return before which command it was, and whether it is published."""
+        (place.root / WEBUI).write_text(states[0])
         before, source = place.refs(), place.merge()
-        running = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        time.sleep(0.35 + step * 0.06)
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
+        run = killed_at(step, tmp_path / "said", *command)
         after = place.refs()
         new = after["refs/allotment/source"] == source
         assert after["refs/heads/rendered/eu-1"] == after["refs/allotment/published/eu-1"]
         assert new or after == before
+        if new:
+            states.reverse()
+        return (run.command or "nothing" if run.killed else ""), new
+
+    seen: list[tuple[str, bool]] = []
+    while not seen or seen[-1][0]:
+        seen.append(killed(len(seen) + 1))
+    commands = [command for command, _ in seen]
+    assert any("fast-import" in one for one in commands), "before the commits"
+    assert any(" push " in one for one in commands), "between the commits and the push"
+    assert {new for command, new in seen if command} == {False}
+    assert seen[-1] == ("", True)
+    kill_when(place.remote, "received")
+    assert killed(0) == ("nothing", False), "in the push, before a ref moved"
+    kill_when(place.remote, "committed")
+    assert killed(0) == ("nothing", True), "in the push, after all did"
     assert place.publish().code == 0
     assert place.refs()["refs/allotment/source"] == git(place.root, "rev-parse", "HEAD")
 

@@ -19,6 +19,7 @@ from tests import live
 from tests.conftest import Allot
 from tests.controlplane.processes import eventually
 from tests.faults import Answer, Request, Server, listed, serving, stays
+from tests.killed import kill_when, killed_at
 from tests.observed.test_instances import CRASHED, RUNS
 from tests.published import git
 
@@ -124,25 +125,38 @@ def test_it_goes_on_until_it_is_told_to_end(words: list[str], cluster: Cluster, 
         running.wait()
 
 
-def test_a_kill_at_any_moment_leaves_a_whole_status(words: list[str], cluster: Cluster, tmp_path: Path) -> None:
-    for step in range(8):
-        cluster.objects = CRASHED if step % 2 else RUNS
-        running = begin(words, tmp_path / "log")
-        time.sleep(0.9 + step * 0.05)
-        running.kill()
-        running.wait()
+def test_a_kill_at_any_step_leaves_a_whole_status(
+    words: list[str], cluster: Cluster, tmp_path: Path, allot: Allot
+) -> None:
+    def killed(step: int) -> tuple[str, bool]:
+        """Report another state, killed; return before which command it was, and whether it is written."""
+        before = git(remote(words), "for-each-ref", "--format=%(objectname)", BRANCH)
+        wanted = "Failed" if state(words) == "Running" else "Running"
+        cluster.objects = CRASHED if wanted == "Failed" else RUNS
+        run = killed_at(step, tmp_path / "said", "allotment", *words, "--once")
         tips = {git(remote(words), "for-each-ref", "--format=%(objectname)", name) for name in (BRANCH, OURS)}
         assert len(tips) == 1
-        if tips != {""}:
-            git(remote(words), "fsck", "--strict")
-            assert state(words) in ("Running", "Failed")
+        git(remote(words), "fsck", "--strict")
+        new = tips != {before}
+        assert not new or state(words) == wanted
+        return (run.command or "nothing" if run.killed else ""), new
+
+    assert allot(*words, "--once").code == 0
+    seen: list[tuple[str, bool]] = []
+    while not seen or seen[-1][0]:
+        seen.append(killed(len(seen) + 1))
+    commands = [command for command, _ in seen]
+    assert any("fast-import" in one for one in commands), "before the commit"
+    assert any(" push " in one for one in commands), "between the commit and the push"
+    assert {new for command, new in seen if command} == {False}
+    assert seen[-1] == ("", True)
+    kill_when(remote(words), "received")
+    assert killed(0) == ("nothing", False)
+    kill_when(remote(words), "committed")
+    assert killed(0) == ("nothing", True)
     cluster.objects = RUNS
-    running = begin(words, tmp_path / "log")
-    try:
-        eventually(lambda: state(words) == "Running", "it to catch up", 60)
-    finally:
-        running.kill()
-        running.wait()
+    assert allot(*words, "--once").code == 0
+    assert state(words) == "Running"
 
 
 def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], cluster: Cluster, tmp_path: Path) -> None:

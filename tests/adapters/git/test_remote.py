@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.adapters.git.conftest import SAID, git, new_repository
+from tests.killed import kill_when, killed_at
 
 from allotment.adapters.git.commits import write_commit
 from allotment.adapters.git.remote import Remote
@@ -159,29 +156,44 @@ from pathlib import Path
 from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-repository = Repository(Path(sys.argv[1]))
-remote = Remote(repository, sys.argv[2])
+folder, url, branch, source, number = sys.argv[1:]
+repository = Repository(Path(folder))
+remote = Remote(repository, url)
 said = Message("Publish", b"ada <ada@northlight.example> 1767225600 +0100")
-for number in range(1000):
-    tip = remote.fetch(sys.argv[3]).get(sys.argv[3])
-    new = {f"folder-{n}/file.yaml": b"%d\\n" % number for n in range(200)}
-    made = write_commit(repository, [tip] if tip else [], new, said)
-    remote.push({sys.argv[3]: made, sys.argv[4]: made})
-    print(number, flush=True)
+tip = remote.fetch(branch).get(branch)
+new = {f"folder-{n}/file.yaml": f"{number}\\n".encode() for n in range(200)}
+made = write_commit(repository, [tip] if tip else [], new, said)
+assert remote.push({branch: made, source: made})
 """
 
 
-def test_a_kill_at_any_moment_leaves_one_state_or_the_other(remote: Remote, repository: Repository, bare: Path) -> None:
-    for trial in range(12):
-        run = [sys.executable, "-c", PUBLISH, str(repository.folder), str(bare), BRANCH, SOURCE]
-        process = subprocess.Popen(run, stdout=subprocess.PIPE, start_new_session=True)
-        assert process.stdout is not None
-        process.stdout.readline()  # one was published
-        time.sleep(trial * 0.013)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+def test_a_kill_at_any_step_leaves_one_state_or_the_other(
+    remote: Remote, repository: Repository, bare: Path, tmp_path: Path
+) -> None:
+    def published() -> str:
+        """Return the number that all files have."""
         found = remote.fetch(BRANCH, SOURCE)
+        assert len(set(found.values())) <= 1
+        if BRANCH not in found:
+            return ""
         git(bare, "fsck", "--connectivity-only", found[BRANCH])
         listing = repository.listing(found[BRANCH])
         assert (len(listing), len(set(listing.values()))) == (200, 1), "a mix of two states"
+        return repository.read(next(iter(listing.values()))).decode().strip()
+
+    def killed(step: int, number: int) -> tuple[bool, bool]:
+        words = (str(repository.folder), str(bare), BRANCH, SOURCE, str(number))
+        before, run = published(), killed_at(step, tmp_path / "said", "-c", PUBLISH, *words)
+        after = published()
+        assert after in (before, str(number))
+        return run.killed, after == str(number)
+
+    seen: list[tuple[bool, bool]] = []
+    while not seen or seen[-1][0]:
+        seen.append(killed(len(seen) + 1, len(seen)))
+    assert len(seen) > 3, "before the commit, between commit and push"
+    assert seen == [(True, False)] * (len(seen) - 1) + [(False, True)]
+    kill_when(bare, "received")
+    assert killed(0, 100) == (True, False)
+    kill_when(bare, "committed")
+    assert killed(0, 101) == (True, True)
