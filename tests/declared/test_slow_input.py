@@ -257,7 +257,7 @@ def test_no_more_of_a_file_is_read_than_anybody_declares(
     monkeypatch.setattr(documents._PureParser, "get_event", counted)
     if pure:
         monkeypatch.setattr(documents, "PARSER", documents._PureParser)
-    reading._broken.clear()
+    reading._known.clear()
     for _ in range(8):
         declared, problems = reading.read_declaration(PATH, data, _spot())
         assert declared is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from prometheus_client import CollectorRegistry
 from tests.cli.test_gating import replicas, seen, waiting
 from tests.conftest import DAY
 from tests.pipeline.pulls.test_commenting import Said
-from tests.published import Place
+from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import Trees
 from allotment.adapters.metrics import Metrics, text_of
+from allotment.declared import documents, reading
 from allotment.pipeline.assembler import Assembler
 from allotment.pipeline.publication import Publisher
 from allotment.pipeline.rounds import Rounds
@@ -84,3 +87,19 @@ def test_a_round_asks_three_times_whatever_the_number_of_clusters(bed: Bed, wait
     assert bed.asked() == 3, "the source, the rendered branches, the statuses"
     events: list[tuple[str, dict[str, Any]]] = bed.log.events
     assert not [event for event, _ in events if event == "nothing published"]
+
+
+def test_a_publish_lists_the_source_once_and_reads_each_file_of_it_once(
+    bed: Bed, waiting: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed, read = Counter[str](), Counter[bytes]()
+    walk, parse = Trees.walk, documents.read
+    monkeypatch.setattr(Trees, "walk", lambda trees, tree, *more: (listed.update([tree]), walk(trees, tree, *more))[1])
+    monkeypatch.setattr(documents, "read", lambda data: (read.update([data]), parse(data))[1])
+    reading._known.clear()
+    waiting.merge()
+    bed.rounds.once()
+    source = git(waiting.root, "rev-parse", "HEAD^{tree}")
+    assert listed[source] == 1
+    assert read[(waiting.root / "platform/platform.yaml").read_bytes()] == 1
+    assert set(read.values()) == {1}

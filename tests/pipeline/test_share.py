@@ -107,7 +107,7 @@ def test_a_share_is_of_the_time_that_is_worked() -> None:
 
 
 def test_what_was_found_broken_costs_no_share_again(sample: Path) -> None:
-    reading._broken.clear()
+    reading._known.clear()
     slow_files(sample)
     for n in range(SLOW - 2):
         (sample / TENANT / f"instances/bad-{n}.yaml").unlink()

@@ -21,23 +21,25 @@ from allotment.declared.values import PATTERNS
 from allotment.problems import FieldPath, Finding, Problem, field_text, printable, quoted
 
 MOST_REMEMBERED = 500
-_broken: dict[tuple[str, bytes], tuple[Problem, ...]] = {}  # the files found broken last, by path and SHA-256
+_Found = tuple[Declared[Declaration] | None, list[Problem]]
+_known: dict[tuple[str, bytes], _Found] = {}  # by path and SHA-256, those that were read last
 
 
-def read_declaration(path: str, data: bytes, spot: Spot) -> tuple[Declared[Declaration] | None, list[Problem]]:
+def read_declaration(path: str, data: bytes, spot: Spot) -> _Found:
     """Return the declaration in `data`, or None and all its problems, placed.
 
-    A plan and a publish ask for a file several times. What is wrong with it takes long to find, so it is found once.
+    A plan and a publish ask for a file several times. What is wrong with one takes long to find, and what the platform
+    declares is asked for by everybody, so both are remembered; of tenants there may be too many.
     """
     key = path, hashlib.sha256(data).digest()
-    if (known := _broken.get(key)) is not None:
-        return None, list(known)
+    if (known := _known.get(key)) is not None:
+        return known[0], list(known[1])
     declared, problems = _read(path, data, spot)
-    if declared is None:
-        if len(_broken) >= MOST_REMEMBERED:
-            del _broken[next(iter(_broken))]
-        _broken[key] = tuple(problems)
-    return declared, problems
+    if declared is None or spot.scope.kind != "tenant":
+        if len(_known) >= MOST_REMEMBERED:
+            del _known[next(iter(_known))]
+        _known[key] = declared, problems
+    return declared, list(problems)
 
 
 def _read(path: str, data: bytes, spot: Spot) -> tuple[Declared[Declaration] | None, list[Problem]]:
