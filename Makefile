@@ -3,16 +3,21 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
 
-.PHONY: demo test e2e e2e-scale check controlplane cluster cluster-down golden bench lock clean
+.PHONY: demo test test-install e2e e2e-scale check controlplane cluster cluster-down golden bench lock clean
 
 demo: .venv/ready
 	@$(BIN)/python tests/demo.py $(OUT)
 
 test: .venv/ready
-	$(BIN)/pytest -n auto -m "not e2e"
+	$(BIN)/pytest -n auto -m "not e2e and not install"
 
+# What installs packages from an index, as CI and pre-commit do it for those who use Allotment.
+test-install: .venv/ready
+	$(BIN)/pytest -n auto -m install
+
+# Two at a time, each with clusters of its own.
 e2e: controlplane
-	$(BIN)/pytest -m "e2e and not scale" --durations=20
+	$(BIN)/pytest -n 2 --dist loadfile -m "e2e and not scale" --durations=20
 
 # Hundreds of tenants at once: a quarter of an hour, by hand.
 e2e-scale: controlplane

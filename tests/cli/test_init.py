@@ -280,6 +280,7 @@ def wheel_hash(wheels: Path) -> str:
     return "sha256:" + hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
+@pytest.mark.install
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])
 def test_the_ci_checks_a_merge_result_with_the_program_that_the_base_locks(
     forge: str, allot: Allot, tmp_path: Path, wheels: Path, wheel_hash: str
@@ -293,6 +294,7 @@ def test_the_ci_checks_a_merge_result_with_the_program_that_the_base_locks(
     assert "'Runing'" in wrong.stdout, "what was merged meanwhile counts too"
 
 
+@pytest.mark.install
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
 def test_the_ci_publishes_what_is_merged(
     forge: str, allot: Allot, tmp_path: Path, wheels: Path, wheel_hash: str

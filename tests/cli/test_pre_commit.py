@@ -21,6 +21,7 @@ def hook(name: str, root: Path, home: Path, *paths: str) -> subprocess.Completed
     return found
 
 
+@pytest.mark.install
 def test_the_hooks_work(sample: Path, tmp_path: Path) -> None:
     commit(sample)
     home = tmp_path / "home"

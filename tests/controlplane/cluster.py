@@ -1,6 +1,7 @@
 """One cluster of the test bed: etcd, API server, controllers, scheduler and KWOK as processes of this machine.
 
-Its folder holds everything of it: configuration, data, logs, and `kubeconfig`. It is `.cluster/<name>` in the checkout.
+Its folder holds everything of it: configuration, data, logs, and `kubeconfig`. It is `.cluster/<name>` in the checkout; each
+worker of pytest-xdist has clusters of its own, `.cluster/<name>.<worker>`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.controlplane.client import Client
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 STATE = PROJECT / ".cluster"
+OWN = "".join(f".{worker}" for worker in [os.environ.get("PYTEST_XDIST_WORKER")] if worker)
 STAGES = Path(__file__).resolve().parent / "stages"
 NODE_STAGES = ("fast/node-initialize.yaml", "heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 SERVICE_RANGE = "10.96.0.0/12"  # kwokctl's own has 254 addresses
@@ -73,7 +75,7 @@ class Cluster:
 
 def place(name: str) -> Cluster:
     """Return the cluster of a name, whether it runs or not."""
-    return Cluster(name, STATE / name)
+    return Cluster(name, STATE / f"{name}{OWN}")
 
 
 def state(cluster: Cluster, root: Path = PROJECT) -> str:

@@ -31,14 +31,8 @@ def needs(*tools: str) -> None:
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
 
 
-def _one_process(request: pytest.FixtureRequest) -> None:
-    if hasattr(request.config, "workerinput"):
-        pytest.fail("end-to-end tests share one cluster and run one after the other: make e2e")
-
-
-def _running(request: pytest.FixtureRequest, name: str, *, argocd: bool, karpenter: bool) -> Iterator[Cluster]:
+def _running(name: str, *, argocd: bool, karpenter: bool) -> Iterator[Cluster]:
     """Yield a cluster. What this session started, or one that has died left behind, this session ends."""
-    _one_process(request)
     found, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter)
     session = found.folder / "session"
     left_behind = session.exists() and not psutil.pid_exists(int(session.read_text()))
@@ -51,17 +45,17 @@ def _running(request: pytest.FixtureRequest, name: str, *, argocd: bool, karpent
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     """Return the cluster eu-1 with Argo CD: the one that `make cluster` started, or one for this session."""
     needs(*BED_TOOLS)
-    yield from _running(request, "eu-1", argocd=True, karpenter=False)
+    yield from _running("eu-1", argocd=True, karpenter=False)
 
 
 @pytest.fixture(scope="session")
-def growing_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def growing_cluster() -> Iterator[Cluster]:
     """Return the cluster us-1 with Karpenter: its GPU nodes come when pods need them."""
     needs(*BED_TOOLS, "karpenter")
-    yield from _running(request, "us-1", argocd=False, karpenter=True)
+    yield from _running("us-1", argocd=False, karpenter=True)
 
 
 @pytest.fixture
