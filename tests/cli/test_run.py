@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -46,6 +47,34 @@ def test_it_publishes_what_is_merged_when_the_webhook_says_so(place: Place, runn
     assert running.metric(f'allotment_source_info{{commit="{source}"}}') == 1
     assert running.end() == 0
     assert running.events("stopped")
+
+
+def test_it_publishes_where_the_newest_commit_says(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "rendered.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(other)], check=True)
+    settings = {f"url.{other.as_uri()}.insteadOf": "https://git.example/rendered"}
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    for name, value in settings.items():
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", name)
+        monkeypatch.setenv("GIT_CONFIG_VALUE_0", value)
+    declared = ("    branch: main\n", "    branch: main\n    rendered: https://git.example/rendered\n")
+    edit(place.root, "platform/platform.yaml", *declared)
+    source = place.merge()
+    one = Running(place.remote.as_uri(), tmp_path / "data", 3600)
+    try:
+        one.event("published", cluster="us-1", source=source)
+        assert place.refs() == {}, "nothing is written where the declarations are"
+        assert git(other, "rev-parse", "refs/allotment/source") == source
+        edit(place.root, "platform/platform.yaml", *reversed(declared))
+        source = place.merge()
+        one.get("/webhook", b"")
+        one.event("published", cluster="us-1", source=source)
+        assert place.refs()["refs/allotment/source"] == source
+    finally:
+        one.process.kill()
+        one.process.wait()
 
 
 def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running: Running) -> None:

@@ -69,19 +69,19 @@ def command(
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
     from allotment.pipeline.assembler import Assembler, PlatformInvalid
-    from allotment.pipeline.declared import destination, status_place
+    from allotment.pipeline.declared import places
     from allotment.pipeline.publication import Publisher
 
     root = repository(repo)
     source = CommitSource(root, ref)
-    to = url or destination(source)
+    to, seen_at = places(source, "origin", url, status)
     with on_terminal("Rendering tenants") as progress:
         publisher = Publisher(
             root,
             Remote(Repository(root), to),
             Assembler(progress=progress),
             lambda source: day_of(source, as_of),
-            status=Remote(Repository(root), status or status_place(source, to)),
+            status=Remote(Repository(root), seen_at),
             dry_run=dry_run,
             signing_key=signing_key,
             adopt=adopt,

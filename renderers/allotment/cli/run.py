@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,13 @@ from allotment.cli.child import Child, told
 from allotment.cli.commenter import forge_options, token_of, work
 from allotment.cli.reporter import FILE, Sight, sight_options
 from allotment.cli.serving import metrics_option
+from allotment.problems import Refused
 
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
+    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.source import Source
+    from allotment.pipeline.declared import Places
     from allotment.pipeline.pulls.apart import Budget
     from allotment.pipeline.pulls.commenting import Commenter, Work
     from allotment.pipeline.reporting import Reporter
@@ -34,8 +38,16 @@ _OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
 )
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
-@click.option("--to", metavar="URL", help="The repository to publish to; the source if absent.")
-@click.option("--status", metavar="URL", help="The repository of the status branches; the source if absent.")
+@click.option(
+    "--to",
+    metavar="URL",
+    help="The repository to publish to; spec.git.rendered of the platform, or the source, if absent.",
+)
+@click.option(
+    "--status",
+    metavar="URL",
+    help="The repository of the status branches; spec.git.status, or the one that is published to, if absent.",
+)
 @click.option(
     "--data",
     required=True,
@@ -132,15 +144,14 @@ def command(
 
     leader = leadership(sight, log, wake)
     leading = leader.leads if leader else lambda: True
-    seen_at = status or source
     if publish:
         parts.append(
             _rounds(
                 data,
                 source,
                 branch,
-                to or source,
-                seen_at,
+                to,
+                status,
                 interval,
                 counts,
                 log,
@@ -151,9 +162,8 @@ def command(
         )
     if cluster is not None:
         folder = Repository.at(data / "report")
-        parts.append(
-            reporter(cluster, sight, folder, seen_at, to or source, report_interval, counts, log, leading, wake)
-        )
+        rendered, reported = _declared(folder, source, branch, to, status)
+        parts.append(reporter(cluster, sight, folder, reported, rendered, report_interval, counts, log, leading, wake))
     if comment and parts:
         token_of(forge_token_file)
         words = _words(
@@ -222,12 +232,27 @@ def _work(
     )
 
 
+def _declared(repository: Repository, source: str, branch: str, to: str | None, status: str | None) -> Places:
+    """Return where the newest commit says that the rendered and the status branches are, unless both are said."""
+    from allotment.adapters.git.commit_source import CommitSource
+    from allotment.adapters.git.remote import Remote
+    from allotment.pipeline.declared import Places, places
+
+    if to and status:
+        return Places(to, status)
+    name = f"refs/heads/{branch}"
+    tip = Remote(repository, source, keep=True).fetch(name).get(name)
+    if tip is None:
+        raise Refused(f"the source has no branch {branch}, which says where its status belongs")
+    return places(CommitSource(repository.folder, tip), source, to, status)
+
+
 def _rounds(
     data: Path,
     source: str,
     branch: str,
-    to: str,
-    status: str,
+    to: str | None,
+    status: str | None,
     interval: float,
     counts: Any,
     log: Any,
@@ -240,18 +265,25 @@ def _rounds(
     from allotment.adapters.metrics import Metrics
     from allotment.cli.options import day_of
     from allotment.pipeline.assembler import Assembler
+    from allotment.pipeline.declared import places
     from allotment.pipeline.publication import Publisher
     from allotment.pipeline.rounds import Rounds
 
     repository = Repository.at(data)
+    remote = lru_cache(partial(Remote, repository, keep=True))
+
+    def declared(one: Source) -> tuple[Remote, Remote]:
+        rendered, reported = places(one, source, to, status)
+        return remote(rendered), remote(reported)
+
     publisher = Publisher(
         data,
-        Remote(repository, to, keep=True),
+        remote(to or source),
         Assembler(processes=1, share=share),  # a process with threads is not forked
         lambda one: day_of(one, None),
-        status=Remote(repository, status, keep=True),
+        places=declared,
         newest=True,
         signing_key=signing_key,
     )
-    origin = Remote(repository, source, keep=True)
+    origin = remote(source)
     return Rounds(origin, branch, publisher, Metrics(counts), log, interval, leading=leading)

@@ -39,11 +39,11 @@ def place(repo: Path | None, url: str | None) -> tuple[Any, Any, list[tuple[str,
     from allotment.adapters.folder import FolderSource
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.pipeline.declared import reporter_keys, status_place
+    from allotment.pipeline.declared import places, reporter_keys
 
     root = repository(repo)
     source, here = FolderSource(root), Repository(root)
-    remote = Remote(here, url or status_place(source, "origin"), keep=True)
+    remote = Remote(here, places(source, "origin", status=url).status, keep=True)
     return here, remote, sorted(reporter_keys(source).items())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from allotment.adapters.source import Source
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
@@ -44,13 +46,17 @@ def reporter_keys(source: Source) -> dict[str, str | None]:
     return keys
 
 
-def destination(source: Source) -> str:
-    """Return where a commit is published to unless somebody says otherwise: the platform's repository for it, or origin."""
-    platform = platform_of(source)
-    return (platform.spec.git.rendered if platform else None) or "origin"
+class Places(NamedTuple):
+    """The URLs of the repositories that hold the rendered branches and the status branches."""
+
+    rendered: str
+    status: str
 
 
-def status_place(source: Source, url: str) -> str:
-    """Return where the status branches are: the platform's repository for them, or `url`."""
+def places(source: Source, here: str, rendered: str | None = None, status: str | None = None) -> Places:
+    """Return where a commit says that it is published and reported, unless it is said otherwise; `here` is the repository that
+    the declarations are in."""
     platform = platform_of(source)
-    return (platform.spec.git.status if platform else None) or url
+    git = platform.spec.git if platform else None
+    to = rendered or (git.rendered if git else None) or here
+    return Places(to, status or (git.status if git else None) or to)

@@ -66,7 +66,7 @@ class Statuses:
 
     def __init__(self, repository: Repository, remote: Remote) -> None:
         self._repository = repository
-        self._remote = remote
+        self.remote = remote
         self._files: dict[str, dict[str, tuple[str, Known]]] = {}
         self.known: dict[str, Known] = {}
         self.commits: dict[str, str] = {}
@@ -82,7 +82,7 @@ class Statuses:
         """
         looks: Mapping[str, Reported] = {}
         try:
-            looks = look_statuses(self._repository, self._remote, clusters) if clusters else {}
+            looks = look_statuses(self._repository, self.remote, clusters) if clusters else {}
             self.troubles = {cluster: found.why for cluster, found in looks.items() if found.why}
         except Refused as error:
             self.troubles = dict.fromkeys(clusters, str(error))

@@ -72,7 +72,7 @@ Demand = Callable[[str | None, str], None]
 class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
-    `status` is the remote of the status branches, the same if absent. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is asked before each try with the source commit that is published and the
+    `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit declares them. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is asked before each try with the source commit that is published and the
     one that would be, and raises Refused where that mustn't be. `signing_key` signs what is published, `adopt`
     believes what is there unsigned.
     """
@@ -85,6 +85,7 @@ class Publisher:
         today: Callable[[Source], datetime.date],
         *,
         status: Remote | None = None,
+        places: Callable[[Source], tuple[Remote, Remote]] | None = None,
         newest: bool = False,
         dry_run: bool = False,
         demand: Demand | None = None,
@@ -95,6 +96,7 @@ class Publisher:
         self.statuses = Statuses(Repository(root), status or remote)
         self.repository = Repository(root)
         self.remote = remote
+        self._places = places
         self._assembler = assembler
         self._today = today
         self._newest = newest
@@ -150,7 +152,14 @@ class Publisher:
         commit = self.repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
         if self._last is None or self._last.commit != commit:
             self._last = CommitSource(self.root, commit)
+            if self._places is not None:
+                self._go_to(*self._places(self._last))
         return self._last
+
+    def _go_to(self, remote: Remote, status: Remote) -> None:
+        self.remote = remote
+        if status is not self.statuses.remote:
+            self.statuses = Statuses(self.repository, status)
 
     def _is_older(self, source: CommitSource, found: Look) -> bool:
         """Return whether something newer is published already. Raises Rewound where the source went back."""

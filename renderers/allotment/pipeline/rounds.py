@@ -139,7 +139,8 @@ class Rounds:
         self._publisher.repository.tidy()
 
     def _look(self, tip: str) -> _Seen:
-        found = look(self._publisher.repository, self._publisher.remote, self._publisher.clusters(tip))
+        clusters = self._publisher.clusters(tip)
+        found = look(self._publisher.repository, self._publisher.remote, clusters)
         known = self._publisher.known(tip)
         self._distrust()
         refs = tuple((name, one.tip, one.published) for name, one in sorted(found.branches.items()))
