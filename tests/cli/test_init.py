@@ -42,7 +42,7 @@ def test_what_it_writes_is_valid_and_says_where_it_lies(forge: str, allot: Allot
     folder = tmp_path / "gpus"
     said = init(allot, folder, forge, "--branch", "1.0", "--hash", HASH)
     assert (said.code, said.err) == (0, "")
-    assert said.out.endswith(f"Next: `cd {folder} && allot validate`, commit it, push it.\n")
+    assert "Before you push, make it yours: people in platform/ownership.yaml" in said.out
     assert allot("validate", "--repo", folder, "--as-of", DAY).code == 0
     assert allot("fmt", "--check", folder / "platform/platform.yaml", "--repo", folder).code in (0, 2)
     platform = yaml.safe_load((folder / "platform/platform.yaml").read_text())["spec"]["git"]

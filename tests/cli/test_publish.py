@@ -109,6 +109,7 @@ def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(place: Place)
         "  M tenants/solo-ada/storage/models.rendered.yaml",
         "  D tenants/uni-lab/compute/group-a.rendered.yaml",
         "  A tenants/uni-lab/compute/group-e.rendered.yaml",
+        f"To origin ({place.remote}), of {git(place.root, 'rev-parse', 'HEAD')[:12]}",
         "1 cluster more: nothing changed",
     ]
     assert place.refs() == before
@@ -130,6 +131,24 @@ def test_another_repository_may_hold_the_branches(place: Place, tmp_path: Path) 
     assert "'https://127.0.0.1:1/r' doesn't answer" in said.err
     assert place.publish("--to", place.remote).code == 0
     assert "repoURL: https://127.0.0.1:1/r" in place.tree("eu-1")["control/argo/s/solo-ada.rendered.yaml"]
+
+
+def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(place: Place, tmp_path: Path) -> None:
+    place.publish()
+    before = place.refs()
+    edit(place.root, WEBUI, *STOPPED)
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-a", "-m", "By hand")
+    commit = git(place.root, "rev-parse", "HEAD")
+    said = place.publish()
+    assert (said.code, said.out) == (2, "")
+    assert f"{commit[:12]} isn't in the branch main of origin" in said.err
+    assert place.refs() == before
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "mine.git")], check=True)
+    tried = place.publish("--to", tmp_path / "mine.git")
+    assert (tried.code, f"Pushed to {tmp_path / 'mine.git'}, of {commit[:12]}\n" in tried.out) == (0, True)
+    git(place.root, "push", "-q", "origin", "main")
+    done = place.publish()
+    assert (done.code, f"Pushed to origin ({place.remote}), of {commit[:12]}\n" in done.out) == (0, True)
 
 
 @pytest.mark.parametrize("ref", ["--help", "-x", "no-such", "HEAD^{tree}", "a\nb"])
@@ -869,6 +888,7 @@ def test_a_source_that_was_rewound_stops_it(place: Place, to: str) -> None:
     assert (said.code, said.out, place.refs()) == (2, "", before)
     assert f"the source was rewound: {lost[:12]} was published" in said.err
     git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "-s", "ours", "-m", "Back", lost)
+    git(place.root, "push", "-q", "origin", "main")
     assert place.publish().code == 0
 
 
@@ -904,7 +924,9 @@ def test_who_is_overtaken_looks_again(place: Place, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Remote, "push", pushing)
     said = place.publish()
     assert (raced[0].code, said.code) == (0, 0), said.err
-    assert [line.split(":")[0] for line in raced[0].out.splitlines()] == ["eu-1", "1 cluster more"]
+    lines = raced[0].out.splitlines()
+    assert [line.split(":")[0] for line in (lines[0], lines[-1])] == ["eu-1", "1 cluster more"]
+    assert lines[1].startswith(f"Pushed to origin ({place.remote}), of ")
     for path in ("tenants/solo-ada/compute/webui.rendered.yaml", "tenants/uni-lab/compute/group-a.rendered.yaml"):
         annotations = deployment(place, path)["metadata"]["annotations"]
         assert annotations["allotment.dev/waits-for"] == "state: Stopped"

@@ -154,7 +154,7 @@ def test_nothing_signed_before_stops_until_a_person_believes_it(place: Place, tm
     place.merge()
     refs = place.refs()
     said = place.publish("--signing-key", key)
-    assert (said.code, "`allot publish --adopt`, once" in said.err) == (2, True)
+    assert (said.code, "`allot publish --adopt --signing-key FILE`, once" in said.err) == (2, True)
     assert place.refs() == refs
     assert place.publish("--signing-key", key, "--adopt").code == 0
     assert {name: git(place.remote, "rev-parse", f"{name}^{{tree}}") for name in before} == before

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, copy, edit, errors
+from tests.published import git
 
 WEBUI = "tenants/studio-kite/instances/webui.yaml"
 ADA = "tenants/solo-ada/instances/webui.yaml"
@@ -57,6 +58,16 @@ def test_every_format_says_that_something_is_wrong_elsewhere(broken: Path, allot
     assert (run["results"], note["message"]["text"]) == ([], rest)
     found = allot(*words, "gitlab")
     assert (json.loads(found.out), found.err) == ([], f"{rest}\n")
+
+
+def test_before_the_first_commit_nothing_was_there_to_compare_with(sample: Path, allot: Allot) -> None:
+    """As pre-commit asks, and the very first time too."""
+    git(sample, "init", "-q")
+    found = allot("validate", "--repo", sample, "--as-of", DAY, "--base", "HEAD")
+    assert (found.code, found.err) == (0, "")
+    edit(sample, ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-quater")
+    assert allot("validate", "--repo", sample, "--as-of", DAY, "--base", "HEAD").code == 1
+    assert "names no commit here" in allot("validate", "--repo", sample, "--as-of", DAY, "--base", "main").err
 
 
 def test_json(broken: Path, allot: Allot) -> None:

@@ -29,14 +29,15 @@ LOCK_HEAD = """\
 --require-hashes
 --only-binary :all:
 """
-_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_HASH = re.compile(r"(?:--hash=)?(sha256:[0-9a-f]{64})")
 
 
 def _hashes(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    for one in given:
-        if not _HASH.fullmatch(one):
-            raise click.BadParameter(f"{quoted(one)} isn't sha256: and 64 hexadecimal digits, as `pip hash` prints it")
-    return given
+    found = [_HASH.fullmatch(one) for one in given]
+    for text, one in zip(given, found, strict=True):
+        if one is None:
+            raise click.BadParameter(f"{quoted(text)} isn't sha256: and 64 hexadecimal digits, as `pip hash` prints it")
+    return tuple(one[1] for one in found if one)
 
 
 @click.command()
@@ -78,7 +79,9 @@ def command(folder: Path, forge: str, url: str, branch: str, hashes: tuple[str, 
         for entry in sorted(Path(made).iterdir()):
             os.rename(entry, folder / entry.name)
     click.echo(
-        f"{folder}: a sample platform, and CI for {forge}. Next: `cd {folder} && allot validate`, commit it, push it."
+        f"{folder}: a sample platform, and CI for {forge}, which publishes whatever is pushed to {branch}. Before you push, make it"
+        " yours: people in platform/ownership.yaml and tenants/*/members.yaml (the sample's logins are somebody's), then clusters/,"
+        f" platform/ and tenants/. `cd {folder} && allot validate` says what is still wrong."
     )
     if not hashes:
         line = LOCK_HEAD.count("\n") + 1

@@ -15,6 +15,8 @@ from allotment.cli.progress import on_terminal
 from allotment.problems import Refused, printable
 
 if TYPE_CHECKING:
+    from allotment.adapters.git.commit_source import CommitSource
+    from allotment.adapters.git.remote import Remote
     from allotment.pipeline.assembly import Assembly
     from allotment.pipeline.publication import Committed, Outcome
 
@@ -63,7 +65,8 @@ def command(
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
     A tenant that is invalid keeps what was published of it, and the exit status is then 1; all others are published.
-    Nothing is ever forced: who is overtaken looks again, and the newer source wins.
+    Nothing is ever forced: who is overtaken looks again, and the newer source wins. Without --to a commit is published that the
+    branch spec.git.branch of origin has, and no other.
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
@@ -75,10 +78,13 @@ def command(
     root = repository(repo)
     source = CommitSource(root, ref)
     to, seen_at = places(source, "origin", url, status)
+    if url is None:
+        _check_merged(source)
+    remote = Remote(Repository(root), to)
     with on_terminal("Rendering tenants") as progress:
         publisher = Publisher(
             root,
-            Remote(Repository(root), to),
+            remote,
             Assembler(progress=progress),
             lambda source: day_of(source, as_of),
             status=Remote(Repository(root), seen_at),
@@ -92,11 +98,26 @@ def command(
         except PlatformInvalid as error:
             click.echo(as_text(error.problems, Judged(error.files, error.tenants)), nl=False, err=True)
             raise click.exceptions.Exit(1) from None
-    _say(outcome, dry_run)
+    _say(outcome, remote, dry_run)
     for cluster, words in sorted(publisher.statuses.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.assembly is not None and outcome.assembly.kept:
         raise click.exceptions.Exit(1)
+
+
+def _check_merged(source: CommitSource) -> None:
+    """Refuse a commit that origin's branch doesn't have: whatever is merged there next wouldn't contain it."""
+    from allotment.pipeline.declared import platform_of
+    from allotment.pipeline.publication import newest
+
+    platform = platform_of(source)
+    branch = platform.spec.git.branch if platform else None
+    tip = newest(source.repository, branch, "origin") if branch else None
+    if tip is not None and not source.repository.is_shallow() and not source.repository.is_ancestor(source.commit, tip):
+        raise Refused(
+            f"{source.commit[:12]} isn't in the branch {branch} of origin, so what is merged there next couldn't be published after it:"
+            " merge it first, or name another repository with --to"
+        )
 
 
 def _demand(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:
@@ -114,7 +135,7 @@ def _demand(root: Path, checksum: str, day: datetime.date, published: str | None
         )
 
 
-def _say(outcome: Outcome, dry_run: bool) -> None:
+def _say(outcome: Outcome, remote: Remote, dry_run: bool) -> None:
     source = outcome.source[:12]
     if outcome.assembly is None:
         click.echo(f"Nothing to do: {(outcome.newer or '')[:12]}, which is newer than {source}, is published already.")
@@ -124,6 +145,8 @@ def _say(outcome: Outcome, dry_run: bool) -> None:
         if dry_run:
             for path, letter in one.paths.items():
                 click.echo(f"  {letter} {path}")
+    if outcome.committed:
+        click.echo(f"{'To' if dry_run else 'Pushed to'} {remote.place}, of {source}")
     same = len(outcome.assembly.files) - len(outcome.committed)
     if same:
         click.echo(f"{counted(same, 'cluster')}{' more' if outcome.committed else ''}: nothing changed")

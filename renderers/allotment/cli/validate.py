@@ -48,6 +48,9 @@ def command(
         if base is None and commit is None and not os.path.lexists(root / name):
             raise click.UsageError(f"{path} doesn't exist; what a deletion means is checked with --base REF")
 
+    if base == "HEAD" and not _has_commits(root):
+        base = None  # pre-commit's first commit: nothing was there before
+
     def whole() -> Survey:
         source = source_of(root, commit)
         from allotment.pipeline.survey import survey
@@ -64,6 +67,13 @@ def command(
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
     _watch(root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None)))
+
+
+def _has_commits(root: Path) -> bool:
+    """Return whether anything was ever committed here."""
+    from allotment.adapters.git.repository import Repository
+
+    return Repository(root).has_commits()
 
 
 def _show(found: Survey, style: str, wanted: list[str], source: Source) -> int:

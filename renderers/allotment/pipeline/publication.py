@@ -3,6 +3,7 @@ when somebody else was quicker."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import random
 import time
@@ -37,6 +38,10 @@ class Braked(AllotmentError):
 
 class Rewound(Refused):
     """The source went back behind what was published."""
+
+
+class KeyMissing(Refused):
+    """The platform declares the publisher's key, and what signs here is another, or nothing."""
 
 
 class Committed(NamedTuple):
@@ -129,13 +134,13 @@ class Publisher:
         raise Refused(f"others were quicker {TRIES} times: try again")
 
     def _key(self, source: CommitSource) -> str | None:
-        """Return the key that must sign what is published, None where the source declares none. Raises Refused where
-        another signs here."""
+        """Return the key that must sign what is published, None where the source declares none. Raises KeyMissing
+        where another signs here."""
         key = publisher_key(source)
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
             return key
         signs = "the key of --signing-key is another one" if self._signer else "nothing signs here"
-        raise Refused(
+        raise KeyMissing(
             f"the platform declares spec.publisher.publicKey, and {signs}: name the private key of that one with --signing-key"
         )
 
@@ -186,13 +191,7 @@ class Publisher:
         platform = platform_of(source)
         if platform is None:
             return False
-        name = f"refs/heads/{platform.spec.git.branch}"
-        for url in ("origin", str(self.root)):
-            try:
-                return Remote(self.repository, url).fetch(name).get(name) == source.commit
-            except Refused:
-                continue  # there is no such remote
-        return False
+        return newest(self.repository, platform.spec.git.branch, "origin", str(self.root)) == source.commit
 
     def _judged(self, found: Look, assembly: Assembly) -> bool:
         """Return whether the brake needed an approval, and had it. Raises Braked."""
@@ -242,6 +241,15 @@ class Publisher:
         if found.source == source and all(one.commit == found.branches[one.cluster].tip for one in committed):
             return True
         return self.remote.push(moves)
+
+
+def newest(repository: Repository, branch: str, *urls: str) -> str | None:
+    """Return the newest commit of a branch, at the first of some URLs that answers; None where none has it."""
+    name = f"refs/heads/{branch}"
+    for url in urls:
+        with contextlib.suppress(Refused):  # there is no such remote
+            return Remote(repository, url).fetch(name).get(name)
+    return None
 
 
 def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:

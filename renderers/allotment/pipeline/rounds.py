@@ -16,7 +16,7 @@ from allotment.adapters.metrics import Metrics
 from allotment.pipeline.assembler import PlatformInvalid
 from allotment.pipeline.gating import Known
 from allotment.pipeline.log import Log
-from allotment.pipeline.publication import Braked, Outcome, Publisher, Rewound
+from allotment.pipeline.publication import Braked, KeyMissing, Outcome, Publisher, Rewound
 from allotment.problems import AllotmentError, Refused
 
 AGAIN_SECONDS = 600  # what is on its way out goes on, and an error is told again, at least so often
@@ -103,7 +103,7 @@ class Rounds:
             self._fail("braked", str(error), reached=True)
         except Rewound as error:
             self._fail("rewound", str(error), reached=True)
-        except Unproven as error:
+        except (Unproven, KeyMissing) as error:
             self._fail("unsigned", str(error), reached=True)
         except (MalformedTree, TooMuch, Unsound) as error:
             self._fail("malformed", str(error), reached=True)

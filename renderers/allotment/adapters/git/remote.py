@@ -61,6 +61,12 @@ class Remote:
     def _shown(self, text: str) -> str:
         return text.replace(self._secret, "") if self._secret else text
 
+    @property
+    def place(self) -> str:
+        """Where it is, as it may be shown; of a name, the URL behind it."""
+        urls = [one.url for one in self.repository.open().remotes if one.name == self.url]
+        return f"{self.url} ({_without_userinfo(urls[0])})" if urls else str(self)
+
     def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
         """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is left out.
 
@@ -114,6 +120,11 @@ def _userinfo(url: str) -> str:
     _, slashes, rest = url.partition("://")
     user, at, _ = rest.partition("/")[0].rpartition("@")
     return f"{user}@" if slashes and at else ""
+
+
+def _without_userinfo(url: str) -> str:
+    secret = _userinfo(url)
+    return url.replace(secret, "") if secret else url
 
 
 def _words(error: Exception) -> str:

@@ -87,7 +87,7 @@ def look(
             raise Unproven(
                 f"{published_ref(name)} is at {own[:12]}, and none of the newest {MOST_FORGED:,} commits there has the signature of the"
                 " key that spec.publisher.publicKey of the platform declares, so nothing was published. Where the key is new: `allot publish"
-                " --adopt`, once. Else somebody else pushed it: see docs/repository.md"
+                " --adopt --signing-key FILE`, once. Else somebody else pushed it: docs/repository.md of Allotment tells the way out"
             )
         last = proven or own
         tips = refs.get(rendered_branch(name)), last, refs.get(approved_ref(name))

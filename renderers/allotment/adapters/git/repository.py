@@ -231,6 +231,10 @@ class Repository:
                 return False
         return True
 
+    def has_commits(self) -> bool:
+        """Return whether HEAD is at a commit: before the first one it is at none."""
+        return bool(self.open().head.is_valid())
+
     def is_shallow(self) -> bool:
         """Return whether a part of the history isn't here."""
         return self._said("rev_parse", "--is-shallow-repository") == "true"
