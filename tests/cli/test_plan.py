@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from tests.conftest import Allot
+from tests.conftest import PROJECT, ROOTS, Allot
 from tests.published import git
-from tests.pulled import AUTHOR, Pull
+from tests.pulled import AUTHOR, TEAM, Pull
 
 KITE, ADA = "tenants/studio-kite", "tenants/solo-ada"
 WEBUI = f"{KITE}/instances/webui.yaml"
@@ -334,6 +335,48 @@ def test_what_rules_the_repository_is_the_platform_teams(pull: Pull, path: str, 
     assert problem.startswith(f"{path}:1:1: (file): 'mio-kite' may not change this file") or path in problem
     assert "from team platform (@northlight-example/platform) [ownership]" in problem
     assert pull.by("mio-kite", "pat") == []
+
+
+def test_the_ownership_is_the_platform_teams_whatever_a_pattern_matches(pull: Pull) -> None:
+    pattern = "  paths:\n    - path: platform/*\n      approvers:\n        - team: finance\n"
+    pull.merge_elsewhere(("platform/ownership.yaml", "  paths:\n", pattern))
+    git(pull.root, "reset", "-q", "--hard", "main")
+    pull.edit("platform/ownership.yaml", "- fin-ann", "- fin-ann\n        - eve")
+    (problem,) = pull.by("fin-ann")
+    assert "platform/ownership.yaml:1:1: (file): 'fin-ann' may not change this file" in problem
+    assert pull.by("pat") == []
+
+
+def test_what_lies_beside_the_declarations_folder_is_the_platform_teams(allot: Allot, tmp_path: Path) -> None:
+    for name in ROOTS:
+        shutil.copytree(PROJECT / name, tmp_path / "gpus" / name)
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, *AUTHOR, "commit", "-q", "-m", "Begin")
+    git(tmp_path, "checkout", "-q", "-b", "feature")
+    (tmp_path / ".github/workflows").mkdir(parents=True)
+    (tmp_path / ".github/workflows/allot.yaml").write_text("on: push\n")
+    (tmp_path / "gpus.txt").write_text("beside it too\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, *AUTHOR, "commit", "-q", "-m", "Change")
+    plan = ("plan", "--repo", tmp_path / "gpus", "--base", "main", "--head", "feature", "--team", TEAM, "--author")
+    said = allot(*plan, "eve")
+    assert said.code == 1
+    for path in ("../.github/workflows/allot.yaml", "../gpus.txt"):
+        assert f"{path}:1:1: (file): 'eve' may not change this file" in said.out
+    assert allot(*plan, "pat").code == 0
+
+
+def test_what_a_merge_by_rebase_would_land_must_be_what_is_planned(pull: Pull) -> None:
+    base = git(pull.root, "rev-parse", "HEAD")
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    evil = pull.commit()
+    git(pull.root, "checkout", "-q", "-B", "feature", base)
+    pull.commit("Nothing")
+    git(pull.root, *AUTHOR, "merge", "-q", "-s", "ours", "--no-edit", evil)
+    (problem,) = pull.by("eve")
+    assert "merged by rebase it would land something else than merged" in problem
+    assert problem.endswith("Squash it into one commit on top of the base [rebase]")
 
 
 def test_prices_take_finance_besides_the_platform_team(pull: Pull) -> None:

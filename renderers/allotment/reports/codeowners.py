@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from allotment.accounts.ownership import PLATFORM_TEAM, accounts_of, covers
+from allotment.accounts.ownership import OWNERSHIP, PLATFORM_TEAM, accounts_of, covers, matches
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec
 from allotment.declared.people import Account, account
@@ -39,6 +39,8 @@ def codeowners(
             people = members(tenant) if tenant else None
             owners = _owners(spec, rule.approvers, people) or platform
             lines[pattern if by_role else rule.path] = _Line(pattern if by_role else rule.path, owners)
+    if any(matches(rule.path, OWNERSHIP) for rule in spec.paths):
+        lines[OWNERSHIP] = _Line(OWNERSHIP, platform)
     ordered = sorted(lines.values(), key=lambda line: (_specificity(line.pattern), line.pattern))
     write = _regexes if forge in ("Gitea", "Forgejo") else _globs
     return _HEAD + "".join(f"{line}\n" for line in write(platform, ordered))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.published import git
 
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.merge import MOST_CHANGED, Conflicted, changed, merged
+from allotment.adapters.git.merge import MOST_CHANGED, MOST_COMMITS, Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
 
@@ -120,3 +121,101 @@ def test_a_source_made_from_another_reads_as_one_of_its_own(root: Path) -> None:
             whole.read(path) for path in whole.files(scope).paths
         ]
     assert base.read("tenants/acme/instances/one.yaml") == b"one"
+
+
+def rebased(root: Path, base: str, head: str) -> str | None:
+    """Return the tree that `git rebase` lands; None where it stops at a conflict."""
+    done = subprocess.run(
+        ["git", *IDENTITY, "rebase", "-q", base, head], cwd=root, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        git(root, "rebase", "--abort")
+        return None
+    return git(root, "rev-parse", "HEAD^{tree}")
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_a_rebase_lands_is_what_git_says(root: Path, seed: int) -> None:
+    chance = random.Random(seed)
+
+    def shake() -> str:
+        write(root, chance.choice("abcdefgh"), str(chance.randrange(2)))
+        return commit(root)
+
+    start = shake()
+    commits = []
+    for _ in range(2):
+        git(root, "checkout", "-q", "--detach", start)
+        commits.append([shake() for _ in range(3)])
+    (_, other, base), _ = commits
+    twist = (
+        ("cherry-pick", base),
+        ("merge", "-q", "-s", "ours", "--no-edit", other),
+        ("merge", "-q", "--no-edit", other),
+        ("commit", "-q", "--allow-empty", "-m", "x"),
+    )[seed % 4]
+    subprocess.run(["git", *IDENTITY, *twist], cwd=root, capture_output=True, check=False)
+    git(root, "reset", "-q", "--hard")
+    head = git(root, "rev-parse", "HEAD")
+    tree = merged(Repository(root), base, head)
+    wanted = rebased(root, base, head)
+    if not isinstance(tree, Conflicted):
+        assert lands_by_rebase(Repository(root), base, head, tree) == (wanted in (None, tree))
+
+
+def test_a_merge_commit_that_hides_a_change_is_seen(root: Path) -> None:
+    write(root, "a", "good")
+    base = commit(root)
+    write(root, "a", "evil")
+    evil = commit(root)
+    git(root, "checkout", "-q", "--detach", base)
+    commit(root)
+    git(root, *IDENTITY, "merge", "-q", "-s", "ours", "--no-edit", evil)
+    head = git(root, "rev-parse", "HEAD")
+    tree = merged(Repository(root), base, head)
+    assert tree == git(root, "rev-parse", f"{base}^{{tree}}")
+    assert not lands_by_rebase(Repository(root), base, head, str(tree))
+    assert rebased(root, base, head) == git(root, "rev-parse", f"{evil}^{{tree}}")
+
+
+def test_a_revert_of_what_the_base_has_too_is_seen(root: Path) -> None:
+    write(root, "a", "old")
+    start = commit(root)
+    write(root, "a", "new")
+    base = commit(root)
+    git(root, "checkout", "-q", "--detach", start)
+    write(root, "a", "new")
+    git(root, "add", "-A")
+    git(root, *IDENTITY, "commit", "-q", "-m", "the same, in other words")
+    write(root, "a", "old")
+    head = commit(root)
+    tree = merged(Repository(root), base, head)
+    assert tree == git(root, "rev-parse", f"{base}^{{tree}}"), "a merge changes nothing"
+    assert not lands_by_rebase(Repository(root), base, head, str(tree))
+    assert rebased(root, base, head) == git(root, "rev-parse", f"{start}^{{tree}}")
+
+
+def test_who_merged_the_base_into_it_meanwhile_is_fine(root: Path) -> None:
+    write(root, "a", "1")
+    start = commit(root)
+    write(root, "b", "theirs")
+    base = commit(root)
+    git(root, "checkout", "-q", "--detach", start)
+    write(root, "c", "own")
+    commit(root)
+    git(root, *IDENTITY, "merge", "-q", "--no-edit", base)
+    write(root, "c", "own still")
+    head = commit(root)
+    assert lands_by_rebase(Repository(root), base, head, str(merged(Repository(root), base, head)))
+
+
+def test_so_many_commits_are_too_many_beside_a_base_that_moved_on(root: Path) -> None:
+    start = commit(root)
+    write(root, "a", "1")
+    base = commit(root)
+    git(root, "checkout", "-q", "--detach", start)
+    for _ in range(MOST_COMMITS + 1):
+        head = commit(root)
+    with pytest.raises(TooMuch, match="more than 100 commits of its own: squash them"):
+        lands_by_rebase(Repository(root), base, head, str(merged(Repository(root), base, head)))
+    assert lands_by_rebase(Repository(root), start, head, str(merged(Repository(root), start, head))), "in a row"

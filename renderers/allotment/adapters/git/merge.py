@@ -17,6 +17,7 @@ from allotment.problems import Refused, quoted
 
 MOST_CHANGED = 10_000  # files and folders
 MOST_BYTES = 32 << 20  # of a file that is merged
+MOST_COMMITS = 100  # of a pull request whose base moved on, or that has merge commits
 MOST_TREES = 256 << 20  # bytes of all trees of a comparison
 _HELD = 8 << 20  # bytes of trees that are read at once
 NAMED = 10
@@ -85,6 +86,50 @@ def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
     if process.returncode:
         raise Refused(f"Git can't merge the two: {said.decode('utf-8', 'replace')[-400:]}")
     return tree
+
+
+def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
+    """Return whether a forge that merges by rebase lands the tree `tree` too, or nothing.
+
+    A rebase applies commit by commit what the head has beside the base. It leaves out merge commits, with whatever they say
+    themselves, and what the base has as a commit of its own. Raises TooMuch, and MalformedTree.
+    """
+    common, git_ = merge_base(repository, base, head), repository.open().git
+    own = str(git_.rev_list("--parents", f"--max-count={MOST_COMMITS + 1}", f"{base}..{head}")).splitlines()
+    parents = {commit: before for commit, *before in (line.split() for line in own)}
+    if common == base and all(len(before) == 1 for before in parents.values()):
+        return True
+    if len(parents) > MOST_COMMITS:
+        raise TooMuch(f"it has more than {MOST_COMMITS} commits of its own: squash them")
+    comparison = _Comparison(repository.trees)
+    for commit, before in parents.items():  # what unfolds without end is stopped before Git looks at it
+        if not before:
+            return False
+        for _ in comparison.of(*(repository.trees.root(one) for one in (before[0], commit))):
+            pass
+    options = ("--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only")
+    landed = base
+    for commit in str(git_.rev_list(*options, f"{base}...{head}")).split():
+        found = _applied(repository, landed, commit, parents[commit][0])
+        if found is None:
+            return True  # it conflicts, so the forge lands nothing
+        landed = found
+    return repository.trees.root(landed) == tree
+
+
+def _applied(repository: Repository, onto: str, commit: str, before: str) -> str | None:
+    """Return a commit with what `commit` changes applied to `onto`; None where that conflicts."""
+    git_ = repository.open().git
+    said = {f"GIT_{who}_{what}": "rebase" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+    def child_of(parent: str, tree: str) -> str:
+        return str(git_.commit_tree("-p", parent, "-m", "rebase", tree, env=said))
+
+    # The two share the commit before, so that merging them applies what came after it.
+    same = child_of(before, repository.trees.root(onto))
+    process = git_.merge_tree("--write-tree", "-z", "--name-only", "--no-messages", same, commit, as_process=True)
+    out, _ = process.communicate()
+    return None if process.returncode else child_of(onto, out.decode("ascii").split("\0")[0])
 
 
 def inner(repository: Repository, tree: str, prefix: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
-from allotment.adapters.git.merge import Changed, Conflicted, changed, merged
+from allotment.adapters.git.merge import Changed, Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import REGULAR, MalformedTree
@@ -36,6 +36,10 @@ from allotment.rules.ownership import Review
 MOST_BYTES = 64 << 20  # of the files that a change writes
 MOST_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its checksum
 _WHOLE, _SIZE = "(pull request)", "size"
+_OTHERWISE = (
+    "merged by rebase it would land something else than merged: its merge commits say more than a merge does, or it takes back"
+    " what the base has too. Squash it into one commit on top of the base"
+)
 
 
 class Reviewed(NamedTuple):
@@ -144,12 +148,13 @@ def plan(
         tree = merged(base.repository, base.commit, head)
         if isinstance(tree, Conflicted):
             return _stopped(base, head, day, str(tree), "merge")
-        after = base.repository.tree_of(tree, base.repository.top(root))
+        prefix = base.repository.top(root)
+        after = base.repository.tree_of(tree, prefix)
         if after is None:
-            return _stopped(
-                base, head, day, f"after the merge there is no folder {base.repository.top(root)}", "layout"
-            )
-        differing = changed(base.repository, base.tree, after)
+            return _stopped(base, head, day, f"after the merge there is no folder {prefix}", "layout")
+        if not lands_by_rebase(base.repository, base.commit, head, tree):
+            return _stopped(base, head, day, _OTHERWISE, "rebase")
+        differing, beside = _apart(changed(base.repository, base.commit, tree), prefix)
         source = _merge_result(base, after, differing)
     except TooMuch as error:
         return _stopped(base, head, day, str(error), _SIZE)
@@ -158,7 +163,20 @@ def plan(
     if _bytes(base.repository, differing) > MOST_BYTES:
         return _stopped(base, head, day, f"it writes more than {MOST_BYTES >> 20} MiB of files: split it", _SIZE)
     first = first or surveyed(base, day, recall, processes)
-    return _Planning(base, head, source, differing, day, first, reviewed, processes or cores()).plan()
+    return _Planning(base, head, source, differing, beside, day, first, reviewed, processes or cores()).plan()
+
+
+def _apart(everything: Iterable[Changed], folder: str) -> tuple[list[Changed], list[Changed]]:
+    """Return what changes in the declarations' folder, and what changes beside it, both by the path from that folder."""
+    inside = f"{folder}/" if folder else ""
+    differing: list[Changed] = []
+    beside: list[Changed] = []
+    for one in everything:
+        if one.path.startswith(inside):
+            differing.append(one._replace(path=one.path[len(inside) :]))
+        else:
+            beside.append(one._replace(path="../" * inside.count("/") + one.path))
+    return differing, beside
 
 
 def _merge_result(base: CommitSource, tree: str, differing: list[Changed]) -> TreeSource:
@@ -204,6 +222,7 @@ class _Planning:
         head: str,
         after: TreeSource,
         differing: list[Changed],
+        beside: list[Changed],
         day: datetime.date,
         first: Survey,
         reviewed: Reviewed | None,
@@ -212,7 +231,7 @@ class _Planning:
         self.base, self.head, self.day = base, head, day
         self.reviewed = reviewed
         self.processes = processes
-        self.changed = differing
+        self.changed, self.beside = differing, beside
         self.first = first
         self.after = after
         declared = _declared(differing)
@@ -263,7 +282,8 @@ class _Planning:
     def _unauthorised(self) -> Iterable[Problem]:
         if self.reviewed is None:
             return []
-        return unauthorised(self.base, self.after, self.first.offers.platform, self.changed, *self.reviewed)
+        several = [*self.changed, *self.beside]
+        return unauthorised(self.base, self.after, self.first.offers.platform, several, *self.reviewed)
 
     def _compared(self) -> tuple[list[Outcome], Files, list[str]]:
         """Return what becomes of every tenant that the change may reach, and all files that it changes."""
