@@ -286,11 +286,11 @@ def test_whose_it_is_may_change_it_and_nobody_else(pull: Pull) -> None:
     assert pull.by("ada-k", "mio-kite") == []
 
 
-def test_who_pushed_the_newest_commit_must_own_it_too(pull: Pull) -> None:
+def test_who_pushed_to_it_must_own_it_too(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     assert pull.problems("--author", "mio-kite", "--pushed-by", "ada-k") == [
-        f"{WEBUI}:1:1: (file): 'ada-k', who pushed the newest commit, may not change this file: it takes an approval of the"
-        " newest commit from Member of studio-kite: mio-kite [ownership]"
+        f"{WEBUI}:1:1: (file): 'ada-k', who pushed to it, may not change this file: it takes an approval of the newest commit"
+        " from Member of studio-kite: mio-kite [ownership]"
     ]
     assert pull.problems("--author", "mio-kite", "--pushed-by", "ada-k", "--approved-by", "mio-kite") == []
     assert pull.plan("--pushed-by", "ada-k").code == 2

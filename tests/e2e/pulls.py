@@ -81,17 +81,17 @@ class Person:
         body = {"permission": "write"}
         self.gitea.api(f"repos/{self._fork}/collaborators/{person.name}", body, user=self.name, method="PUT")
 
-    def push(self, branch: str, to: str = "origin") -> str:
+    def push(self, branch: str, to: str = "origin", *, force: bool = True) -> str:
         """Commit what there is under somebody else's name, and push it to the fork, or another's; return the commit."""
         git(self.root, "add", "-A")
         git(self.root, "-c", "user.name=Pat", "-c", "user.email=pat@northlight.example", "commit", "-q", "-m", branch)
-        git(self.root, "push", "-q", "-f", to, f"HEAD:refs/heads/{branch}")
+        git(self.root, "push", "-q", *(["-f"] if force else []), to, f"HEAD:refs/heads/{branch}")
         return git(self.root, "rev-parse", "HEAD")
 
-    def open(self, branch: str, title: str = "Change") -> int:
+    def open(self, branch: str, title: str = "Change", base: str = "main") -> int:
         """Push what there is, and open a pull request; return its number."""
         self.push(branch)
-        body = {"head": f"{self.name}:{branch}", "base": "main", "title": title}
+        body = {"head": f"{self.name}:{branch}", "base": base, "title": title}
         number: int = eventually(lambda: self.api("pulls", body)["number"], "the fork to know the branch", 30)
         return number
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,14 +137,37 @@ def test_who_pushes_to_somebodys_fork_counts(desk: Desk) -> None:
     eventually(lambda: desk.ada.status(number)[0] == "", "the new head to be known", 30)
     desk.comment("--all")
     assert desk.ada.status(number)[0] == "failure"
-    assert "'bob', who pushed the newest commit, may not change this file" in desk.ada.comment(number, "plan")
+    assert "'bob', who pushed to it, may not change this file" in desk.ada.comment(number, "plan")
     git(desk.ada.root, "fetch", "-q", "origin", "shared")
     git(desk.ada.root, "checkout", "-q", "--detach", "FETCH_HEAD")
-    desk.ada.edit(WEBUI, "value: dark", "value: grey")
+    desk.ada.edit(WEBUI, "spec:\n", "spec:\n  description: Mine.\n")
+    desk.ada.push("shared", force=False)
+    eventually(lambda: desk.ada.status(number)[0] == "", "the new head to be known", 30)
+    desk.comment("--all")
+    assert desk.ada.status(number)[0] == "failure", "what lies below is still bob's"
+    git(desk.ada.root, "reset", "-q", "--hard", "HEAD~2")
+    desk.ada.edit(WEBUI, "value: light", "value: grey")
     desk.ada.push("shared")
     eventually(lambda: desk.ada.status(number)[0] == "", "the new head to be known", 30)
     desk.comment("--all")
-    assert desk.ada.status(number)[0] == "success", "ada pushed on it"
+    assert desk.ada.status(number)[0] == "success", "ada replaced all of it"
+
+
+def test_a_change_of_the_base_takes_an_approval_of_what_it_is_now(desk: Desk) -> None:
+    """bob's change lies in a branch that his pull request is first for, so that what ada approves doesn't show it."""
+    desk.gitea.api(f"repos/{REPOSITORY}/collaborators/bob", {"permission": "write"}, method="PUT")
+    theme(desk.bob, "evil")
+    desk.bob.push("feature", to=desk.gitea.remote(REPOSITORY, "bob"))
+    desk.bob.edit(WEBUI, "spec:\n", "spec:\n  description: Harmless.\n")
+    number = desk.bob.open("stack", base="feature")
+    desk.ada.approve(number)
+    desk.bob.api(f"pulls/{number}", {"base": "main"}, method="PATCH")
+    desk.comment("--number", number)
+    assert desk.bob.status(number)[0] == "failure"
+    time.sleep(1.1)  # times are of seconds
+    desk.ada.approve(number)
+    desk.comment("--number", number)
+    assert desk.bob.status(number)[0] == "success"
 
 
 def test_a_hostile_pull_request_changes_nothing_about_its_verdict(desk: Desk, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -71,8 +72,13 @@ class GiteaWorld:
         return head
 
     def push_back(self, number: int, head: str, login: str = ADMIN) -> None:
-        git(self.root, "push", "-q", "-f", self.gitea.remote(REPOSITORY, login), f"{head}:refs/heads/change-{number}")
+        force = ["-f"] if head != git(self.root, "rev-parse", f"change-{number}") else []
+        git(self.root, "push", "-q", *force, self.gitea.remote(REPOSITORY, login), f"{head}:refs/heads/change-{number}")
         eventually(lambda: self.head(number) == head, "the head to be known", 30)
+
+    def change_base(self, number: int, base: str) -> None:
+        self.api(f"pulls/{number}", {"base": base}, method="PATCH")
+        time.sleep(1.1)  # times are of seconds
 
     def head(self, number: int) -> str:
         return str(self.api(f"pulls/{number}")["head"]["sha"])

@@ -40,7 +40,13 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
 @click.option("--diffs", is_flag=True, help="Show what changes in every file too, as the other formats do.")
 @click.option("--author", metavar="LOGIN", help="Whose change it is, as the forge says: checks who may change what.")
-@click.option("--pushed-by", "pusher", metavar="LOGIN", help="Who pushed its newest commit, if not the author.")
+@click.option(
+    "--pushed-by",
+    "pushers",
+    multiple=True,
+    metavar="LOGIN",
+    help="Who pushed to it besides the author; may be given again.",
+)
 @click.option("--approved-by", "approvers", multiple=True, metavar="LOGIN", help="Who approved it; may be given again.")
 @click.option(
     "--team",
@@ -58,7 +64,7 @@ def command(
     style: str,
     diffs: bool,
     author: str | None,
-    pusher: str | None,
+    pushers: tuple[str, ...],
     approvers: tuple[str, ...],
     teams: tuple[tuple[str, frozenset[Account]], ...],
     as_of: datetime.date | None,
@@ -71,11 +77,11 @@ def command(
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.pipeline.pulls.planning import plan
 
-    if (approvers or teams or pusher) and author is None:
+    if (approvers or teams or pushers) and author is None:
         raise click.UsageError("--pushed-by, --approved-by and --team count only together with --author.")
     root = repository(repo)
     day = day_of(CommitSource(root, base), as_of)
-    reviewed = None if author is None else _reviewed(author, pusher or author, approvers, dict(teams))
+    reviewed = None if author is None else _reviewed(author, pushers, approvers, dict(teams))
     found = plan(root, base, head, day, recall=recalled(root, "-plan"), reviewed=reviewed)
     if style == "json":
         from allotment.reports.plan.text import as_json
@@ -93,7 +99,9 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _reviewed(author: str, pusher: str, approvers: tuple[str, ...], teams: dict[str, frozenset[Account]]) -> Reviewed:
+def _reviewed(
+    author: str, pushers: tuple[str, ...], approvers: tuple[str, ...], teams: dict[str, frozenset[Account]]
+) -> Reviewed:
     from collections import defaultdict
 
     from allotment.declared.people import account
@@ -101,4 +109,6 @@ def _reviewed(author: str, pusher: str, approvers: tuple[str, ...], teams: dict[
     from allotment.rules.ownership import Review
 
     known: defaultdict[str, frozenset[Account] | None] = defaultdict(lambda: None, teams)
-    return Reviewed(Review(account(author), account(pusher), frozenset(map(account, approvers))), known)
+    return Reviewed(
+        Review(account(author), *(frozenset(map(account, several)) for several in (pushers, approvers))), known
+    )

@@ -17,19 +17,20 @@ RULE = "ownership"
 
 
 class Review(NamedTuple):
-    """Who proposes something, who pushed its newest commit, and who approved exactly that, as the forge says.
+    """Who proposes something, who pushed to it since, and who approved exactly its newest commit, as the forge says.
 
-    `pusher` is None where the forge doesn't say.
+    `pushers` is None where the forge doesn't say.
     """
 
     author: Account
-    pusher: Account | None
+    pushers: frozenset[Account] | None
     approvers: frozenset[Account] = frozenset()
 
     def suffices(self, holders: Holders) -> bool:
-        """Return whether one of the holders approved it, or both who proposed and who pushed it are of them."""
-        makers = (self.author, self.pusher)
-        return any(map(holders.includes, self.approvers)) or all(one and holders.includes(one) for one in makers)
+        """Return whether one of the holders approved it, or all who proposed and pushed it are of them."""
+        if any(map(holders.includes, self.approvers)):
+            return True
+        return self.pushers is not None and all(map(holders.includes, (self.author, *self.pushers)))
 
 
 class FileChange(NamedTuple):
@@ -135,10 +136,11 @@ def _words(review: Review, what: str, holders: Holders) -> str:
     takes = "an approval"
     if not holders.includes(review.author):
         wrong, takes = f"{quoted(shown(review.author))} may not change {what}", "the author or an approval"
-    elif review.pusher is None:
-        wrong = f"the forge doesn't say who pushed the newest commit, which changes {what}"
+    elif review.pushers is None:
+        wrong = f"who pushed to it, or into what it was to be merged when they did, isn't known, and it changes {what}"
     else:
-        wrong = f"{quoted(shown(review.pusher))}, who pushed the newest commit, may not change {what}"
+        others = sorted(shown(one) for one in review.pushers if not holders.includes(one))
+        wrong = f"{', '.join(map(quoted, others))}, who pushed to it, may not change {what}"
     approved = f", approved by {', '.join(sorted(map(shown, review.approvers)))}" if review.approvers else ""
     unknown = f"; who is in {', '.join(holders.unknown)} could not be read" if holders.unknown else ""
     return f"{wrong}{approved}: it takes {takes} of the newest commit from {', or '.join(holders.words)}{unknown}"

@@ -33,6 +33,10 @@ class World(Protocol):
         """Push an earlier head again."""
         ...
 
+    def change_base(self, number: int, base: str) -> None:
+        """Let the author change the branch that one is to be merged into."""
+        ...
+
     def head(self, number: int) -> str: ...
 
     def approve(self, number: int, login: str, *, takes_back: bool = False) -> None:
@@ -107,17 +111,31 @@ def logins(accounts: frozenset[Account]) -> set[str]:
     return {one.login for one in accounts}
 
 
-def who_pushed_is_who_did_not_who_opened(world: World, forge: Forge) -> None:
-    author, ann, _ = world.people
-    opened_with = forge.pusher(1, world.head(1))
-    assert opened_with == forge.pull_request(1).author, "whoever pushed the branch, the author opened it as it was"
-    for login in (ann, author, ann):
-        head = world.push(1, login=login)
-        pushed = forge.pusher(1, head)
-        assert pushed is not None
-        assert pushed.login == login
-        assert (pushed == opened_with) == (login == author)
-    assert forge.pusher(1, "0" * 40) is None
+def pushed(forge: Forge, head: str) -> set[str]:
+    found = forge.pushers(1, head)
+    assert found is not None
+    return logins(found)
+
+
+def all_who_pushed_since_it_was_opened_are_named(world: World, forge: Forge) -> None:
+    author, ann, bob = world.people
+    assert pushed(forge, world.head(1)) <= {author}, "whoever pushed the branch, the author opened it as it was"
+    assert pushed(forge, world.push(1, login=ann)) - {author} == {ann}
+    assert pushed(forge, world.push(1, login=author)) == {author, ann}, "what lies below is still hers"
+    assert pushed(forge, world.push(1, login=bob)) == {author, ann, bob}
+    assert forge.pushers(1, "0" * 40) is None
+
+
+def a_change_of_the_base_leaves_nobodys_word(world: World, forge: Forge) -> None:
+    _, ann, _ = world.people
+    head = world.head(1)
+    world.approve(1, ann)
+    assert logins(forge.approvals(1, head)) == {ann}
+    world.change_base(1, "other")
+    assert forge.pushers(1, head) is None
+    assert forge.approvals(1, head) == frozenset()
+    world.approve(1, ann)
+    assert logins(forge.approvals(1, head)) == {ann}, "of what it is now"
 
 
 def an_approval_counts_for_the_head_that_it_was_given_on(world: World, forge: Forge) -> None:
@@ -169,7 +187,8 @@ CONTRACT: list[Callable[[World, Forge], None]] = [
     a_pull_request_is_what_the_forge_says,
     lists_are_read_to_their_last_page,
     what_was_merged_lately_is_found,
-    who_pushed_is_who_did_not_who_opened,
+    all_who_pushed_since_it_was_opened_are_named,
+    a_change_of_the_base_leaves_nobodys_word,
     an_approval_counts_for_the_head_that_it_was_given_on,
     comments_are_written_edited_and_removed,
     statuses_come_back_as_they_were_set_the_newest_first,

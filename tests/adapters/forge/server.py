@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from allotment.adapters.forge import github as adapter
+
 TOKEN, BOT, REPOSITORY = "s3cret-token", "allot-bot", "acme/gpus"
 START = datetime.datetime(2026, 11, 21, 12, 0, tzinfo=datetime.UTC)
 
@@ -46,6 +48,8 @@ class Pull:
         self.approvals: list[tuple[str, str, datetime.datetime, bool]] = []
         self.versions: list[tuple[str, datetime.datetime]] = [(head, now)]
         self.pushes = [(head, author, now - datetime.timedelta(seconds=1))]  # commit, who and when
+        self.forced: set[str] = set()
+        self.based: list[datetime.datetime] = []  # when its base was changed
 
 
 class World:
@@ -96,6 +100,12 @@ class World:
         one.versions.append((one.head, one.updated))
         one.pushes.append((one.head, login or one.author, one.updated))
         return one.head
+
+    def change_base(self, number: int, base: str) -> None:
+        one = self.pulls[number]
+        one.base, one.updated = base, self.tick()
+        one.based.append(one.updated)
+        one.versions.append((one.head, one.updated))
 
     def id(self, login: str) -> int:
         """Return a person's id; one whose account was renamed or deleted is taken from `accounts`."""
@@ -226,10 +236,14 @@ def _done(body: Any, status: int = 200) -> Answer:
 
 
 class GitHubWorld(World):
-    """https://docs.github.com/en/rest"""
+    """https://docs.github.com/en/rest; it asks for no pause between writes."""
 
     kind = "GitHub"
     limited = Answer(403, {"message": "API rate limit exceeded for user"}, {"x-ratelimit-remaining": "0"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        adapter.WRITE_SECONDS = 0.0
 
     @property
     def api(self) -> str:
@@ -246,6 +260,7 @@ class GitHubWorld(World):
             (f"GET {repo}/pulls/([0-9]+)", lambda _, __, number: self._one(number)),
             (f"GET {repo}/pulls/([0-9]+)/reviews", self._reviews),
             (f"GET {repo}/activity", self._activity),
+            (f"GET {repo}/issues/([0-9]+)/events", self._events),
             (f"GET {repo}/issues/([0-9]+)/comments", self._comments),
             (f"POST {repo}/issues/([0-9]+)/comments", self._say),
             (f"(GET|PATCH|DELETE) {repo}/issues/comments/([0-9]+)", self._comment),
@@ -279,12 +294,24 @@ class GitHubWorld(World):
     def _user(self, login: str) -> dict[str, Any]:
         return {"login": login, "id": self.id(login)}
 
+    def _events(self, query: dict[str, str], _: Any, number: str) -> Answer:
+        items = [
+            {"id": at, "event": "base_ref_changed", "created_at": _time(moment)}
+            for at, moment in enumerate(self.pulls[int(number)].based)
+        ]
+        return self.paged(f"/api/v3/repos/{REPOSITORY}/issues/{number}/events", query, items)
+
     def _activity(self, query: dict[str, str], _: Any) -> Answer:
         if self.hides_pushes:
             return Answer(404, {"message": "Not Found"})
         number = int(query["ref"].removeprefix("refs/heads/change-"))
         items = [
-            {"after": head, "actor": self._user(login), "timestamp": _time(moment), "activity_type": "push"}
+            {
+                "after": head,
+                "actor": self._user(login),
+                "timestamp": _time(moment),
+                "activity_type": "force_push" if head in self.pulls[number].forced else "push",
+            }
             for head, login, moment in reversed(self.pulls[number].pushes)
         ]
         return _done(items)
@@ -300,8 +327,14 @@ class GitHubWorld(World):
 
     def _reviews(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [
-            {"id": at, "user": self._user(login), "commit_id": head, "state": "APPROVED" if good else "DISMISSED"}
-            for at, (login, head, _, good) in enumerate(self.pulls[int(number)].approvals)
+            {
+                "id": at,
+                "user": self._user(login),
+                "commit_id": head,
+                "state": "APPROVED" if good else "DISMISSED",
+                "submitted_at": _time(moment),
+            }
+            for at, (login, head, moment, good) in enumerate(self.pulls[int(number)].approvals)
         ]
         return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls/{number}/reviews", query, items)
 

@@ -113,7 +113,7 @@ def test_what_the_base_takes_counts_for_nobody(bed: Bed, monkeypatch: pytest.Mon
 
 def _asked(place: Place, head: str) -> Asked:
     base = git(place.root, "rev-parse", "main")
-    return Asked(str(place.root), base, head, "2026-11-21", "ada-k", "ada-k", [], {}, 60_000)
+    return Asked(str(place.root), base, head, "2026-11-21", "ada-k", [], [], {}, 60_000)
 
 
 def test_a_bug_of_ours_is_told_as_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

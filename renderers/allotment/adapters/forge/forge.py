@@ -117,12 +117,14 @@ class Forge(Protocol):
         """Yield those that were merged into a branch and have changed since a time, the newest first."""
         ...
 
-    def pusher(self, number: int, head: str) -> Account | None:
-        """Return who pushed this head: its author, where the pull request was opened with it; None where the forge doesn't say."""
+    def pushers(self, number: int, head: str) -> frozenset[Account] | None:
+        """Return who pushed to a pull request since it was opened, up to this head; what it was opened with is its author's. None
+        where the forge doesn't say, or its base was changed since: then it holds what nobody speaks for."""
         ...
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return who approves exactly this head: the last word of each counts, and what was said of another head doesn't."""
+        """Return who approves exactly this head, into the base that it has: the last word of each counts, and what was said of another
+        head or before the base was changed doesn't."""
         ...
 
     def members(self, team: str) -> frozenset[Account]:

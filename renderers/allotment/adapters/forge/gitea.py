@@ -76,17 +76,18 @@ class Gitea:
             if one["merged"] and one["base"]["ref"] == base:
                 yield _pull_request(one)
 
-    def pusher(self, number: int, head: str) -> Account | None:
-        """Return who pushed this head, by the newest push that the pull request's timeline has. It comes a moment after the head."""
+    def pushers(self, number: int, head: str) -> frozenset[Account] | None:
+        """Return who pushed, by the pull request's timeline, whose entry comes a moment after the head. A push by force replaces
+        what was there; a change of the base gives all to whoever made it."""
         for wait in (*_MOMENTS, None):
-            pushed: Mapping[str, Any] = {}
-            for one in self._pages(f"{self._repository}/issues/{number}/timeline", is_linked=False):
-                if one["type"] == "pull_push":
-                    pushed = one
+            timeline = self._timeline(number)
             with reached():
-                commits = json.loads(pushed["body"])["commit_ids"] if pushed else []
-                if commits and commits[-1] == head:
-                    return _account(pushed["user"])
+                if _base_changed(timeline):
+                    return None
+                pushed = [(one, json.loads(one["body"])) for one in timeline if one["type"] == "pull_push"]
+                if pushed and pushed[-1][1]["commit_ids"][-1:] == [head]:
+                    forced = [at for at, (_, said) in enumerate(pushed) if said["is_force_push"]]
+                    return frozenset(_account(one["user"]) for one, _ in pushed[forced[-1] if forced else 0 :])
             if wait:
                 time.sleep(wait)
         return None
@@ -94,11 +95,16 @@ class Gitea:
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approves this head."""
         last: dict[Account, bool] = {}
+        based = _base_changed(self._timeline(number))
         for one in self._pages(f"{self._repository}/pulls/{number}/reviews"):
             if one["state"] in _DECIDES and one["user"]:
                 good = one["state"] == "APPROVED" and not one["dismissed"] and not one["stale"]
+                good = good and (not based or _time(one["submitted_at"]) > _time(based))
                 last[_account(one["user"])] = good and one["commit_id"] == head
         return frozenset(who for who, good in last.items() if good)
+
+    def _timeline(self, number: int) -> list[Any]:
+        return list(self._pages(f"{self._repository}/issues/{number}/timeline", is_linked=False))
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
@@ -160,6 +166,17 @@ class Gitea:
             if not found or (is_linked and "next" not in answer.links):
                 return
             page += 1
+
+
+def _base_changed(timeline: list[Any]) -> str:
+    """Return when a pull request's base was changed last; empty where it never was."""
+    return max(
+        [str(one["created_at"]) for one in timeline if one["type"] == "change_target_branch"], key=_time, default=""
+    )
+
+
+def _time(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
 
 
 def _account(one: Mapping[str, Any] | None) -> Account:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import quote
 
 import github
@@ -31,8 +30,10 @@ from allotment.adapters.forge.forge import (
 )
 from allotment.declared.people import Account
 
+WRITE_SECONDS = 1.0  # between two writes, as GitHub asks
 _WHO = "query { viewer { login } }"  # a token of an app has no user of its own, but is a viewer
 _DECIDES = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
+_BASE_EVENTS = ("base_ref_changed", "automatic_base_change_succeeded")
 
 
 def connect(server: str, repository: str, token: Token, api: str | None) -> Forge:
@@ -57,7 +58,7 @@ class GitHub:
             retry=None,
             per_page=100,
             seconds_between_requests=0,
-            seconds_between_writes=1.0,
+            seconds_between_writes=WRITE_SECONDS,
             lazy=True,
         )
         self._repository: Repository = self._github.get_repo(repository)
@@ -94,33 +95,43 @@ class GitHub:
                 if one.merged_at is not None:
                     yield _pull_request(one)
 
-    def pusher(self, number: int, head: str) -> Account | None:
-        """Return who pushed this head, by the newest activities of its branch; another repository's may not be ours to read."""
+    def pushers(self, number: int, head: str) -> frozenset[Account] | None:
+        """Return who pushed, by the newest activities of its branch; another repository's may not be ours to read. A push by force
+        replaces what was there."""
         with _translated():
             pull = self._pull(number)
-            if pull.head.repo is None:
+            if pull.head.repo is None or _base_changed(pull) is not None:
                 return None
             path = f"/repos/{quote(pull.head.repo.full_name)}/activity"
         query = {"ref": f"refs/heads/{pull.head.ref}", "per_page": "100"}
+        found: set[Account] = set()
         try:
             with _translated():
                 _, there = self._github.requester.requestJsonAndCheck("GET", path, parameters=query)
-                newest: Mapping[str, Any] | None = next((one for one in there if one["after"] == head), None)
-                if newest is None or not newest["actor"]:
+                if not there or there[0]["after"] != head:
                     return None
-                if datetime.datetime.fromisoformat(newest["timestamp"]) < pull.created_at:
-                    return _account(pull.user)
-                return Account(newest["actor"]["login"], newest["actor"]["id"])
+                for one in there:
+                    if datetime.datetime.fromisoformat(one["timestamp"]) < pull.created_at:
+                        return frozenset(found)
+                    if not one["actor"]:
+                        return None
+                    found.add(Account(one["actor"]["login"], one["actor"]["id"]))
+                    if one["activity_type"] == "force_push":
+                        return frozenset(found)
         except (Missing, Forbidden):
             return None
+        return None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approves this head."""
         last: dict[Account, bool] = {}
         with _translated():
-            for one in self._pull(number).get_reviews():
+            pull = self._pull(number)
+            based = _base_changed(pull)
+            for one in pull.get_reviews():
                 if one.state in _DECIDES and one.user is not None:
-                    last[_account(one.user)] = one.state == "APPROVED" and one.commit_id == head
+                    good = one.state == "APPROVED" and (based is None or (one.submitted_at or based) > based)
+                    last[_account(one.user)] = good and one.commit_id == head
         return frozenset(who for who, good in last.items() if good)
 
     def members(self, team: str) -> frozenset[Account]:
@@ -167,6 +178,11 @@ class GitHub:
 
     def _pull(self, number: int) -> Pull:
         return self._repository.get_pull(number)
+
+
+def _base_changed(pull: Pull) -> datetime.datetime | None:
+    """Return when a pull request's base was changed last; None where it never was."""
+    return max([one.created_at for one in pull.get_issue_events() if one.event in _BASE_EVENTS], default=None)
 
 
 def _account(one: NamedUser | None) -> Account:

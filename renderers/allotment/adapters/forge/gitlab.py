@@ -81,28 +81,33 @@ class GitLab:
                     found = self._project.mergerequests.get(one.iid).attributes
                 yield _pull_request(found)
 
-    def pusher(self, number: int, head: str) -> Account | None:
-        """Return who pushed this head, by the events of its project; another project's may not be ours to read."""
+    def pushers(self, number: int, head: str) -> frozenset[Account] | None:
+        """Return who pushed, by the events of its project; another project's may not be ours to read. Each push makes a version, and
+        so does a change of the base, of the same head."""
         with _translated():
             request = self._project.mergerequests.get(number)
             versions = _versions(request)
-            if versions and versions[0]["head_commit_sha"] == head:
-                return _account(request.author)
-            came = [_time(one["created_at"]) for one in versions if one["head_commit_sha"] == head]
-        if not came:
+        heads = [one["head_commit_sha"] for one in versions]
+        if not heads or heads[-1] != head or len(set(heads)) < len(heads):
             return None
+        if len(heads) == 1:
+            return frozenset()
         source = self._gitlab.projects.get(request.source_project_id, lazy=True)
-        days = {"after": max(came).date() - 2 * _DAY, "before": max(came).date() + 2 * _DAY}  # neither counts itself
+        days = {
+            "after": _time(versions[0]["created_at"]).date() - 2 * _DAY,  # neither counts itself
+            "before": _time(versions[-1]["created_at"]).date() + 2 * _DAY,
+        }
         query = {"action": "pushed", "sort": "desc", **{name: day.isoformat() for name, day in days.items()}}
+        found: dict[str, Account] = {}
         try:
             with _translated():
                 for one in source.events.list(iterator=True, per_page=PAGE, **query):
                     pushed = one.attributes.get("push_data") or {}
-                    if (pushed.get("ref"), pushed.get("commit_to")) == (request.source_branch, head):
-                        return _account(one.author)
+                    if pushed.get("ref") == request.source_branch and pushed.get("commit_to") in heads[1:]:
+                        found.setdefault(pushed["commit_to"], _account(one.author))
         except (Missing, Forbidden):
             return None
-        return None
+        return frozenset(found.values()) if len(found) == len(heads) - 1 else None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approved since this head was pushed; without a time an approval counts for nothing.

@@ -42,7 +42,7 @@ class Budget(NamedTuple):
 class Asked(NamedTuple):
     """What is to be planned: two commits of a clone, on a day; who made and approved it; the bytes a comment may have.
 
-    People are accounts as they are written; `pusher` is None where the forge doesn't say. `teams` has who is in the forge's
+    People are accounts as they are written; `pushers` is None where the forge doesn't say. `teams` has who is in the forge's
     teams, None for one that could not be read.
     """
 
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     head: str
     day: str
     author: str
-    pusher: str | None
+    pushers: list[str] | None
     approvers: list[str]
     teams: dict[str, list[str] | None]
     comment_bytes: int
@@ -207,8 +207,8 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
         return {"base": str(error)}
     ready()
     teams = {team: None if there is None else frozenset(map(account, there)) for team, there in asked.teams.items()}
-    pusher = None if asked.pusher is None else account(asked.pusher)
-    review = Review(account(asked.author), pusher, frozenset(map(account, asked.approvers)))
+    pushers = None if asked.pushers is None else frozenset(map(account, asked.pushers))
+    review = Review(account(asked.author), pushers, frozenset(map(account, asked.approvers)))
     reviewed = planning.Reviewed(review, teams)
     try:
         found = planning.plan(

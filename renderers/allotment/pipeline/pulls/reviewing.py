@@ -190,7 +190,7 @@ class Reviews:
         """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the others."""
         forge = self._place.forge
         source = CommitSource(self._place.root, base)
-        review = Review(request.author, forge.pusher(request.number, head), forge.approvals(request.number, head))
+        review = Review(request.author, forge.pushers(request.number, head), forge.approvals(request.number, head))
         try:
             found = plan(
                 self._place.root,
@@ -240,7 +240,8 @@ def plan(
     cache: Path | None,
 ) -> Planned:
     """Return the plan of a pull request, made by a process of its own. Raises what `apart.plan` does."""
-    people = str(review.author), review.pusher and str(review.pusher), sorted(map(str, review.approvers))
+    pushers = None if review.pushers is None else sorted(map(str, review.pushers))
+    people = str(review.author), pushers, sorted(map(str, review.approvers))
     known = {team: None if there is None else sorted(map(str, there)) for team, there in teams.items()}
     asked = Asked(str(root), base, head, day.isoformat(), *people, known, comment_bytes, processes)
     return apart.plan(asked, budget, cache)
