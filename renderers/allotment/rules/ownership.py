@@ -131,16 +131,18 @@ def authorised(authority: Authority, review: Review, files: list[FileChange]) ->
 
 def _words(review: Review, what: str, holders: Holders) -> str:
     def shown(one: Account) -> str:  # the id where it is what tells people apart
-        return str(one if any(each.id for each in holders.accounts) else one.login)
+        if not any(each.id for each in holders.accounts):
+            return quoted(one.login)
+        return quoted(str(one)) if one.id else f"{quoted(one.login)}, whose id isn't said,"
 
     takes = "an approval"
     if not holders.includes(review.author):
-        wrong, takes = f"{quoted(shown(review.author))} may not change {what}", "the author or an approval"
+        wrong, takes = f"{shown(review.author)} may not change {what}", "the author or an approval"
     elif review.pushers is None:
         wrong = f"who pushed to it, or into what it was to be merged when they did, isn't known, and it changes {what}"
     else:
         others = sorted(shown(one) for one in review.pushers if not holders.includes(one))
-        wrong = f"{', '.join(map(quoted, others))}, who pushed to it, may not change {what}"
-    approved = f", approved by {', '.join(sorted(map(shown, review.approvers)))}" if review.approvers else ""
+        wrong = f"{', '.join(others)}, who pushed to it, may not change {what}"
+    approved = f", approved by {', '.join(sorted(one.login for one in review.approvers))}" if review.approvers else ""
     unknown = f"; who is in {', '.join(holders.unknown)} could not be read" if holders.unknown else ""
     return f"{wrong}{approved}: it takes {takes} of the newest commit from {', or '.join(holders.words)}{unknown}"
