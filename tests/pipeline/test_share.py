@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import edit
 from tests.published import Place
 
+from allotment.accounts.standing import Standing
 from allotment.adapters.folder import FolderSource
 from allotment.declared import reading
 from allotment.declared.inventory import Folder, Offers
@@ -65,8 +66,10 @@ def test_rendering_counts_too(sample: Path, processes: int, monkeypatch: pytest.
 
     real = tree.render_tenant
 
-    def slow(offers: Offers, tenant: Folder, only: frozenset[str] | None = None) -> Iterator[tuple[str, bytes]]:
-        for one in real(offers, tenant, only):
+    def slow(
+        offers: Offers, tenant: Folder, standing: Standing, only: frozenset[str] | None = None
+    ) -> Iterator[tuple[str, bytes]]:
+        for one in real(offers, tenant, standing, only):
             end = time.thread_time() + 0.3
             while tenant.name == "studio-kite" and time.thread_time() < end:
                 pass

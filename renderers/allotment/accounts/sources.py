@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allotment.accounts.preparation import job_name
+from allotment.accounts.standing import Standing
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.cluster import Cluster, ClusterStorage
 from allotment.declared.kinds.gpu_storage import GPUStorage, StorageSource
@@ -67,18 +68,18 @@ def is_cloned_by_driver(offers: Offers, tenant: Folder, storage: GPUStorage) -> 
     return same and entry is not None and entry.cloning == "Volume"
 
 
-def is_prepared(offers: Offers, tenant: Folder, name: str) -> bool:
-    """Return whether a storage of a tenant needs no preparation, or it is known to have succeeded (`Offers.prepared`)."""
+def is_prepared(tenant: Folder, standing: Standing, name: str) -> bool:
+    """Return whether a storage of a tenant needs no preparation, or it is known to have succeeded."""
     storage = tenant.of(GPUStorage)[name].model
     if storage.spec.prepare is None:
         return True
     job = job_name(name, storage.spec.prepare)
-    return (storage.spec.cluster, job) in offers.prepared.get(tenant.name, frozenset())
+    return standing.has_succeeded(storage.spec.cluster, job)
 
 
-def awaited(offers: Offers, tenant: Folder, storage: GPUStorage) -> str:
+def awaited(tenant: Folder, standing: Standing, storage: GPUStorage) -> str:
     """Return the storage of the same tenant whose preparation one's own waits for; empty where it waits for none."""
     source = own_source(tenant, storage)
-    if source is None or is_prepared(offers, tenant, source.model.name):
+    if source is None or is_prepared(tenant, standing, source.model.name):
         return ""
     return source.model.name

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from allotment.declared.kinds.declaration import Declaration
@@ -83,14 +82,8 @@ class Folder:
 
 
 class Offers(NamedTuple):
-    """What the platform team declares: the catalog and the clusters, on a day whose prices count.
-
-    `granted` has the units of each (tenant, instance) that gets fewer than it declares, since others held them first;
-    `prepared` a tenant's preparations that are known to have succeeded, by cluster and Job.
-    """
+    """What the platform team declares: the catalog and the clusters, on a day whose prices count."""
 
     platform: Folder
     clusters: Mapping[str, Folder]
     as_of: datetime.date
-    granted: Mapping[tuple[str, str], int] = MappingProxyType({})
-    prepared: Mapping[str, frozenset[tuple[str, str]]] = MappingProxyType({})

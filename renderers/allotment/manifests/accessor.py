@@ -6,6 +6,7 @@ from typing import Any
 
 from allotment.accounts.readiness import waits_for
 from allotment.accounts.sources import writes_once
+from allotment.accounts.standing import Standing
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -28,7 +29,7 @@ def is_wanted(storage: GPUStorage) -> bool:
 
 
 def render(
-    offers: Offers, cluster: Folder, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any]
+    offers: Offers, cluster: Folder, tenant: Folder, standing: Standing, storage: GPUStorage, metadata: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return a storage's file server; `metadata` is what the storage's objects share."""
     place = cluster.one(Cluster)
@@ -37,7 +38,7 @@ def render(
     selector = {names.STORAGE: storage.name, names.ROLE: names.FILES_ROLE}
     own = {**metadata, "name": name}
     objects = [
-        _deployment(offers, tenant, storage, own, selector),
+        _deployment(offers, tenant, standing, storage, own, selector),
         exposure.service(own, selector, [("files", names.FILES_PORT)]),
     ]
     shown = storage.spec.accessor.exposure if storage.spec.accessor is not None else "Namespace"
@@ -51,7 +52,12 @@ def render(
 
 
 def _deployment(
-    offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any], selector: dict[str, str]
+    offers: Offers,
+    tenant: Folder,
+    standing: Standing,
+    storage: GPUStorage,
+    metadata: dict[str, Any],
+    selector: dict[str, str],
 ) -> dict[str, Any]:
     declared, platform = tenant.one(Tenant), offers.platform.one(Platform)
     assert platform is not None and platform.model.spec.images.files is not None
@@ -78,20 +84,22 @@ def _deployment(
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": {"labels": {**names.labels(tenant=tenant.name), **selector}},
-                "spec": pods.pod(names.STORAGE_PRIORITY, [container], [volume], **_placement(offers, tenant, storage)),
+                "spec": pods.pod(
+                    names.STORAGE_PRIORITY, [container], [volume], **_placement(offers, tenant, standing, storage)
+                ),
             },
         },
     }
 
 
-def _placement(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
+def _placement(offers: Offers, tenant: Folder, standing: Standing, storage: GPUStorage) -> dict[str, Any]:
     """A ReadWriteOnce volume is attached to one node: where an instance has it, or where its preparation is."""
     if not writes_once(offers, storage):
         return {}
     users = [
         one.model.name
         for one in tenant.of(GPUInstance).values()
-        if one.model.spec.mounts(storage.name) and not waits_for(offers, tenant, one.model)
+        if one.model.spec.mounts(storage.name) and not waits_for(offers, tenant, standing, one.model)
     ]
     if not users:
         return {"affinity": {"podAffinity": pods.beside_others_of(storage.name)}}

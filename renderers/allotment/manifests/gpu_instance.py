@@ -8,6 +8,7 @@ from typing import Any
 from allotment.accounts.capacity import holds, pools_for, stocks_of
 from allotment.accounts.readiness import app_version, replicas_of, short_of, units_of, waits_for
 from allotment.accounts.sources import placed
+from allotment.accounts.standing import Standing
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.container import Container, Port, Probe
@@ -29,7 +30,9 @@ BUCKET_KEYS = {
 }
 
 
-def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUInstance]) -> list[dict[str, Any]]:
+def render(
+    offers: Offers, cluster: Folder, tenant: Folder, standing: Standing, declared: Declared[GPUInstance]
+) -> list[dict[str, Any]]:
     """Return an instance's objects, the Deployment first."""
     instance, place = declared.model, cluster.one(Cluster)
     assert place is not None
@@ -37,7 +40,7 @@ def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[G
     space = names.namespace(tenant.name)
     selector = {names.INSTANCE: instance.name}
     labels = Fixed(names.labels(tenant=tenant.name, instance=instance.name))
-    objects = [_deployment(offers, cluster, tenant, declared, container, labels)]
+    objects = [_deployment(offers, cluster, tenant, standing, declared, container, labels)]
     if container.ports:
         metadata = {"name": instance.name, "namespace": space, "labels": labels}
         objects.append(
@@ -83,6 +86,7 @@ def _deployment(
     offers: Offers,
     cluster: Folder,
     tenant: Folder,
+    standing: Standing,
     declared: Declared[GPUInstance],
     container: Container,
     labels: Fixed,
@@ -93,14 +97,14 @@ def _deployment(
         "name": instance.name,
         "namespace": names.namespace(tenant.name),
         "labels": {**labels, names.GPU_SPEC: instance.spec.gpu_spec},
-        "annotations": {names.BLOB: declared.blob, **_account(offers, tenant, instance)},
+        "annotations": {names.BLOB: declared.blob, **_account(offers, tenant, standing, instance)},
     }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata,
         "spec": {
-            "replicas": replicas_of(offers, tenant, instance),
+            "replicas": replicas_of(offers, tenant, standing, instance),
             "revisionHistoryLimit": 2,
             "progressDeadlineSeconds": start + PULL_SECONDS,
             "strategy": {"type": "Recreate"},
@@ -110,11 +114,11 @@ def _deployment(
     }
 
 
-def _account(offers: Offers, tenant: Folder, instance: GPUInstance) -> dict[str, str]:
+def _account(offers: Offers, tenant: Folder, standing: Standing, instance: GPUInstance) -> dict[str, str]:
     """Return the annotations that say what the instance holds and what it waits for, for people and for the next publish."""
-    waiting = waits_for(offers, tenant, instance) or short_of(offers, tenant, instance)
+    waiting = waits_for(offers, tenant, standing, instance) or short_of(standing, instance)
     return {
-        **({names.UNITS: str(units_of(offers, tenant, instance))} if holds(tenant, instance) else {}),
+        **({names.UNITS: str(units_of(standing, instance))} if holds(tenant, instance) else {}),
         **(
             {names.WAITS_FOR: "; ".join(one.words for one in waiting), names.WAITS_REASON: waiting[0].reason}
             if waiting

@@ -7,6 +7,7 @@ from typing import Any
 
 from allotment.accounts.preparation import job_name
 from allotment.accounts.sources import awaited, is_cloned_by_driver, is_prepared, offered, placed
+from allotment.accounts.standing import Standing
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.values import size_text
@@ -14,7 +15,9 @@ from allotment.manifests import accessor, names, pods, preparation, waiting
 from allotment.manifests.text import Fixed
 
 
-def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUStorage]) -> list[dict[str, Any]]:
+def render(
+    offers: Offers, cluster: Folder, tenant: Folder, standing: Standing, declared: Declared[GPUStorage]
+) -> list[dict[str, Any]]:
     """Return a storage's objects, the volume or bucket first.
 
     What waits for another storage to be prepared has a marker for its Job, and for its volume too where that is made from
@@ -26,15 +29,15 @@ def render(offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[G
     metadata = _metadata(tenant, storage)
     if spec.bucket is not None:
         return [_bucket(offers, declared, metadata)]
-    source, cloned = awaited(offers, tenant, storage), is_cloned_by_driver(offers, tenant, storage)
+    source, cloned = awaited(tenant, standing, storage), is_cloned_by_driver(offers, tenant, storage)
     job = job_name(storage.name, storage.spec.prepare) if storage.spec.prepare is not None else ""
-    objects = [] if source and cloned else [_claim(offers, tenant, declared, metadata, job)]
+    objects = [] if source and cloned else [_claim(offers, tenant, standing, declared, metadata, job)]
     if job and source:
         objects.append(waiting.marker(metadata, storage.name, source, declared.blob, job))
     elif job:
         objects += preparation.render(offers, tenant, storage, metadata, job)
     if accessor.is_wanted(storage) and not (source and cloned):
-        objects += accessor.render(offers, cluster, tenant, storage, metadata)
+        objects += accessor.render(offers, cluster, tenant, standing, storage, metadata)
     return objects
 
 
@@ -67,7 +70,12 @@ def _kept(declared: Declared[GPUStorage], metadata: dict[str, Any]) -> dict[str,
 
 
 def _claim(
-    offers: Offers, tenant: Folder, declared: Declared[GPUStorage], metadata: dict[str, Any], job: str
+    offers: Offers,
+    tenant: Folder,
+    standing: Standing,
+    declared: Declared[GPUStorage],
+    metadata: dict[str, Any],
+    job: str,
 ) -> dict[str, Any]:
     storage = declared.model
     spec, entry = offered(offers, storage), placed(offers, storage)
@@ -75,7 +83,7 @@ def _claim(
     kept = _kept(declared, metadata)
     if job:
         kept["annotations"][names.PREPARES] = job
-        if is_prepared(offers, tenant, storage.name):
+        if is_prepared(tenant, standing, storage.name):
             kept["annotations"][names.PREPARED] = job
     return {
         "apiVersion": "v1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from allotment.accounts.sources import is_prepared, placed
+from allotment.accounts.standing import Standing
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
@@ -18,7 +19,7 @@ def cluster_of(tenant: Folder, snapshot: GPUStorageSnapshot) -> str:
 
 
 def render(
-    offers: Offers, cluster: Folder, tenant: Folder, declared: Declared[GPUStorageSnapshot]
+    offers: Offers, cluster: Folder, tenant: Folder, standing: Standing, declared: Declared[GPUStorageSnapshot]
 ) -> list[dict[str, Any]]:
     """Return the snapshot, or what stands for it while its storage is being prepared."""
     snapshot = declared.model
@@ -33,7 +34,7 @@ def render(
             **pods.bill_labels(snapshot.metadata.labels),
         },
     }
-    if not is_prepared(offers, tenant, storage.name):
+    if not is_prepared(tenant, standing, storage.name):
         thing = f"{snapshot.name}{paths.SNAPSHOT}"
         return [waiting.marker(metadata, thing, storage.name, declared.blob)]
     annotations = {

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from allotment.accounts.sources import foreign_source, is_bucket, is_prepared, placed
+from allotment.accounts.standing import Standing
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
@@ -17,9 +18,9 @@ from allotment.manifests import names
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
-def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+def render(offers: Offers, cluster: Folder, tenant: Folder, standing: Standing) -> list[dict[str, Any]]:
     """Return a tenant's policies in a cluster. A storage is open once it is prepared."""
-    return declared(offers, cluster, tenant, lambda storage: is_prepared(offers, tenant, storage))
+    return declared(offers, cluster, tenant, lambda storage: is_prepared(tenant, standing, storage))
 
 
 def declared(

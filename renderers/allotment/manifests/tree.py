@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from allotment.accounts.standing import NOTHING, Standing
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -63,7 +64,7 @@ class Rendered(NamedTuple):
     suffix: str = ""
 
 
-# Of a tenant's kinds, `render(offers, cluster, tenant, declared)`; of a cluster's, `render(offers, cluster, declared, placeholders)`.
+# Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, `render(offers, cluster, declared, placeholders)`.
 TENANT_MANIFESTS: dict[type[Declaration], Rendered] = {
     GPUStorage: Rendered(gpu_storage.render, "storage"),
     GPUStorageSnapshot: Rendered(
@@ -84,21 +85,23 @@ def clusters_of(tenant: Folder) -> list[str]:
     )
 
 
-def render_tenant(offers: Offers, tenant: Folder, only: frozenset[str] | None = None) -> Files:
-    """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers and on this tenant alone."""
+def render_tenant(
+    offers: Offers, tenant: Folder, standing: Standing = NOTHING, only: frozenset[str] | None = None
+) -> Files:
+    """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers, on this tenant and on what is known of it."""
     for name in clusters_of(tenant):
         if only is not None and name not in only:
             continue
-        files = _tenant_files(offers, offers.clusters[name], tenant)
+        files = _tenant_files(offers, offers.clusters[name], tenant, standing)
         for path, data in folders.with_markers(name, tenant.name, files):
             yield f"{name}/{path}", data
 
 
-def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder) -> Files:
+def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder, standing: Standing) -> Files:
     yield paths.argo_file(tenant.name), dump(applications.render(offers, cluster, tenant))
     isolation = [
         *namespace.render(offers, cluster, tenant),
-        *sharing.render(offers, cluster, tenant),
+        *sharing.render(offers, cluster, tenant, standing),
         *applications.secret_grant(cluster, tenant),
     ]
     yield paths.namespace_file(tenant.name), dump(isolation)
@@ -106,7 +109,7 @@ def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder) -> Files:
         for declared in tenant.of(kind).values():
             if rendered.cluster(tenant, declared.model) == cluster.name:
                 path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
-                yield path, dump(rendered.render(offers, cluster, tenant, declared))
+                yield path, dump(rendered.render(offers, cluster, tenant, standing, declared))
 
 
 def render_cluster(

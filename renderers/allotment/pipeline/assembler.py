@@ -6,6 +6,7 @@ import datetime
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
+from allotment.accounts.standing import Job, Standing
 from allotment.adapters.memory import Memory
 from allotment.adapters.source import Source
 from allotment.pipeline.assembling import Assembling
@@ -14,7 +15,7 @@ from allotment.pipeline.gating import Known
 from allotment.pipeline.preparations import Preparations
 from allotment.pipeline.rendering import tenants_with
 from allotment.pipeline.share import SECONDS
-from allotment.pipeline.survey import Prepared, Survey, survey
+from allotment.pipeline.survey import Survey, survey
 from allotment.pipeline.workers import cores
 from allotment.problems import AllotmentError, Problem
 
@@ -46,7 +47,7 @@ class Assembler:
         self._progress = progress
         self._memory = Memory.none()
         self._rendered: dict[str, Blobs] = {}
-        self._prepared: dict[str, frozenset[tuple[str, str]]] = {}
+        self._prepared: dict[str, frozenset[Job]] = {}
 
     def assemble(
         self,
@@ -72,7 +73,7 @@ class Assembler:
             each=each,
             progress=self._progress,
             processes=self._processes,
-            prepared=prepared,
+            standings=lambda tenant: Standing(prepared.get(tenant, frozenset())),
             share=self._share,
         )
         wrong = _by_tenant(found)
@@ -81,7 +82,7 @@ class Assembler:
             source, found, branches, wrong, self._rendered, known, observed or {}, self._processes
         ).assembly()
 
-    def _forget_changed(self, prepared: Prepared) -> None:
+    def _forget_changed(self, prepared: Mapping[str, frozenset[Job]]) -> None:
         """A tenant of whose preparations something else is known now is rendered again."""
         for tenant in prepared.keys() | self._prepared.keys():
             if prepared.get(tenant) != self._prepared.get(tenant):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import beyond, grants
+from allotment.accounts.standing import Standing
 from allotment.adapters.source import Source
 from allotment.changes.departure import Leaver, Remains, Sighting, declaration_of, remains
 from allotment.changes.volumes import Successor, Users, succeeded
@@ -30,7 +32,6 @@ from allotment.problems import Problem
 from allotment.rules import stock
 
 if TYPE_CHECKING:
-    from allotment.declared.inventory import Offers
     from allotment.manifests.isolation import Gate
 
 from allotment.pipeline.assembly import Assembly, Blobs, Branches, Compared, compared
@@ -156,11 +157,19 @@ class Assembling:
             for tenant, blobs in self.rendered.items()
             if any(path not in self.data and self._was(path) != blob for path, blob in blobs.items())
         ]
-        self._render(self.found.offers, again)
+        self._render(again)
 
-    def _render(self, offers: Offers, tenants: list[str]) -> dict[str, tuple[Claim, ...]]:
+    def _render(
+        self, tenants: list[str], fewer: Mapping[tuple[str, str], int] = MappingProxyType({})
+    ) -> dict[str, tuple[Claim, ...]]:
+        """Render some tenants, with `fewer` units for their instances than they declare; return what they claim then."""
+
+        def standing(tenant: str) -> Standing:
+            granted = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
+            return self.found.standings(tenant)._replace(granted=granted)
+
         each = tenants_with(lambda files: compared(files, self.branches))
-        work = Work(self.source, offers, each, False)
+        work = Work(self.source, self.found.offers, each, False, standing)
         claims = {}
         for result in results(work, tenants, self.processes):
             if result.made is None and (wrong := [one for one in result.problems if not one.warning]):
@@ -271,7 +280,7 @@ class Assembling:
         if not fewer:
             return [*everything, *live], []
         late = sorted({tenant for tenant, _ in fewer})
-        claims |= self._render(self.found.offers._replace(granted=fewer), late)
+        claims |= self._render(late, fewer)
         waiting = [
             f"{claim.tenant}/{claim.instance}: gets {fewer[claim.tenant, claim.instance]} of {claim.units} units of"
             f" {claim.gpu_spec} on {claim.cluster}, others held them first"

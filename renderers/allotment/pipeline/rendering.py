@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from allotment.accounts.capacity import Claim
+    from allotment.accounts.standing import Standing
     from allotment.declared.inventory import Folder, Offers
     from allotment.manifests.isolation import Gate
-    from allotment.pipeline.workers import Each
+    from allotment.pipeline.workers import Each, Entrant
 
 from allotment.pipeline.share import TOO_LONG, Share, Spent, Stopped
 from allotment.problems import IsolationBroken
@@ -54,7 +55,7 @@ def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: fr
     """Return what renders tenants and gives each one's files to `keep`, if there are any; no name selected means all."""
     gates: dict[int, Gate] = {}
 
-    def render(offers: Offers, some: list[Folder], shares: list[Share]) -> list[Any]:
+    def render(offers: Offers, some: list[Entrant]) -> list[Any]:
         from allotment.manifests.tree import clusters_of, render_tenant
 
         def wanted(tenant: Folder) -> bool:
@@ -66,18 +67,18 @@ def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: fr
         if gate is None:
             gate = gates[os.getpid()] = gate_of(offers)
 
-        def rendered(tenant: Folder, share: Share) -> list[tuple[str, bytes]] | None:
+        def rendered(tenant: Folder, standing: Standing, share: Share) -> list[tuple[str, bytes]] | None:
             try:
                 with share.taken():
-                    files = render_tenant(offers, tenant, clusters or None) if wanted(tenant) else ()
+                    files = render_tenant(offers, tenant, standing, clusters or None) if wanted(tenant) else ()
                     return list(share.through(files))
             except Spent:
                 return None
 
-        every = [rendered(*both) for both in zip(some, shares, strict=True)]
+        every = [rendered(*one) for one in some]
         return [
-            _judged(gate, offers, *both) or (keep(both[1]) if both[1] else None)
-            for both in zip(some, every, strict=True)
+            _judged(gate, offers, one[0], files) or (keep(files) if files else None)
+            for one, files in zip(some, every, strict=True)
         ]
 
     return render

@@ -10,9 +10,9 @@ import datetime
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from allotment.accounts.standing import Standings, nothing_known
 from allotment.adapters.memory import Memory, program_key
 from allotment.adapters.source import Source
 from allotment.declared.layout import Scope
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 
 
 Recall = Callable[[str], Memory]
-Prepared = Mapping[str, frozenset[tuple[str, str]]]
 
 
 class Survey(NamedTuple):
     """What was read and found. `remembered` counts the tenants that were known to be fine.
 
     `problems` are all of them, sorted; `by_tenant` those of each tenant's own files, `of_offers` the platform's,
-    `shared` those of what all hold together.
+    `shared` those of what all hold together. `standings` says what was known of each tenant.
     """
 
     offers: Offers
@@ -44,6 +43,7 @@ class Survey(NamedTuple):
     of_offers: list[Problem]
     by_tenant: dict[str, list[Problem]]
     shared: list[Problem]
+    standings: Standings
 
     def letters(self, cluster: str) -> set[str]:
         """Return the first letters of the tenants that declare something in a cluster."""
@@ -64,13 +64,14 @@ def survey(
     progress: Callable[[int, int], None] | None = None,
     processes: int | None = None,
     base: Source | None = None,
-    prepared: Prepared = MappingProxyType({}),
+    standings: Standings = nothing_known,
     share: float | None = None,
 ) -> Survey:
     """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them.
 
     `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that says so.
-    `prepared` are the preparations that are known to have succeeded (`Offers.prepared`). `recall` returns the memory for a key. Tenants that are remembered aren't read, and nothing is made of them.
+    `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are remembered aren't
+    read, and nothing is made of them.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -78,13 +79,13 @@ def survey(
     contents = {one.scope: one.content for one in raw}
     memory = recall(_memory_key(as_of, contents)) if recall else Memory.none()
     unchanged = _Unchanged(source, memory, processes or cores())
-    offers, wrong = _offers(raw, as_of, source, prepared)
+    offers, wrong = _offers(raw, as_of, source)
     problems = [*problems, *wrong]
     parts, files = _recalled(unchanged, memory, set(tenants), contents)
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
     fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
-    work = Work(source, offers, each if fine else None, recall is not None, share)
+    work = Work(source, offers, each if fine else None, recall is not None, standings, share)
     made: dict[str, Any] = {}
     by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
@@ -109,7 +110,7 @@ def survey(
     shared = _shared(offers, parts, was, source)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
-    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared)
+    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared, standings)
 
 
 def resurvey(
@@ -134,7 +135,7 @@ def resurvey(
         parts.pop(name, None)
         by_tenant.pop(name, None)
         if name in there:
-            result = Work(source, last.offers, each, False).check([name])[0]
+            result = Work(source, last.offers, each, False, last.standings).check([name])[0]
             parts[name], made[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
@@ -142,7 +143,16 @@ def resurvey(
     of_offers = [*last.of_offers, *(one for one in astray if one not in last.of_offers)]
     everything = _sorted(of_offers, shared, changed, *by_tenant.values())
     return Survey(
-        last.offers, parts, everything, last.files, len(parts) - len(made), made, of_offers, by_tenant, shared
+        last.offers,
+        parts,
+        everything,
+        last.files,
+        len(parts) - len(made),
+        made,
+        of_offers,
+        by_tenant,
+        shared,
+        last.standings,
     )
 
 
@@ -224,7 +234,7 @@ def _recalled(
     return parts, files
 
 
-def _offers(raw: list[Raw], as_of: datetime.date, source: Source, prepared: Prepared) -> tuple[Offers, list[Problem]]:
+def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offers, list[Problem]]:
     from allotment.declared.inventory import Folder, Offers
     from allotment.declared.layout import PLATFORM
     from allotment.declared.reading import read_folder
@@ -236,7 +246,7 @@ def _offers(raw: list[Raw], as_of: datetime.date, source: Source, prepared: Prep
         folders[one.scope], wrong = read_folder(one.scope, one.files)
         problems += one.problems + wrong
     clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
-    offers = Offers(folders[PLATFORM], clusters, as_of, prepared=prepared)
+    offers = Offers(folders[PLATFORM], clusters, as_of)
     findings = [finding for check in PLATFORM_RULES.values() for finding in check(offers)]
     return offers, problems + placed(findings, source)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from allotment.accounts.standing import Standing, Standings
 from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
 from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, folder_of
@@ -21,7 +22,8 @@ CHUNK = 50
 MOST_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs a reading of its own
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
-Each = Callable[["Offers", "list[Folder]", list[Share]], list[Any]]
+Entrant = tuple["Folder", Standing, Share]  # a tenant without errors, and what is known of it
+Each = Callable[["Offers", list[Entrant]], list[Any]]
 R = TypeVar("R")
 
 
@@ -113,12 +115,14 @@ def _placed_most(findings: list[Finding], source: Source) -> list[Problem]:
 
 
 class Work(NamedTuple):
-    """What a process needs to check tenants; `seconds` is each one's share of processor time, None for any."""
+    """What a process needs to check tenants; `standings` says what is known of each, `seconds` is each one's share of
+    processor time, None for any."""
 
     source: Source
     offers: Offers
     each: Each | None
     stamped: bool
+    standings: Standings
     seconds: float | None = None
 
     def check(self, names: list[str]) -> list[TenantResult]:
@@ -130,10 +134,11 @@ class Work(NamedTuple):
         for one in several:
             one.judge(self.offers, self.source)
         for one in several:
-            one.count(self.offers)
+            one.count(self.offers, self.standings)
         if self.each is not None:
             fine = [(one, folder) for one in several if (folder := one.fine()) is not None]
-            made = self.each(self.offers, [folder for _, folder in fine], [one.share for one, _ in fine])
+            some = [(folder, self.standings(folder.name), one.share) for one, folder in fine]
+            made = self.each(self.offers, some)
             for (one, _), files in zip(fine, made, strict=True):
                 one.take(files)
         return [one.result() for one in several]
@@ -166,13 +171,13 @@ class _Checked:
                 every = (found for check in TENANT_RULES.values() for found in check(offers, folder))
                 self.problems += _placed_most(list(self.share.through(every)), source)
 
-    def count(self, offers: Offers) -> None:
+    def count(self, offers: Offers, standings: Standings) -> None:
         """Count what it claims."""
         from allotment.rules.tally import part_of
 
         if (folder := self.folder) is not None:
             with self._within_its_share():
-                self.part = tuple(part_of(offers, folder))
+                self.part = tuple(part_of(offers, folder, standings(folder.name)))
 
     def fine(self) -> Folder | None:
         """Return its folder if there is nothing wrong with it."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from allotment.accounts.capacity import Claim, PoolStocks, stocks_of
 from allotment.accounts.readiness import claims
 from allotment.accounts.sources import foreign_source
+from allotment.accounts.standing import NOTHING, Standing
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
@@ -94,7 +95,7 @@ class Tally:
         return read in self._read_before
 
 
-def part_of(offers: Offers, tenant: Folder) -> Part:
+def part_of(offers: Offers, tenant: Folder, standing: Standing = NOTHING) -> Part:
     """Return a tenant's part."""
     storages = tuple(
         Held(one.model.spec.cluster, one.model.spec.storage_spec, tenant.name, one.model.name, one.model.spec.size)
@@ -109,4 +110,4 @@ def part_of(offers: Offers, tenant: Folder) -> Part:
             shares.append(Share(spec.cluster, tenant.name, one.model.name, readers))
         if source := foreign_source(one.model, tenant.name):
             reads.append(Read(spec.cluster, tenant.name, one.model.name, str(source.tenant), source.name))
-    return Part(tuple(claims(offers, tenant)), storages, tuple(sorted(used)), tuple(shares), tuple(reads))
+    return Part(tuple(claims(offers, tenant, standing)), storages, tuple(sorted(used)), tuple(shares), tuple(reads))

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from allotment.accounts.standing import Standing, all_prepared
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.merge import Changed, Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
@@ -47,20 +48,6 @@ class Reviewed(NamedTuple):
 
     review: Review
     teams: Mapping[str, frozenset[Account] | None]
-
-
-class _All(frozenset[tuple[str, str]]):
-    """Whatever is asked for is in it."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
-class _Everyone(dict[str, frozenset[tuple[str, str]]]):
-    """All preparations of all tenants: a plan takes what the base declares for done."""
-
-    def get(self, *_: Any) -> frozenset[tuple[str, str]]:
-        return _All()
 
 
 class Outcome(NamedTuple):
@@ -104,14 +91,14 @@ class Comparing(NamedTuple):
             for one in folders[0].of(GPUStorage).values()
             if one.model.spec.prepare is not None
         )
-        offers = [one._replace(prepared={name: done}) for one in self.offers]
-        claims = tuple(tuple(part_of(*both).claims) for both in zip(offers, folders, strict=True))
-        rendered = [dict(render_tenant(*both)) for both in zip(offers, folders, strict=True)]
+        ends, standing = list(zip(self.offers, folders, strict=True)), Standing(done)
+        claims = tuple(tuple(part_of(*end, standing).claims) for end in ends)
+        rendered = [dict(render_tenant(*end, standing)) for end in ends]
         files = Files(MOST_TEXTS)
         take_changed(files, *rendered)
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
-        check_tenant(gate, offers[1], folders[1], new)
-        sides = [Side(*both) for both in zip(offers, folders, rendered, strict=True)]
+        check_tenant(gate, *ends[1], new)
+        sides = [Side(*both) for both in zip(self.offers, folders, rendered, strict=True)]
         return Outcome(name, compare(*sides), files.steps, files.diffs, (claims[0], claims[1]))
 
 
@@ -195,7 +182,7 @@ def _declared(several: Iterable[Changed]) -> list[Changed]:
 
 def surveyed(base: CommitSource, day: datetime.date, recall: Recall | None, processes: int | None) -> Survey:
     """Return what a plan needs to know of its base alone."""
-    return survey(base, day, recall=recall, prepared=_Everyone(), processes=processes or cores())
+    return survey(base, day, recall=recall, standings=all_prepared, processes=processes or cores())
 
 
 def is_too_large(found: Plan) -> bool:
@@ -239,7 +226,7 @@ class _Planning:
             owners = {one.path.split("/")[1] for one in declared}
             self.second = resurvey(self.first, after, sorted(owners), base=base)
         else:
-            self.second = survey(after, day, prepared=_Everyone(), processes=processes, base=base)
+            self.second = survey(after, day, standings=all_prepared, processes=processes, base=base)
 
     def plan(self) -> Plan:
         """Return the plan."""
