@@ -14,18 +14,21 @@ from allotment.declared.values import size_text
 from allotment.problems import Finding, quoted
 
 RULE = "source"
+SHOWN = 10  # names of a circle
 
 
 def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     """Check what each storage of a tenant is filled from, as far as that is the tenant's own."""
-    for storage in tenant.of(GPUStorage).values():
+    circles = _circles(tenant)
+    for name, storage in tenant.of(GPUStorage).items():
         if storage.model.spec.prepare is None:
             continue
         yield from _check_named(tenant, storage)
         source = own_source(tenant, storage.model)
         if source is not None:
             yield from _check_fit(offers, tenant, storage, source)
-            yield from _check_circle(tenant, storage, source)
+        if name in circles:
+            yield from _check_circle(tenant, storage, *circles[name])
 
 
 def _field(storage: Declared[GPUStorage]) -> str:
@@ -83,13 +86,32 @@ def _check_fit(
             yield storage.finding(_field(storage), message, RULE, warning=True, related=related)
 
 
-def _check_circle(tenant: Folder, storage: Declared[GPUStorage], source: Declared[GPUStorage]) -> Iterator[Finding]:
-    way = [storage.model.name]
-    one: Declared[GPUStorage] | None = source
-    while one is not None and one.model.name not in way:
-        way.append(one.model.name)
-        one = own_source(tenant, one.model)
-    if one is not None and one.model.name == storage.model.name:
-        words = "itself" if len(way) == 1 else f"itself in a circle: {' ← '.join([*way, storage.model.name])}"
-        related = tuple(tenant.of(GPUStorage)[name].path for name in way[1:])
-        yield storage.finding(_field(storage), f"the storage is filled from {words}", RULE, related=related)
+def _circles(tenant: Folder) -> dict[str, tuple[list[str], int]]:
+    """Return each storage that is filled from itself: the circle, each name before that of its source, and its place there.
+
+    No storage is walked over twice.
+    """
+    storages = tenant.of(GPUStorage)
+    found: dict[str, tuple[list[str], int]] = {}
+    seen: set[str] = set()
+    for name in storages:
+        way: dict[str, int] = {}
+        one: str | None = name
+        while one is not None and one not in seen and one not in way:
+            way[one] = len(way)
+            source = own_source(tenant, storages[one].model)
+            one = source.model.name if source is not None else None
+        if one in way:
+            circle = list(way)[way[one] :]
+            found |= {each: (circle, place) for place, each in enumerate(circle)}
+        seen |= way.keys()
+    return found
+
+
+def _check_circle(tenant: Folder, storage: Declared[GPUStorage], circle: list[str], place: int) -> Iterator[Finding]:
+    name, more = storage.model.name, len(circle) - SHOWN
+    way = [circle[(place + step) % len(circle)] for step in range(min(SHOWN, len(circle)))]
+    others = [*way, f"… {more:,} more", name] if more > 0 else [*way, name]
+    words = "itself" if len(circle) == 1 else f"itself in a circle: {' ← '.join(others)}"
+    related = tuple(tenant.of(GPUStorage)[one].path for one in way[1:])
+    yield storage.finding(_field(storage), f"the storage is filled from {words}", RULE, related=related)
