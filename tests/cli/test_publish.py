@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.adapters.git.malformed import write
 from tests.conftest import DAY, Allot, Result, copy, edit
 from tests.killed import kill_when, killed_at
 from tests.published import Place, git
@@ -747,6 +748,20 @@ def test_few_are_not_counted(place: Place) -> None:
     assert place.merged().code == 0
 
 
+@pytest.mark.parametrize("committer", ["committer a <a@b.example> never +0000\n", ""], ids=["nonsense", "none"])
+def test_a_commit_whose_date_is_none_ends_the_look_back(place: Place, committer: str) -> None:
+    place.publish()
+    tip, tree = (git(place.remote, "rev-parse", f"rendered/eu-1{one}") for one in ("", "^{tree}"))
+    text = f"tree {tree}\nparent {tip}\nauthor a <a@b.example> 1 +0000\n{committer}\nx\n"
+    commit = write(place.remote, "commit", text.encode())
+    for ref in ("refs/heads/rendered/eu-1", "refs/allotment/published/eu-1"):
+        git(place.remote, "update-ref", ref, commit)
+    (place.root / WEBUI).unlink()
+    said = place.merged()
+    assert said.code == 0, said.err
+    assert "tenants/solo-ada/compute/webui.rendered.yaml" not in place.tree("eu-1")
+
+
 # Others at the same branches
 
 
@@ -860,6 +875,31 @@ def test_a_branch_that_was_never_ours_is_taken_over_on_top(place: Place) -> None
     assert len(place.log("eu-1", "%h")) == 2
 
 
+@pytest.mark.parametrize("left", ["nothing", "a blob", "a long commit"])
+def test_a_ref_of_ours_that_is_lost_stops_until_a_person_believes_the_branch(place: Place, left: str) -> None:
+    """It isn't known which commit of the branch was ours: whoever guesses deletes what is kept, or waits."""
+    place.publish()
+    ref, before = "refs/allotment/published/eu-1", place.refs()
+    tree = git(place.remote, "rev-parse", "rendered/eu-1^{tree}")
+    long = f"tree {tree}\nparent {before[ref]}\nauthor a <a@b.example> 1 +0000\ncommitter a <a@b.example> 1 +0000\n\n"
+    strange = {
+        "nothing": lambda: "",
+        "a blob": lambda: write(place.remote, "blob", b"x"),
+        "a long commit": lambda: write(place.remote, "commit", long.encode() + b"x" * (2 << 20)),
+    }[left]()
+    git(place.remote, "update-ref", *((ref, strange) if strange else ("-d", ref)))
+    moved = place.refs()
+    said = place.publish()
+    assert (said.code, place.refs()) == (2, moved), said
+    assert f"{ref} is at {strange[:12]}, and that can't be read: " in said.err or f"{ref} is gone, and " in said.err
+    assert "`allot publish --adopt`, once" in said.err
+    (place.root / WEBUI).write_text("nonsense")
+    said = place.merged("--adopt")
+    assert "kept as it was: tenant solo-ada" in said.err, said
+    assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}", f"{ref}^{{tree}}").split() == [tree, tree]
+    assert place.publish().out == "2 clusters: nothing changed\n"
+
+
 def test_an_older_source_changes_nothing(place: Place, tmp_path: Path) -> None:
     older = place.fork(tmp_path / "older")
     edit(place.root, WEBUI, *STOPPED)
@@ -915,11 +955,11 @@ def test_who_is_overtaken_looks_again(place: Place, tmp_path: Path, monkeypatch:
     place.merge()
     push, raced = Remote.push, list[Result]()
 
-    def pushing(self: Remote, refs: dict[str, str]) -> bool:
+    def pushing(self: Remote, refs: dict[str, str], over: dict[str, str]) -> bool:
         if not raced:
             raced.append(Result(-1, "", ""))  # the other's own push goes straight through
             raced[0] = older.publish()
-        return push(self, refs)
+        return push(self, refs, over)
 
     monkeypatch.setattr(Remote, "push", pushing)
     said = place.publish()

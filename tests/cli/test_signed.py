@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -119,6 +120,107 @@ def test_a_strange_commit_at_our_ref_stops_nobody(more: bytes, place: Place, key
     place.publish("--signing-key", key)
     assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
+
+
+@pytest.mark.parametrize("kind", ["blob", "tag"])
+def test_what_is_no_commit_at_our_ref_is_told_and_replaced(place: Place, key: Path, kind: str) -> None:
+    place.publish("--signing-key", key)
+    before = place.tree("eu-1")
+    tip = git(place.remote, "rev-parse", "rendered/eu-1")
+    tag = f"object {tip}\ntype commit\ntag x\ntagger a <a@b.example> 1 +0000\n\nx\n"
+    strange = write(place.remote, kind, tag.encode() if kind == "tag" else b"x\n")
+    git(place.remote, "update-ref", BOTH[1], strange)
+    said = place.publish("--signing-key", key)
+    assert (said.code, f"it replaces {strange[:12]}" in said.out) == (0, True), said
+    place.publish("--signing-key", key)
+    refs = place.refs()
+    assert (refs[BOTH[0]], place.tree("eu-1")) == (refs[BOTH[1]], before)
+    assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
+
+
+def test_our_refs_that_are_gone_come_back_from_the_branches(place: Place, key: Path) -> None:
+    place.publish("--signing-key", key)
+    before = place.refs()
+    for cluster in ("eu-1", "us-1"):
+        git(place.remote, "update-ref", "-d", f"refs/allotment/published/{cluster}")
+    assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
+    assert place.refs() == before
+
+
+def test_who_deletes_our_refs_makes_nobody_forget_what_is_kept(place: Place, key: Path) -> None:
+    place.publish("--signing-key", key)
+    before = place.tree("eu-1")
+    git(place.remote, "update-ref", "-d", BOTH[1])
+    (place.root / WEBUI).write_text("nonsense")
+    assert "kept as it was: tenant solo-ada" in place.merged("--signing-key", key).err
+    assert place.tree("eu-1") == before
+
+
+def test_who_deletes_our_refs_deletes_no_tenant(place: Place, key: Path) -> None:
+    place.publish("--signing-key", key)
+    shutil.rmtree(place.root / "tenants/solo-ada")
+    for ref in place.refs():
+        if not ref.startswith("refs/heads/"):
+            git(place.remote, "update-ref", "-d", ref)
+    before = place.refs()
+    said = place.merged("--signing-key", key)
+    assert (said.code, "merge lifecycle: Retired first" in said.err) == (1, True)
+    assert {name: place.refs()[name] for name in before} == before
+
+
+def test_a_cluster_of_which_all_is_gone_waits_for_a_person_and_a_new_one_for_nobody(place: Place, key: Path) -> None:
+    place.publish("--signing-key", key)
+    for ref in BOTH:
+        git(place.remote, "update-ref", "-d", ref)
+    refs = place.refs()
+    said = place.publish("--signing-key", key)
+    assert (said.code, "`allot publish --adopt`, once" in said.err, place.refs()) == (2, True, refs), said
+    assert place.publish("--signing-key", key, "--adopt").code == 0
+    assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
+    shutil.copytree(place.root / "clusters/us-1", place.root / "clusters/us-2")
+    for file in (place.root / "clusters/us-2").rglob("*.yaml"):
+        file.write_text(file.read_text().replace("us-1", "us-2"))
+    said = place.merged("--signing-key", key)
+    assert said.code == 0, said.err
+    assert "refs/allotment/published/us-2" in place.refs()
+
+
+def test_a_ref_that_was_put_back_undoes_nothing_that_the_branch_proves(place: Place, key: Path) -> None:
+    place.publish("--signing-key", key)
+    older = place.refs()[BOTH[1]]
+    edit(place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    place.merged("--signing-key", key)
+    newer = place.refs()[BOTH[0]]
+    git(place.remote, "update-ref", BOTH[1], older)
+    said = place.publish("--signing-key", key)
+    assert (said.code, git(place.remote, "merge-base", "--is-ancestor", newer, BOTH[1])) == (0, ""), said
+
+
+@pytest.mark.parametrize("to", ["aside", "on top", "a blob", "back", "nowhere"])
+def test_who_moves_the_source_ref_stops_nothing_and_undoes_nothing(place: Place, key: Path, to: str) -> None:
+    place.publish("--signing-key", key)
+    first = git(place.root, "rev-parse", "main")
+    edit(place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    place.merged("--signing-key", key)
+    tree, last = (git(place.root, "rev-parse", one) for one in ("main^{tree}", "main"))
+    moved = {
+        "aside": lambda: write_commit(place.remote, tree),
+        "on top": lambda: write_commit(place.remote, tree, last),
+        "a blob": lambda: write(place.remote, "blob", b"x"),
+        "back": lambda: first,
+        "nowhere": lambda: "",
+    }[to]()
+    git(place.remote, "update-ref", *((SOURCE, moved) if moved else ("-d", SOURCE)))
+    edit(place.root, WEBUI, "state: Stopped", "state: Running")
+    assert place.merged("--signing-key", key).code == 0
+    assert place.refs()[SOURCE] == git(place.root, "rev-parse", "main")
+    git(place.remote, "update-ref", *((SOURCE, moved) if moved else ("-d", SOURCE)))
+    git(place.root, "reset", "-q", "--hard", last)
+    git(place.root, "push", "-q", "--force", "origin", "main")
+    refs = place.refs()
+    said = place.publish("--signing-key", key)
+    assert (said.code, "the source was rewound" in said.err, place.refs()) == (2, True, refs), "the key proves it"
+    assert place.publish("--signing-key", key, "--adopt").code == (0 if to in ("back", "nowhere") else 2)
 
 
 def test_a_crowd_of_false_signatures_is_no_way_to_keep_us_busy(

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     help="The private SSH key of the platform's spec.publisher.publicKey: signs the rendered commits.",
 )
 @click.option(
-    "--adopt", is_flag=True, help="Believe what is published without that key's signature, once it is declared."
+    "--adopt",
+    is_flag=True,
+    help="Believe what the rendered branches hold without that key's signature, or without our refs beside them.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be committed.")
 def command(

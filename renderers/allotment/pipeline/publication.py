@@ -14,7 +14,7 @@ from typing import NamedTuple
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, look, published_ref, publishes
+from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, check_known, look, published_ref, publishes
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import Source
 from allotment.changes import brake
@@ -79,7 +79,7 @@ class Publisher:
 
     `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit declares them. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is asked before each try with the source commit that is published and the
     one that would be, and raises Refused where that mustn't be. `signing_key` signs what is published, `adopt`
-    believes what is there unsigned.
+    believes what is there unsigned, or without our refs.
     """
 
     def __init__(
@@ -117,8 +117,10 @@ class Publisher:
             source = self._at(ref)
             key = self._key(source)
             found = look(self.repository, self.remote, cluster_names(source), key, adopt=self._adopt)
+            found = self._believed(source, found)
             if self._is_older(source, found):
                 return Outcome(source.commit, [], None, {}, found.source)
+            self._check_known(found)
             if self._demand is not None:
                 self._demand(found.source, source.commit)
             known = self.known(source.commit)
@@ -166,28 +168,52 @@ class Publisher:
         if status is not self.statuses.remote:
             self.statuses = Statuses(self.repository, status)
 
+    def _believed(self, source: CommitSource, found: Look) -> Look:
+        """Return a look with the source commit that was published last: what the ref says, where it contains what the
+        key proves and lies in the history that is published; else what the key proves. A publish that changes no branch
+        moves the ref alone, so that it may well be ahead."""
+        new, said = source.commit, found.source
+        if not found.proven:
+            return found
+        if said is not None and all(self.repository.is_ancestor(one, said) for one in found.proven):
+            if self.repository.is_ancestor(said, new):
+                return found
+            if self.repository.is_ancestor(new, said) and not self._counts(source):
+                return found
+        return found._replace(source=found.proven[0])
+
     def _is_older(self, source: CommitSource, found: Look) -> bool:
         """Return whether something newer is published already. Raises Rewound where the source went back."""
-        new, old = source.commit, found.source
+        new = source.commit
         if self.repository.is_shallow():
             raise Refused(
                 "this clone has only a part of the history, which the order of commits can't be seen from:"
                 " run `git fetch --unshallow`, in CI fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
             )
-        if old is None or old == new:
+        published = [one for one in dict.fromkeys((found.source, *found.proven)) if one is not None]
+        newer = [one for one in published if not self.repository.is_ancestor(one, new)]
+        if not newer:
             return False
-        if self.repository.is_ancestor(old, new):
-            return False
-        if self.repository.is_ancestor(new, old) and not (self._newest or self._is_newest(source)):
+        if all(self.repository.is_ancestor(new, one) for one in newer) and not self._counts(source):
             return True
+        old = newer[0]
         raise Rewound(
             f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
             f" Bring {old[:12]} back; to undo what it did, revert it in a new commit. Where nobody published {old[:12]}, or it is to be"
             f" left behind for good: `git push {self.remote} --delete {SOURCE}`, and publish again"
+            + (", with --adopt: the publisher's key proves it" if found.proven else "")
         )
 
-    def _is_newest(self, source: CommitSource) -> bool:
+    def _check_known(self, found: Look) -> None:
+        """Check that a cluster of which nothing is known is a new one. Raises Unproven."""
+        unknown = any(branch.published is None for branch in found.branches.values())
+        if unknown and found.source is not None and not self._adopt:
+            check_known(found, cluster_names(CommitSource(self.root, found.source)))
+
+    def _counts(self, source: CommitSource) -> bool:
         """Return whether a commit is the newest of the branch that counts, at `origin` where there is one."""
+        if self._newest:
+            return True
         platform = platform_of(source)
         if platform is None:
             return False
@@ -238,9 +264,12 @@ class Publisher:
             moves[rendered_branch(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
             if approved and one.commit != branch.published:
                 moves[approved_ref(one.cluster)] = one.commit
-        if found.source == source and all(one.commit == found.branches[one.cluster].tip for one in committed):
+        if all(found.refs.get(name) == commit for name, commit in moves.items()):
             return True
-        return self.remote.push(moves)
+        over = {name: commit for name, commit in found.over.items() if name in moves}
+        if found.refs.get(SOURCE) not in (None, found.source):
+            over[SOURCE] = found.refs[SOURCE]
+        return self.remote.push(moves, over)
 
 
 def newest(repository: Repository, branch: str, *urls: str) -> str | None:

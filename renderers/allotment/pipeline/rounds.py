@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Remote, Unsound
-from allotment.adapters.git.rendered import Unproven, look
+from allotment.adapters.git.rendered import Unproven, tips
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.assembler import PlatformInvalid
@@ -140,10 +140,9 @@ class Rounds:
 
     def _look(self, tip: str) -> _Seen:
         clusters = self._publisher.clusters(tip)
-        found = look(self._publisher.repository, self._publisher.remote, clusters)
+        refs = tips(self._publisher.remote, clusters)
         known = self._publisher.known(tip)
         self._distrust()
-        refs = tuple((name, one.tip, one.published) for name, one in sorted(found.branches.items()))
         return _Seen(tip, refs, known, self._publisher.statuses.moments())
 
     def _distrust(self) -> None:

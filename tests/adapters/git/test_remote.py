@@ -83,6 +83,21 @@ def test_a_ref_that_stays_is_compared_too(remote: Remote, repository: Repository
     assert refs(bare) == {BRANCH: later, SOURCE: base}
 
 
+@pytest.mark.parametrize("strange", ["a commit", "a blob"])
+def test_what_is_known_to_be_strange_is_moved_from_just_there_and_nothing_else(
+    remote: Remote, repository: Repository, bare: Path, strange: str
+) -> None:
+    base, aside = commit(repository, None, a="1"), commit(repository, None, b="1")
+    there = aside if strange == "a commit" else git(repository.folder, "rev-parse", f"{aside}:b.yaml")
+    git(repository.folder, "push", "-q", str(bare), f"{base}:{BRANCH}", f"{there}:{SOURCE}")
+    later = commit(repository, base, a="2")
+    assert not remote.push({BRANCH: later, SOURCE: later}, {SOURCE: base}), "it has moved meanwhile"
+    assert not remote.push({BRANCH: aside, SOURCE: later}, {SOURCE: there}), "the branch is forced for nobody"
+    assert refs(bare) == {BRANCH: base, SOURCE: there}
+    assert remote.push({BRANCH: later, SOURCE: later}, {SOURCE: there})
+    assert refs(bare) == {BRANCH: later, SOURCE: later}
+
+
 def test_two_first_commits_do_not_replace_each_other(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ class Branch:
     """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one.
 
     `now_at` returns where a file lies now that an older version of ours may have published elsewhere.
-    `forged` is the commit of somebody else's that the ref of our last one points at, where the key proves that it is;
+    `forged` is what somebody else pointed the ref of our last one at, where that is known to be no commit of ours;
     `adopted` says that our last one lacks the signature of that key, so that the next is made whether anything
     changed or not.
     """
@@ -95,7 +95,7 @@ class Branch:
         """
         parents, base = [self.published] if self.published else [], ""
         if self.forged or not self._goes_on():
-            several = (self.tip, self.forged, self.published)
+            several = (self.tip, self.forged and self._repository.commit_of(self.forged), self.published)
             parents, base = [one for one in dict.fromkeys(several) if one], self.published or NOTHING
         elif self.published is not None and not changed and not self._adopted:
             return self.published

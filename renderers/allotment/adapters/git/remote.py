@@ -1,7 +1,7 @@
 """Another repository: its refs are fetched, and moved together or not at all, forwards only.
 
-A push that isn't a fast-forward is refused by the remote, so whoever was quicker keeps what they wrote, and nothing is
-ever forced. A kill at any moment leaves the remote's refs as they were or as they should be.
+A push that isn't a fast-forward is refused by the remote, so whoever was quicker keeps what they wrote, and no branch is
+ever forced: only a ref of ours that is known to be somebody else's work, from what it has now. A kill at any moment leaves the remote's refs as they were or as they should be.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import Refused, quoted
 
 # Where a remote says these, another push came in between; anything else is a reason that stays.
-_OVERTAKEN = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref", "incorrect old value")
+_OVERTAKEN = (
+    "fetch first",
+    "non-fast-forward",
+    "cannot lock ref",
+    "failed to update ref",
+    "incorrect old value",
+    "stale info",
+)
 _SAYS_NO = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 _SHOWN = 800  # characters of what Git said
 _KEPT = "refs/allotment/seen/"
@@ -99,14 +106,18 @@ class Remote:
                 raise Unsound(f"{quoted(str(self))} holds objects that Git doesn't write: {words}") from None
             self.repository.without_hooks("fetch.fsckObjects=false").fetch(*options, self.url, *commits)
 
-    def push(self, refs: Mapping[str, str]) -> bool:
+    def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
         """Point refs at commits, all of them, and return True; False, and none, when another push came first.
 
-        A ref that stays where it was is compared too. Raises Refused, with Git's words, for any other refusal.
+        A ref that stays where it was is compared too. `over` has what some refs hold that needn't be gone on from: they
+        are moved from just that. Raises Refused, with Git's words, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
+        leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
         try:
-            self.repository.without_hooks().push("--atomic", "--porcelain", "--end-of-options", self.url, *moves)
+            self.repository.without_hooks().push(
+                "--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves
+            )
         except _SAYS_NO as error:
             words = self._shown(_words(error))
             if any(reason in words for reason in _OVERTAKEN):

@@ -5,14 +5,15 @@ commit that we wrote there, `refs/allotment/source` the source commit it was ren
 <cluster>` the last that an approval let past the brake. They move with the branches or not at all, so that order is
 decided by ancestry, and a commit of anybody else's shows. Who may push all of them could write a commit that looks
 like ours, unless the platform declares the publisher's key: then what counts is the newest commit that it has signed
-for that cluster.
+for that cluster, and the source that this names. Refs that are gone or damaged are no leave to forget what was
+published: what can't be told stops, until a person believes what is there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.branch import Branch
@@ -26,7 +27,13 @@ from allotment.problems import Refused
 
 SOURCE = "refs/allotment/source"
 MOST_FORGED = 1_000  # commits on top of our last one: verifying each may take 10 ms
-_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40})$", re.MULTILINE)  # shown in a status; nothing is decided by it
+_WAY_OUT = "To go on from what is there: `allot publish --adopt`, once, as docs/repository.md of Allotment tells"
+_WAY_OUT_OF_KEY = (
+    "Where the key is new: `allot publish --adopt --signing-key FILE`, once. Else somebody else pushed it:"
+    " docs/repository.md of Allotment tells the way out"
+)
+# Shown in a status. Nothing is decided by it but where the key signed it.
+_TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40}|[0-9a-f]{64})$", re.MULTILINE)
 
 
 def published_ref(cluster: str) -> str:
@@ -56,7 +63,7 @@ def live_source(repository: Repository, revision: str, folder: str, known: str) 
 
 
 class Unproven(Refused):
-    """What is published lacks the signature of the key that the platform declares."""
+    """What is published can't be told: our refs are gone or damaged, or the declared key signed nothing of it."""
 
 
 def publishes(cluster: str) -> str:
@@ -65,41 +72,124 @@ def publishes(cluster: str) -> str:
 
 
 class Look(NamedTuple):
-    """One look at the remote: the branches by cluster, and the source commit that was published last."""
+    """One look at the remote: the branches by cluster, and the source commit that was published last, as the ref says.
+
+    `refs` is what all refs hold, `over` what those do that are of somebody else's making, and can't go forwards from
+    there. `proven` are the source commits which the key proves to have been published, the newest for each cluster;
+    empty without one, and for who adopts what is there.
+    """
 
     source: str | None
     branches: dict[str, Branch]
+    refs: dict[str, str]
+    over: dict[str, str]
+    proven: tuple[str, ...] = ()
+
+
+def tips(remote: Remote, clusters: Iterable[str]) -> tuple[tuple[str, str | None, str | None], ...]:
+    """Return each cluster with what its branch and the ref of our last commit point at, as they are."""
+    names = sorted(clusters)
+    refs = remote.fetch(*(ref(name) for name in names for ref in (rendered_branch, published_ref)), ours=True)
+    return tuple((name, refs.get(rendered_branch(name)), refs.get(published_ref(name))) for name in names)
 
 
 def look(
     repository: Repository, remote: Remote, clusters: Iterable[str], key: str | None = None, *, adopt: bool = False
 ) -> Look:
     """Return what a remote holds for some clusters. `key` is the publisher's public SSH key, where one is declared;
-    `adopt` believes what it hasn't signed. Raises Refused when the remote doesn't answer, and Unproven."""
+    `adopt` believes what is there, unsigned or without our refs. Raises Refused when the remote doesn't answer, and
+    Unproven."""
     names = sorted(clusters)
     several = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
     refs = remote.fetch(SOURCE, *several, ours=True)
-    branches = {}
+    branches, over = dict[str, Branch](), dict[str, str]()
     for name in names:
-        own = refs.get(published_ref(name))
-        proven = own if own is None or key is None else _proven(repository, own, name, key)
-        if proven is None and own is not None and not adopt:
-            raise Unproven(
-                f"{published_ref(name)} is at {own[:12]}, and none of the newest {MOST_FORGED:,} commits there has the signature of the"
-                " key that spec.publisher.publicKey of the platform declares, so nothing was published. Where the key is new: `allot publish"
-                " --adopt --signing-key FILE`, once. Else somebody else pushed it: docs/repository.md of Allotment tells the way out"
-            )
-        last = proven or own
-        tips = refs.get(rendered_branch(name)), last, refs.get(approved_ref(name))
+        branch = _branch(repository, name, refs, key, adopt=adopt)
+        if branch.forged is not None and repository.commit_of(branch.forged) is None:
+            over[published_ref(name)] = branch.forged
+        branches[name] = branch
+    ours = [] if key is None or adopt else [one.published for one in branches.values() if one.published]
+    found = [_TRAILER.findall(repository.trees.message(one).decode("utf-8", "replace"))[-1:] for one in ours]
+    proven = repository.newest_of([one for several in found for one in several])
+    return Look(refs.get(SOURCE), branches, refs, over, proven)
+
+
+def _branch(repository: Repository, cluster: str, refs: Mapping[str, str], key: str | None, *, adopt: bool) -> Branch:
+    tip, own, approved = (refs.get(ref(cluster)) for ref in (rendered_branch, published_ref, approved_ref))
+
+    def goes_on(last: str | None, *, adopted: bool = False) -> Branch:
         forged = own if own != last else None
-        branches[name] = Branch(repository, name, *tips, today, forged=forged, adopted=proven is None)
-    return Look(refs.get(SOURCE), branches)
+        return Branch(repository, cluster, tip, last, approved, today, forged=forged, adopted=adopted)
+
+    proven = _proven(repository, (own, tip), cluster, key) if key is not None else None
+    if proven is not None:
+        return goes_on(proven, adopted=adopt)
+    branch = goes_on(own)
+    if key is not None and not adopt:
+        if own or tip:
+            fault = (
+                f"none of the newest {MOST_FORGED:,} commits there, or of the branch beside it, has the signature of the key that"
+                " spec.publisher.publicKey of the platform declares"
+            )
+            raise _unproven(cluster, own, fault, _WAY_OUT_OF_KEY)
+        return branch
+    fault = _fault(branch)
+    like = _like_ours(repository, tip, cluster) if own is None or fault else None
+    if adopt:
+        return goes_on(like if own is None or fault else own, adopted=key is not None)
+    if like is not None and not fault:
+        fault = f"{rendered_branch(cluster)} goes back to commits like ours: which was our last isn't known"
+    if fault:
+        raise _unproven(cluster, own, fault, _WAY_OUT)
+    return branch
 
 
-def _proven(repository: Repository, commit: str, cluster: str, key: str) -> str | None:
-    """Return the newest commit, from one backwards, that the publisher signed for a cluster; None where there is none."""
-    for one in repository.back_from(commit, MOST_FORGED):
-        with contextlib.suppress(TooMuch):  # ours are small
+def check_known(found: Look, clusters: Iterable[str]) -> None:
+    """Check that something is known of clusters which were published before. Raises Unproven."""
+    for name in sorted(found.branches.keys() & set(clusters)):
+        if found.branches[name].published is None:
+            fault = f"{rendered_branch(name)} has nothing of ours: what was published for this cluster isn't known"
+            raise _unproven(name, None, fault, _WAY_OUT)
+
+
+def _unproven(cluster: str, own: str | None, fault: str, way_out: str) -> Unproven:
+    name = published_ref(cluster)
+    where = f"{name} is at {own[:12]}" if own else f"{name} is gone"
+    return Unproven(f"{where}, and {fault}, so nothing was published. {way_out}")
+
+
+def _fault(branch: Branch) -> str:
+    """Return why what our last commit holds can't be read; empty where it can be."""
+    try:
+        branch.files  # noqa: B018  # who asks for them later needn't ask whether they can be read
+    except Refused as error:
+        return f"that can't be read: {error}"
+    return ""
+
+
+def _like_ours(repository: Repository, tip: str | None, cluster: str) -> str | None:
+    """Return the newest commit, from one backwards, that can be read and says what ours say: anybody could write it."""
+    for one in repository.back_from(tip, MOST_FORGED) if tip else ():
+        with contextlib.suppress(Refused):
+            if repository.subject(one).startswith(publishes(cluster)) and repository.listing(one) is not None:
+                return one
+    return None
+
+
+def _proven(repository: Repository, starts: Iterable[str | None], cluster: str, key: str) -> str | None:
+    """Return the newest commit, from some backwards, that the publisher signed for a cluster; None where there is none."""
+    newest = None
+    for start in dict.fromkeys(starts):
+        found = _signed(repository, start, cluster, key)
+        if found is not None and (newest is None or repository.is_ancestor(newest, found)):
+            newest = found
+    return newest
+
+
+def _signed(repository: Repository, start: str | None, cluster: str, key: str) -> str | None:
+    commit = repository.commit_of(start) if start else None
+    for one in repository.back_from(commit, MOST_FORGED) if commit else ():
+        with contextlib.suppress(Refused):  # what can't be read isn't ours
             if repository.subject(one).startswith(publishes(cluster)) and repository.is_signed_by(one, key):
                 return one
     return None

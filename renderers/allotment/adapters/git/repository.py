@@ -7,7 +7,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,9 +152,23 @@ class Repository:
         """Return whether the object of an id is here."""
         return self._said("cat_file", "-e", commit) is not None
 
+    def commit_of(self, one: str) -> str | None:
+        """Return the commit that an object is, or that a tag names; None where it is none."""
+        kind = self.objects.info([one])[one].kind
+        if kind == "tag":
+            return self._said("rev_parse", "--verify", "--quiet", f"{one}^{{commit}}")
+        return one if kind == "commit" else None
+
     def is_ancestor(self, one: str, other: str) -> bool:
         """Return whether commit `one` is `other` or comes before it."""
-        return self._said("merge_base", "--is-ancestor", one, other) is not None
+        return one == other or self._said("merge_base", "--is-ancestor", one, other) is not None
+
+    def newest_of(self, commits: Iterable[str]) -> tuple[str, ...]:
+        """Return those of some commits that no other of them contains; also each that isn't here."""
+        several = list(dict.fromkeys(commits))
+        here = [one for one, info in self.objects.info(several).items() if info.kind == "commit"]
+        ends = str(self.open().git.merge_base("--independent", *here)).split() if len(here) > 1 else here
+        return (*ends, *(one for one in several if one not in here))
 
     def author(self, commit: str) -> bytes:
         """Return who wrote a commit and when, as its header has it: `name <mail> time zone`.
