@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests import live
+from tests.adapters.git.malformed import entry, write, write_commit
+from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result
 from tests.observed.test_instances import CRASHED, RUNS
 from tests.published import Place, git
 from tests.reported import Bed
 
-from allotment.observed.status import Stock, Transition
+from allotment.observed.status import Stock, TenantStatus, Transition
 from allotment.pipeline import published
 from allotment.reports import tables
 from allotment.reports.tables import age
@@ -216,3 +218,46 @@ def test_what_is_removed_and_stays_is_shown(bed: Recent, shown: Allot, monkeypat
     assert (one["state"], one["reason"]) == ("Running", "RemovedStillRunning")
     assert one["message"].startswith(words)
     assert one["conditions"][-1]["type"] == "Declared"
+
+
+def strange(place: Place, what: str) -> str:
+    """Write what can't be read as a status into the remote."""
+    tip = git(place.remote, "rev-parse", "refs/heads/status/eu-1")
+    tree = git(place.remote, "rev-parse", f"{tip}^{{tree}}")
+    who = "author a <a@b.example> 1 +0000\ncommitter a <a@b.example> 1 +0000\n\n"
+    if what == "a blob":
+        return write(place.remote, "blob", b"x")
+    if what == "a long commit":
+        return write(place.remote, "commit", f"tree {tree}\nparent {tip}\n{who}".encode() + b"x" * (2 << 20))
+    large = write(place.remote, "blob", bytes(33 << 20))
+    file = entry(
+        "160000" if what == "a submodule" else "100644",
+        "stocks.yaml",
+        bytes.fromhex(tip if what == "a submodule" else large),
+    )
+    return write_commit(place.remote, write(place.remote, "tree", file), tip)
+
+
+@pytest.mark.parametrize("what", ["a blob", "a long commit", "a large file", "a submodule"])
+@pytest.mark.parametrize("keyed", [False, True], ids=["without a key", "with a key"])
+def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
+    place: Place, shown: Allot, tmp_path: Path, what: str, keyed: bool
+) -> None:
+    place.publish()
+    tenant = "uni-lab"
+    for cluster in ("eu-1", "us-1"):
+        step = Transition("instance", "one", "", "Running", "", "2026-11-21T12:00:00Z")
+        place.report(cluster, TenantStatus(tenant, cluster, transitions=(step,)))
+    if keyed:
+        key = new_key(tmp_path, "key").with_suffix(".pub").read_text().strip()
+        file = place.root / "clusters/eu-1/cluster.yaml"
+        file.write_text(f"{file.read_text()}  reporter:\n    publicKey: {key}\n")
+        place.merge()
+    commit = strange(place, what)
+    git(place.remote, "update-ref", "refs/allotment/status/eu-1", commit)
+    said = shown("status", "--format", "json")
+    assert said.code == 0, said.err
+    assert f"commit {commit} can't be read: " in said.out + said.err
+    assert [one["cluster"] for one in json.loads(said.out)["clusters"]] == ["us-1"]
+    assert [one["cluster"] for one in json.loads(shown("history", tenant, "--format", "json").out)] == ["us-1"]
+    assert place.publish().code == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests import live
+from tests.adapters.git.malformed import write
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 from tests.published import git
 from tests.reported import BRANCH, OURS, PATH, Bed
@@ -211,6 +212,20 @@ def test_a_rewritten_or_lost_branch_is_written_anew(
         git(bed.remote, "update-ref", "-d", ref)
     for _ in range(3):
         bed.report(*RUNS)
+    assert bed.status().instances[0].state == "Running"
+    assert git(bed.remote, "rev-parse", BRANCH) == git(bed.remote, "rev-parse", OURS)
+
+
+@pytest.mark.parametrize("kind", ["blob", "commit"])
+def test_what_cannot_be_read_at_our_ref_is_written_over(bed: Bed, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    bed.report(*RUNS)
+    text = git(bed.remote, "cat-file", "commit", BRANCH).encode() + b"x" * (2 << 20)
+    strange = write(bed.remote, kind, text if kind == "commit" else b"x")
+    git(bed.remote, "update-ref", OURS, strange)
+    bed.report(*RUNS)
+    (warned,) = bed.warnings()
+    assert warned.startswith(f"commit {strange} can't be read: ")
     assert bed.status().instances[0].state == "Running"
     assert git(bed.remote, "rev-parse", BRANCH) == git(bed.remote, "rev-parse", OURS)
 

@@ -279,7 +279,8 @@ class Reporter:
         if not self._leading():
             self._branch = None
             return
-        if not self._place.remote.push(refs):
+        over = {reported_ref(self._seeing.cluster): branch.stuck} if branch.stuck else {}
+        if not self._place.remote.push(refs, over):
             self._branch = None  # somebody was quicker: look again, and tell what they didn't
             self._stopped.wait(random.uniform(0.2, 1.0))  # noqa: S311
             return

@@ -10,6 +10,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, look_statuses, tenant_of, tenant_path
 from allotment.manifests.text import Malformed
 from allotment.observed.status import ClusterStatus, TenantStatus, Transition, cluster_status, tenant_status
+from allotment.problems import Refused
 
 
 class Now(NamedTuple):
@@ -72,12 +73,12 @@ def _backwards(repository: Repository, commit: str | None, tenant: str) -> Itera
     """Yield the versions of a tenant's status, the newest first, as far as they are here."""
     path = tenant_path(tenant)
     while commit:
-        data = repository.read_at(commit, path)
-        if data is None:
-            return
         try:
-            status = tenant_status(data)
-        except Malformed:
+            data = repository.read_at(commit, path)
+            status = tenant_status(data) if data is not None else None
+        except (Malformed, Refused):
+            return
+        if status is None:
             return
         yield status
         commit = status.previous

@@ -65,6 +65,11 @@ class Branch:
         """The commit, at the branch or at our ref, that isn't our last one; None where all is as we left it."""
         return self.forged or (self.tip if self.tip != self.published else None)
 
+    @property
+    def stuck(self) -> str | None:
+        """What the ref of our last commit holds, where that is no commit that the next could follow."""
+        return self.forged if self.forged and self._repository.commit_of(self.forged) is None else None
+
     def files_before(self, seconds: float) -> Iterable[str]:
         """Return the paths that were published so long ago, or first, or when an approval was used since.
 

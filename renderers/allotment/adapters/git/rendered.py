@@ -105,8 +105,8 @@ def look(
     branches, over = dict[str, Branch](), dict[str, str]()
     for name in names:
         branch = _branch(repository, name, refs, key, adopt=adopt)
-        if branch.forged is not None and repository.commit_of(branch.forged) is None:
-            over[published_ref(name)] = branch.forged
+        if branch.stuck is not None:
+            over[published_ref(name)] = branch.stuck
         branches[name] = branch
     ours = [] if key is None or adopt else [one.published for one in branches.values() if one.published]
     found = [_TRAILER.findall(repository.trees.message(one).decode("utf-8", "replace"))[-1:] for one in ours]

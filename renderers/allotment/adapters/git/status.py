@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.branch import Branch
-from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.trees import MalformedTree
+from allotment.adapters.git.repository import MOST_READ, Repository
 from allotment.manifests.names import status_branch
+from allotment.problems import Refused
 
 SUMMARY, CLUSTER = "summary.md", "stocks.yaml"
 _FOLDER = "tenants/"
@@ -62,12 +61,21 @@ def look_statuses(repository: Repository, remote: Remote, clusters: Mapping[str,
 def _reported(repository: Repository, cluster: str, key: str | None, refs: Mapping[str, str]) -> Reported:
     tip, own = refs.get(status_branch(cluster)), refs.get(reported_ref(cluster))
     branch = Branch(repository, cluster, tip, own, None)
-    if own is not None and key is not None and not repository.is_signed_by(own, key):
-        return Reported(branch, None, f"commit {own} is not signed with the cluster's key")
     try:
-        branch.files  # noqa: B018  # who asks for them later needn't ask whether they can be read
-    except (MalformedTree, TooMuch) as error:
-        return Reported(Branch(repository, cluster, tip, None, None), None, f"commit {own} can't be read: {error}")
+        _check_readable(repository, branch)
+        signed = own is None or key is None or repository.is_signed_by(own, key)
+    except Refused as error:
+        unread = Branch(repository, cluster, tip, None, None, forged=own)
+        return Reported(unread, None, f"commit {own} can't be read: {error}")
+    if not signed:
+        return Reported(branch, None, f"commit {own} is not signed with the cluster's key")
     if tip is None:
         return Reported(branch, own, "" if own is None else "its branch is gone")
     return Reported(branch, own, "" if tip == own else f"commit {tip} is not the reporter's")
+
+
+def _check_readable(repository: Repository, branch: Branch) -> None:
+    """Raise Refused where the files, or one of them, can't be read: who asks for them later needn't ask whether they can."""
+    for blob, (kind, size) in repository.objects.info(branch.files.values()).items():
+        if kind != "blob" or size > MOST_READ:
+            raise Refused(f"object {blob} is no file of ours")
