@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.git.malformed import entry, replaced, write, write_commit
+from tests.cli.test_publish import GROUPS, brake, put_back, remove
 from tests.conftest import edit
 from tests.published import Place, Running, git
 
@@ -221,6 +222,36 @@ def test_who_moves_the_source_ref_stops_nothing_and_undoes_nothing(place: Place,
     said = place.publish("--signing-key", key)
     assert (said.code, "the source was rewound" in said.err, place.refs()) == (2, True, refs), "the key proves it"
     assert place.publish("--signing-key", key, "--adopt").code == (0 if to in ("back", "nowhere") else 2)
+
+
+@pytest.mark.parametrize("to", ["our last", "a stranger's", "a blob"])
+def test_who_moves_the_ref_of_approvals_lifts_no_brake(place: Place, key: Path, to: str) -> None:
+    ref = "refs/allotment/approved/eu-1"
+    brake(place, 20)
+    place.merged("--signing-key", key, hours_ago=20)
+    for path in GROUPS[:3]:
+        remove(place, [path])
+        assert place.merged("--signing-key", key, hours_ago=1).code == 0
+    moved = {
+        "our last": lambda: place.refs()[BOTH[0]],
+        "a stranger's": lambda: forge(place),
+        "a blob": lambda: write(place.remote, "blob", b"x"),
+    }[to]()
+    git(place.remote, "update-ref", ref, moved)
+    last = remove(place, GROUPS[3:])
+    said = place.merged("--signing-key", key)
+    assert (said.code, "the brake stops this: 4 of 17 instances" in said.err) == (1, True), said
+    put_back(last)
+    brake(place, 20, 10, said.err.split("merge ")[1].split(" ")[0])
+    place.merged("--signing-key", key)
+    remove(place, GROUPS[3:])
+    said = place.merged("--signing-key", key)
+    assert said.code == 0, said.err
+    refs = place.refs()
+    assert refs[ref] == refs[BOTH[0]] != moved
+    assert "Brake: approved" in git(place.remote, "log", "-1", "--format=%B", ref).splitlines()
+    remove(place, [WEBUI])
+    assert place.merged("--signing-key", key).code == 0, "what was approved counts no more"
 
 
 def test_a_crowd_of_false_signatures_is_no_way_to_keep_us_busy(

@@ -14,7 +14,16 @@ from typing import NamedTuple
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import SOURCE, Look, approved_ref, check_known, look, published_ref, publishes
+from allotment.adapters.git.rendered import (
+    PAST_BRAKE,
+    SOURCE,
+    Look,
+    approved_ref,
+    check_known,
+    look,
+    published_ref,
+    publishes,
+)
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import Source
 from allotment.changes import brake
@@ -128,7 +137,7 @@ class Publisher:
                 source, self._today(source), found.branches, known, self.statuses.observed
             )
             approved = self._judged(found, assembly)
-            committed = self._commit(source, found, assembly)
+            committed = self._commit(source, found, assembly, approved=approved)
             if self._dry_run or self._pushed(source.commit, found, committed, approved):
                 changed = [one for one in committed if one.commit != found.branches[one.cluster].tip]
                 return Outcome(source.commit, changed, assembly, {one.cluster: one.commit for one in committed})
@@ -239,7 +248,7 @@ class Publisher:
         platform = platform_of(CommitSource(self.root, published)) if published else None
         return list(platform.spec.brake.approved_plans) if platform else []
 
-    def _commit(self, source: CommitSource, found: Look, assembly: Assembly) -> list[Committed]:
+    def _commit(self, source: CommitSource, found: Look, assembly: Assembly, *, approved: bool) -> list[Committed]:
         author = self.repository.author(source.commit)
         committed = []
         for cluster, files in assembly.files.items():
@@ -251,7 +260,8 @@ class Publisher:
                 if changes or replaced:
                     committed.append(Committed(cluster, "", told, replaced))
                 continue
-            text = _message(cluster, source.commit, self.statuses.commits.get(cluster), told, replaced)
+            trailers = {"Source-Commit": source.commit, "Status-Commit": self.statuses.commits.get(cluster, "")}
+            text = _message(cluster, told, replaced, trailers, approved=approved)
             commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
             committed.append(Committed(cluster, commit, told, replaced))
         return committed
@@ -285,11 +295,14 @@ def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:
     return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
 
 
-def _message(cluster: str, source: str, status: str | None, changes: Mapping[str, str], replaced: str | None) -> str:
+def _message(
+    cluster: str, changes: Mapping[str, str], replaced: str | None, trailers: Mapping[str, str], *, approved: bool
+) -> str:
     """Return the commit's message, none of which is a tenant's text. The reporter shows its Source-Commit in the status;
-    nothing is decided by it."""
+    only where it is signed anything is decided by it."""
     letters = list(changes.values())
     added, changed, removed = (letters.count(letter) for letter in "AMD")
     note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""
-    trailers = f"Source-Commit: {source}\n" + (f"Status-Commit: {status}\n" if status else "")
-    return f"{publishes(cluster)}{added} added, {changed} changed, {removed} removed\n{note}\n{trailers}"
+    past = f"{PAST_BRAKE}\n" if approved else ""
+    lines = "".join(f"{name}: {commit}\n" for name, commit in trailers.items() if commit)
+    return f"{publishes(cluster)}{added} added, {changed} changed, {removed} removed\n{note}\n{past}{lines}"

@@ -26,6 +26,7 @@ from allotment.manifests.paths import today
 from allotment.problems import Refused
 
 SOURCE = "refs/allotment/source"
+PAST_BRAKE = "Brake: approved"  # a line of each commit that an approval let past the brake; with a key, it is signed
 MOST_FORGED = 1_000  # commits on top of our last one: verifying each may take 10 ms
 _WAY_OUT = "To go on from what is there: `allot publish --adopt`, once, as docs/repository.md of Allotment tells"
 _WAY_OUT_OF_KEY = (
@@ -107,6 +108,8 @@ def look(
         branch = _branch(repository, name, refs, key, adopt=adopt)
         if branch.stuck is not None:
             over[published_ref(name)] = branch.stuck
+        if branch.approved is None and approved_ref(name) in refs:
+            over[approved_ref(name)] = refs[approved_ref(name)]
         branches[name] = branch
     ours = [] if key is None or adopt else [one.published for one in branches.values() if one.published]
     found = [_TRAILER.findall(repository.trees.message(one).decode("utf-8", "replace"))[-1:] for one in ours]
@@ -122,7 +125,9 @@ def _branch(repository: Repository, cluster: str, refs: Mapping[str, str], key: 
         return Branch(repository, cluster, tip, last, approved, today, forged=forged, adopted=adopted)
 
     proven = _proven(repository, (own, tip), cluster, key) if key is not None else None
-    if proven is not None:
+    if proven is not None and key is not None:
+        if not adopt and not _is_approved(repository, approved, proven, cluster, key):
+            approved = None
         return goes_on(proven, adopted=adopt)
     branch = goes_on(own)
     if key is not None and not adopt:
@@ -186,9 +191,20 @@ def _proven(repository: Repository, starts: Iterable[str | None], cluster: str, 
     return newest
 
 
-def _signed(repository: Repository, start: str | None, cluster: str, key: str) -> str | None:
+def _is_approved(repository: Repository, commit: str | None, last: str, cluster: str, key: str) -> bool:
+    """Return whether a commit is one of ours up to the last that says, signed, that it was let past the brake."""
+    if commit is None or repository.commit_of(commit) != commit or not repository.is_ancestor(commit, last):
+        return False
+    return _signed(repository, commit, cluster, key, most=1) == commit and PAST_BRAKE in _lines(repository, commit)
+
+
+def _lines(repository: Repository, commit: str) -> list[str]:
+    return repository.trees.message(commit).decode("utf-8", "replace").split("\n")
+
+
+def _signed(repository: Repository, start: str | None, cluster: str, key: str, most: int | None = None) -> str | None:
     commit = repository.commit_of(start) if start else None
-    for one in repository.back_from(commit, MOST_FORGED) if commit else ():
+    for one in repository.back_from(commit, most or MOST_FORGED) if commit else ():
         with contextlib.suppress(Refused):  # what can't be read isn't ours
             if repository.subject(one).startswith(publishes(cluster)) and repository.is_signed_by(one, key):
                 return one
