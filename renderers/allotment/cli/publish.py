@@ -67,7 +67,7 @@ def command(
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
     A tenant that is invalid keeps what was published of it, and the exit status is then 1; all others are published.
-    Nothing is ever forced: who is overtaken looks again, and the newer source wins. Without --to a commit is published that the
+    No branch is ever forced: who is overtaken looks again, and the newer source wins. Without --to a commit is published that the
     branch spec.git.branch of origin has, and no other.
     """
     from allotment.adapters.git.commit_source import CommitSource
