@@ -109,7 +109,7 @@ def test_two_entries_of_one_name_reach_nothing(
     for commit in (head, came):
         checked = allot("validate", "--repo", root, "--commit", commit, "--as-of", DAY)
         assert (checked.code, f"tree {bad} is malformed" in checked.err) == (2, True)
-    said = place.publish("--commit", "main")
+    said = place.publish("--commit", "main", "--to", place.remote)
     assert (said.code, f"tree {bad} is malformed" in said.err) == (2, True)
     assert "go back to the commit before it" in said.err
     assert place.refs() == before
