@@ -11,7 +11,19 @@ from tests.adapters.forge.contract import CONTRACT, logins
 from tests.adapters.forge.server import REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
 
 from allotment.adapters import forge as forges
-from allotment.adapters.forge.forge import Forbidden, Forge, RateLimited, Token, Unreachable
+from allotment.adapters.forge.forge import (
+    Declined,
+    Forbidden,
+    Forge,
+    ForgeError,
+    Missing,
+    RateLimited,
+    Status,
+    Token,
+    Unauthorised,
+    Unreachable,
+    refusal,
+)
 
 
 @pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
@@ -65,7 +77,7 @@ def test_who_pushes_by_force_speaks_for_all_of_it_where_the_forge_says_so(world:
 
 
 def test_a_wrong_token_is_refused_and_never_shown(world: World) -> None:
-    with pytest.raises(Forbidden) as caught:
+    with pytest.raises(Unauthorised) as caught:
         connected(world, "wr0ng-token").pull_request(1)
     assert "wr0ng" not in str(caught.value)
     assert "wr0ng" not in repr(Token("wr0ng-token"))
@@ -112,3 +124,25 @@ def test_what_is_locked_is_forbidden(world: World, forge: Forge) -> None:
     world.fail("POST .*(comments|notes)", Answer(403, {"message": "Unable to create comment because issue is locked."}))
     with pytest.raises(Forbidden):
         forge.comment(1, "text")
+
+
+def test_what_is_declined_is_about_that_one_thing(world: World, forge: Forge) -> None:
+    said = "This SHA and context has reached the maximum number of statuses."
+    world.fail("POST .*statuses/", Answer(422, {"message": said}))
+    with pytest.raises(Declined, match=said):
+        forge.set_status(world.head(1), Status("allot/plan", "success", "can be merged", world.bot))
+
+
+@pytest.mark.parametrize(
+    ("kind", "statuses"),
+    {
+        Unauthorised: (401,),
+        Missing: (404, 410),
+        Forbidden: (403, 423),
+        Declined: (400, 405, 409, 413, 422, 451),
+        RateLimited: (429,),
+        Unreachable: (407, 408, 425, 500, 502, 503, 504),
+    }.items(),
+)
+def test_what_an_answer_means(kind: type[ForgeError], statuses: tuple[int, ...]) -> None:
+    assert {type(refusal(status, {}, "no")) for status in statuses} == {kind}

@@ -19,6 +19,7 @@ from allotment.problems import AllotmentError, printable
 
 TIMEOUT = 30  # seconds without an answer
 PAGE = 50
+_ON_THE_WAY = (407, 408, 421, 425)  # of a proxy or a connection: 4xx too, and about nothing that was asked
 State = Literal["pending", "success", "failure"]
 
 
@@ -50,12 +51,20 @@ class Unreachable(ForgeError):
     """The forge didn't answer, or not as it should; what was asked for may have happened all the same."""
 
 
-class Missing(ForgeError):
+class Unauthorised(ForgeError):
+    """The forge doesn't know the token, so nothing can be asked."""
+
+
+class Declined(ForgeError):
+    """The forge won't do what was asked, and that is about this one thing: other requests go on."""
+
+
+class Missing(Declined):
     """There is no such thing, or none that this token may see."""
 
 
-class Forbidden(ForgeError):
-    """The forge refuses: the token may not do this, or the pull request is locked."""
+class Forbidden(Declined):
+    """The token may not do this, the pull request is locked, or its author blocks us."""
 
 
 class PullRequest(NamedTuple):
@@ -163,11 +172,13 @@ def refusal(status: int, headers: Mapping[str, str], words: str) -> ForgeError:
     if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
         return RateLimited(60.0 if wait is None else wait)
     said = f"the forge says {status}: {printable(words, 200)}"
+    if status == 401:
+        return Unauthorised(said)
     if status in (404, 410):
         return Missing(said)
-    if status in (401, 403, 423):
+    if status in (403, 423):
         return Forbidden(said)
-    return Unreachable(said)
+    return Declined(said) if 400 <= status < 500 and status not in _ON_THE_WAY else Unreachable(said)
 
 
 def _wait(headers: Mapping[str, str]) -> float | None:

@@ -15,6 +15,7 @@ from allotment.adapters.forge.forge import (
     PAGE,
     TIMEOUT,
     Comment,
+    Declined,
     Forbidden,
     Forge,
     ForgeError,
@@ -177,7 +178,7 @@ class GitLab:
         try:
             with _translated():
                 self._project.commits.get(commit, lazy=True).statuses.create(body)
-        except Unreachable as error:
+        except Declined as error:
             if "Cannot transition status" not in str(error):
                 raise
 
