@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ from tests.published import Place, git
 
 from allotment.declared.inventory import blob_id
 from allotment.observed.status import Condition, Instance, Part, TenantStatus
+from allotment.pipeline.pulls import reviewing
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
@@ -344,3 +347,35 @@ def test_all_of_one_commit_are_planned_whichever_is_named(desk: Desk) -> None:
     desk.world.close_pull(2)
     desk.comment("--all")
     assert desk.status(head) == "success"
+
+
+@pytest.mark.parametrize("status", [403, 422, 502])
+@pytest.mark.parametrize("what", ["statuses", "comments"])
+def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(desk: Desk, what: str, status: int) -> None:
+    """Such as a comment on what somebody proposes who blocks us."""
+    merged = desk.propose(1, "spec:\n", "spec:\n  description: Merged.\n")
+    desk.merge(1)
+    heads = [desk.propose(n, "spec:\n", f"spec:\n  displayName: The {n}\n") for n in (2, 3, 4)]
+    for _ in range(2):
+        path = f"POST .*statuses/{heads[1]}" if what == "statuses" else "POST .*/3/(comments|notes)"
+        desk.world.fail(path, Answer(status, {"message": "not from you"}))
+    result = desk.comment("--all")
+    assert (result.code, f"#3: the forge says {status}: not from you" in result.err) == (2, True), result.err
+    assert [desk.status(head) for head in heads[::2]] == ["success", "success"]
+    assert "3 open, 1 merged and not running yet" in result.out
+    assert desk.status(merged, "allot/rollout") == "pending"
+
+
+def test_a_bug_with_one_keeps_no_other_from_a_verdict(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = [desk.propose(n, "spec:\n", f"spec:\n  displayName: The {n}\n") for n in (1, 2)]
+    real = reviewing.plan
+
+    def broken(root: Path, base: str, head: str, *words: Any) -> Any:
+        if head == heads[0]:
+            raise ZeroDivisionError("ours")
+        return real(root, base, head, *words)
+
+    monkeypatch.setattr(reviewing, "plan", broken)
+    result = desk.comment("--all")
+    assert (result.code, "#1: Traceback" in result.err, "ZeroDivisionError: ours" in result.err) == (3, True, True)
+    assert [desk.status(head) for head in heads] == ["pending", "success"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +13,7 @@ import click
 
 from allotment.cli.commenter import forge_options, token_of, work
 from allotment.cli.options import repository, repository_option
+from allotment.problems import AllotmentError
 
 if TYPE_CHECKING:
     from allotment.pipeline.pulls.commenting import Work
@@ -73,17 +74,34 @@ def command(
 
 
 def _everything(found: Work) -> None:
+    """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other, and is the exit status."""
     from allotment.pipeline.pulls.reviewing import by_head
+    from allotment.pipeline.pulls.troubles import Trouble, tried
 
     requests = _patiently(lambda: list(found.place.forge.open_pull_requests(found.place.branch)))
     groups = by_head(requests)
+    troubles: list[Trouble] = []
+
+    def tell(numbers: Iterable[int], trouble: Trouble) -> None:
+        troubles.append(trouble)
+        click.echo(f"{', '.join(f'#{number}' for number in numbers)}: {trouble.words}", err=True)
+
+    for alike in groups:  # what goes wrong with this the review meets again, and tells
+        tried(partial(_patiently, partial(found.reviews.announce, alike)))
     for alike in groups:
-        _patiently(partial(found.reviews.announce, alike))
-    for alike in groups:
-        verdict = _patiently(partial(found.reviews.review, alike[0].number, None, alike))
-        click.echo(f"{', '.join(f'#{one.number}' for one in alike)}: {verdict.words}")
-    left = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
-    click.echo(f"{len(requests)} open, {left} merged and not running yet")
+        numbers = [one.number for one in alike]
+        review = partial(found.reviews.review, numbers[0], None, alike)
+        verdict = tried(partial(_patiently, review), (AllotmentError,))
+        if isinstance(verdict, Trouble):
+            tell(numbers, verdict)
+        else:
+            click.echo(f"{', '.join(f'#{number}' for number in numbers)}: {verdict.words}")
+    followed = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
+    for number, trouble in followed.troubles.items():
+        tell([number], trouble)
+    click.echo(f"{len(requests)} open, {followed.going} merged and not running yet")
+    if troubles:
+        raise click.exceptions.Exit(3 if any(one.reason == "bug" for one in troubles) else 2)
 
 
 def _patiently(ask: Callable[[], T]) -> T:

@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.adapters.forge.server import TOKEN, Answer, GitHubWorld
+from tests.adapters.git.malformed import write
 from tests.cli.test_comment import WEBUI, Desk
 from tests.conftest import Allot, edit
 from tests.published import Place, git
 
-from allotment.adapters.forge.forge import Token
+from allotment.adapters.forge.forge import PullRequest, Token, Unreachable
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import CommentMetrics, text_of
 from allotment.cli.commenter import work
 from allotment.pipeline.pulls import reviewing
 from allotment.pipeline.pulls.commenting import Commenter
+from allotment.pipeline.pulls.rollouts import Rollouts
+from allotment.problems import Refused
 
 
 class Said:
@@ -170,6 +173,66 @@ def test_who_cannot_follow_what_was_merged_goes_on_to_review(bed: Bed, monkeypat
     assert bed.log.events[-1][1]["reason"] == "refused"
 
 
+@pytest.mark.parametrize("kind", [ZeroDivisionError, Unreachable, Refused])
+def test_a_merge_that_cannot_be_followed_keeps_no_other_from_it(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    for number, field in ((1, "description"), (2, "displayName")):
+        bed.desk.propose(number, "spec:\n", f"spec:\n  {field}: Mine\n")
+        bed.desk.merge(number)
+    real = Rollouts._changed
+
+    def broken(self: Rollouts, request: PullRequest) -> Any:
+        if request.number == 2:
+            raise kind("not this one")
+        return real(self, request)
+
+    monkeypatch.setattr(Rollouts, "_changed", broken)
+    bed.round()
+    bed.round()
+    assert (len(bed.desk.rollouts(1)), len(bed.desk.rollouts(2))) == (1, 0)
+    assert [(event, about["number"]) for event, about in bed.log.events] == [("no rollout", 2)], "told once"
+    assert bed.metric("allotment_followed_rollouts") == 2
+
+
+def test_a_merge_whose_date_is_none_keeps_nobody_from_a_verdict(bed: Bed) -> None:
+    """Where the forge merges by fast-forward, who proposed it wrote the commit."""
+    root = bed.desk.place.root
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    tree, base = git(root, "rev-parse", f"{head}^{{tree}}"), git(root, "rev-parse", "main")
+    text = f"tree {tree}\nparent {base}\nauthor a <a@b.example> 1 +0000\ncommitter a\n\nx\n"
+    odd = write(root, "commit", text.encode())
+    git(root, "push", "-q", "-f", "origin", f"{odd}:refs/heads/main", f"{odd}:refs/pull/1/head")
+    bed.world.pulls[1].head = odd
+    bed.world.merge(1, odd)
+    git(root, "reset", "-q", "--hard", odd)
+    other = bed.desk.propose(2, "spec:\n", "spec:\n  displayName: Other\n")
+    bed.round()
+    assert bed.desk.status(other) == "success"
+
+
+@pytest.mark.parametrize("status", [403, 422, 502])
+@pytest.mark.parametrize("what", ["statuses", "comments"])
+def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(bed: Bed, what: str, status: int) -> None:
+    """GitHub takes a thousand statuses of a commit and context, and then no more for ever."""
+    other = bed.desk.propose(2, "spec:\n", "spec:\n  description: Mine.\n")
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Refused\n")
+    for _ in range(3):
+        path = f"POST .*statuses/{head}" if what == "statuses" else "POST .*/1/comments"
+        bed.world.fail(path, Answer(status, {"message": "This SHA has the maximum number of statuses."}))
+    bed.round()
+    assert bed.desk.status(other) == "success"
+    assert [about["number"] for event, about in bed.log.events if event == "no verdict"] == [1]
+
+
+def test_a_token_that_is_none_any_more_ends_the_round(bed: Bed) -> None:
+    heads = [bed.desk.propose(n, "spec:\n", f"spec:\n  description: The {n}.\n") for n in (1, 2)]
+    bed.world.fail("GET .*/reviews", Answer(401, {"message": "Bad credentials"}))
+    bed.round()
+    assert [bed.desk.status(head) for head in heads] == ["pending", "pending"]
+    assert bed.log.events[-1][1]["reason"] == "forge"
+
+
 def test_a_merge_of_documents_alone_is_not_followed(bed: Bed) -> None:
     root = bed.desk.place.root
     git(root, "checkout", "-q", "-B", "change-1")
@@ -227,7 +290,8 @@ def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: 
 
 def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     heads = [bed.desk.propose(n, "spec:\n", f"spec:\n  description: The {n}.\n") for n in (1, 2)]
-    bed.world.fail("GET .*/reviews", Answer(502, {"message": "Bad gateway"}))
+    for _ in heads:
+        bed.world.fail("GET .*/reviews", Answer(502, {"message": "Bad gateway"}))
     bed.round()
     assert [[one["state"] for one in bed.world.statuses[head]] for head in heads] == [["pending"], ["pending"]]
     bed.round()

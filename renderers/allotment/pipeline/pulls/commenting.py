@@ -5,20 +5,21 @@ What the forge doesn't take now waits, here and nowhere else: publishing and rep
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import random
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from allotment.adapters.forge.forge import Forbidden, ForgeError, Missing, PullRequest, RateLimited
+from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
 from allotment.adapters.metrics import CommentMetrics
 from allotment.pipeline.log import Log
 from allotment.pipeline.pulls.reviewing import Place, Reviews, by_head
 from allotment.pipeline.pulls.rollouts import Rollouts
+from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.problems import AllotmentError, Refused
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
@@ -100,7 +101,10 @@ class Commenter:
     def once(self) -> None:
         """Run one round; whatever goes wrong is told and counted, and tried again later."""
         try:
-            self.round()
+            trouble = self.round()
+            if trouble is not None:
+                self._fail(trouble.reason, trouble.words)
+                return
             self._good, self._failures, self._told = True, 0, ""
         except RateLimited as error:
             self._fail("rate-limited", str(error), error.seconds)
@@ -111,8 +115,11 @@ class Commenter:
         except Exception:  # a bug of ours in one round is no reason to end
             self._fail("bug", traceback.format_exc())
 
-    def round(self) -> None:
-        """Say what is new; follow what was merged; then review what is open and has changed, or whose base has."""
+    def round(self) -> Trouble | None:
+        """Say what is new; follow what was merged; then review what is open and has changed, or whose base has.
+
+        Return why what was merged can't be followed now.
+        """
         self._work = self._work or self._begin()
         place = self._work.place
         requests = list(place.forge.open_pull_requests(place.branch))
@@ -127,32 +134,32 @@ class Commenter:
         trouble = self._follow(self._work.rollouts, len(requests))
         for alike in groups:
             if self._stopped.is_set():
-                return
+                return None
             self._begun = time.monotonic()
             self._review(self._work.reviews, alike, base)
         for number in self._reviewed.keys() - {request.number for request in requests}:
             del self._reviewed[number]
         place.source.repository.tidy()
-        if trouble is not None:
-            raise trouble
+        return trouble
 
     def _is_known(self, request: PullRequest) -> bool:
         """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
         seen = self._reviewed.get(request.number)
         return seen is not None and (seen[0], seen[2]) == (request.head, request.updated)
 
-    def _follow(self, rollouts: Rollouts, requests: int) -> Refused | None:
+    def _follow(self, rollouts: Rollouts, requests: int) -> Trouble | None:
         """Follow what was merged; return why that can't be seen now, which keeps no open pull request from its verdict."""
-        try:
-            self._metrics.seen(requests, rollouts.follow(datetime.datetime.now(datetime.UTC)))
-        except Refused as error:
-            return error
+        found = tried(partial(rollouts.follow, datetime.datetime.now(datetime.UTC)))
+        if isinstance(found, Trouble):
+            return found
+        self._metrics.seen(requests, found.going)
+        for number, trouble in found.troubles.items():
+            self._tell_of("no rollout", number, trouble)
         return None
 
     def _announce(self, reviews: Reviews, alike: list[PullRequest]) -> None:
-        """Say on a commit that it waits. What the forge forbids there, the review tells."""
-        with contextlib.suppress(Missing, Forbidden):
-            reviews.announce(alike)
+        """Say on a commit that it waits. What goes wrong with that the review meets again, and tells."""
+        tried(partial(reviews.announce, alike))
 
     def _review(self, reviews: Reviews, alike: list[PullRequest], base: str) -> None:
         """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in when it was
@@ -162,26 +169,19 @@ class Commenter:
         if all(self._reviewed.get(number) == one for number, one in seen.items()):
             return
         request = alike[0]
-        try:
-            verdict = reviews.review(request.number, request.head, alike)
-        except (Missing, Forbidden) as error:
-            self._tell_of(request, "forge", str(error))
-            return
-        except AllotmentError:
-            raise
-        except Exception:  # a bug of ours with one is no reason to leave the others without a verdict
-            self._tell_of(request, "bug", traceback.format_exc())
-            return
-        if verdict.state:
+        verdict = tried(partial(reviews.review, request.number, request.head, alike), (AllotmentError,))
+        if isinstance(verdict, Trouble):
+            self._tell_of("no verdict", request.number, verdict)
+        elif verdict.state:
             self._metrics.reviewed(verdict.state)
             self._log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.words)
             self._reviewed |= seen
 
-    def _tell_of(self, request: PullRequest, reason: str, words: str) -> None:
-        self._metrics.failed(reason)
-        if self._troubles.get(request.number) != words:
-            self._troubles[request.number] = words
-            self._log.error("no verdict", number=request.number, reason=reason, message=words)
+    def _tell_of(self, event: str, number: int, trouble: Trouble) -> None:
+        self._metrics.failed(trouble.reason)
+        if self._troubles.get(number) != trouble.words:
+            self._troubles[number] = trouble.words
+            self._log.error(event, number=number, reason=trouble.reason, message=trouble.words)
 
     def _fail(self, reason: str, words: str, seconds: float | None = None) -> None:
         self._good = False

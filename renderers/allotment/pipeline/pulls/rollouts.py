@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
-from allotment.adapters.forge.forge import Forbidden, Forge, Missing, PullRequest, State
+from allotment.adapters.forge.forge import Forge, PullRequest, State
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.merge import changed, inner, merge_base
@@ -27,6 +28,7 @@ from allotment.observed.rollout import Published, Thing, stage
 from allotment.observed.status import TenantStatus
 from allotment.pipeline.declared import publisher_key, reporter_keys
 from allotment.pipeline.pulls.reviewing import Place, keep, ours, say_status
+from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.pipeline.statuses import read_now
 from allotment.reports.rollout import MARKER, Rollout, comment
 
@@ -57,6 +59,13 @@ class _Merged(NamedTuple):
     platform: bool
 
 
+class Followed(NamedTuple):
+    """How many merges are followed still, and what went wrong with single ones, by number."""
+
+    going: int
+    troubles: dict[int, Trouble]
+
+
 class Rollouts:
     """Follows the merged pull requests of one repository. `rendered` and `status` are where those branches are."""
 
@@ -68,9 +77,10 @@ class Rollouts:
         self._silent: set[int] = set()
         self._merged: dict[int, _Merged] = {}
 
-    def follow(self, now: datetime.datetime) -> int:
-        """Look once, and say what is new; return how many are followed still. Raises ForgeError, Refused."""
-        forge, going = self._place.forge, 0
+    def follow(self, now: datetime.datetime) -> Followed:
+        """Look once, and say what is new. What goes wrong with one merge, a bug of ours too, keeps no other from being
+        followed. Raises ForgeError, Refused."""
+        forge, going, troubles = self._place.forge, 0, dict[int, Trouble]()
         seen: _Now | None = None
         for request in forge.merged_since(self._place.branch, now - FOLLOWED):
             if request.number in self._silent or not request.merged:
@@ -79,11 +89,19 @@ class Rollouts:
                 self._silent.add(request.number)
                 continue
             seen = seen or self._look()
-            try:
-                going += not self._is_old(request, now) and self._follow(request, seen)
-            except (Missing, Forbidden):
+            found = tried(partial(self._goes_on, request, seen, now))
+            if not isinstance(found, Trouble):
+                going += found
+            elif found.reason == "forge" and found.stays:
                 self._silent.add(request.number)  # it is gone, or locked meanwhile
-        return going
+            else:
+                troubles[request.number] = found
+                going += 1
+        return Followed(going, troubles)
+
+    def _goes_on(self, request: PullRequest, seen: _Now, now: datetime.datetime) -> bool:
+        """Say where one stands, unless it is old; return whether it is followed on."""
+        return not self._is_old(request, now) and self._follow(request, seen)
 
     def _is_old(self, request: PullRequest, now: datetime.datetime) -> bool:
         """Return whether a merge is long over, whatever happened to its pull request since."""
