@@ -10,7 +10,9 @@ from collections.abc import Mapping
 
 import git
 
+from allotment.adapters.git import quarantine
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.processes import Exceeded, Limit
 from allotment.problems import Refused, quoted
 
 # Where a remote says these, another push came in between; anything else is a reason that stays.
@@ -41,11 +43,16 @@ _HARMLESS = (
     "zeroPaddedDate",
     "zeroPaddedFilemode",
 )
+_OPTIONS = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
 _STRICT = ("fetch.fsckObjects=true", "fetch.fsck.badFilemode=error", *(f"fetch.fsck.{one}=ignore" for one in _HARMLESS))
 
 
 class Unsound(Refused):
     """What would be fetched holds objects that Git doesn't write: nothing of it is here."""
+
+
+class Costly(Refused):
+    """What would be fetched takes more than the fetch may: nothing of it is here."""
 
 
 class Remote:
@@ -81,30 +88,61 @@ class Remote:
         somebody left there, so that their history may hold anything: they come all the same, and the reader of trees
         refuses what can't be read. Raises Refused, with Git's words, when the remote doesn't answer, and Unsound.
         """
+        found = self.look(*refs)
+        names = {commit: name for name, commit in found.items()}
+        new = [commit for commit in names if not self.repository.has(commit)]
+        if new and self._keep:
+            new = [f"+{commit}:{_KEPT}{names[commit]}" for commit in new]
         try:
-            said = str(self.repository.open().git.ls_remote("--end-of-options", self.url, *refs))
-            found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
-            names = {commit: name for name, commit in found.items() if name in refs}
-            new = [commit for commit in names if not self.repository.has(commit)]
-            if new and self._keep:
-                new = [f"+{commit}:{_KEPT}{names[commit]}" for commit in new]
             if new:
                 self._bring(new, ours)
         except _SAYS_NO as error:
-            raise Refused(f"{quoted(str(self))} doesn't answer: {self._shown(_words(error))}") from None
+            raise self._refusal(_words(error)) from None
+        return found
+
+    def look(self, *refs: str) -> dict[str, str]:
+        """Return what refs, by their full names, point at; nothing is fetched. Raises Refused."""
+        try:
+            said = str(self.repository.open().git.ls_remote("--end-of-options", self.url, *refs))
+        except _SAYS_NO as error:
+            raise self._refusal(_words(error)) from None
+        found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
         return {name: commit for name, commit in found.items() if name in refs}
 
-    def _bring(self, commits: list[str], ours: bool) -> None:
-        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
+    def _refusal(self, words: str) -> Refused:
+        return Refused(f"{quoted(str(self))} doesn't answer: {self._shown(words)}")
+
+    def fetch_within(self, limit: Limit, ref: str, commit: str) -> None:
+        """Fetch a commit that a stranger made, and at which `ref` points there, unless it is here.
+
+        Raises Refused, Unsound, and Costly where Git takes more than the limit to look at it: what is short as it comes may
+        unfold to any size.
+        """
+        if self.repository.has(commit):
+            return
         try:
-            self.repository.without_hooks(*_STRICT).fetch(*options, self.url, *commits)
+            ended = quarantine.fetch(self.repository, _STRICT, (*_OPTIONS, self.url, commit), limit)
+        except Exceeded as error:
+            raise Costly(f"fetching it: {error}") from None
+        if ended.status:
+            words = self._shown(" ".join(ended.words.split())[-_SHOWN:])
+            raise self._unsound(words) if _is_fsck(words) else self._refusal(words)
+        if self._keep:
+            self.repository.without_hooks().update_ref(f"{_KEPT}{ref}", commit)
+
+    def _unsound(self, words: str) -> Unsound:
+        return Unsound(f"{quoted(str(self))} holds objects that Git doesn't write: {words}")
+
+    def _bring(self, commits: list[str], ours: bool) -> None:
+        try:
+            self.repository.without_hooks(*_STRICT).fetch(*_OPTIONS, self.url, *commits)
         except git.GitCommandError as error:
             words = self._shown(_words(error))
-            if not any(sign in words for sign in _FSCK):
+            if not _is_fsck(words):
                 raise
             if not ours:
-                raise Unsound(f"{quoted(str(self))} holds objects that Git doesn't write: {words}") from None
-            self.repository.without_hooks("fetch.fsckObjects=false").fetch(*options, self.url, *commits)
+                raise self._unsound(words) from None
+            self.repository.without_hooks("fetch.fsckObjects=false").fetch(*_OPTIONS, self.url, *commits)
 
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
         """Point refs at commits, all of them, and return True; False, and none, when another push came first.
@@ -124,6 +162,10 @@ class Remote:
                 return False
             raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {words}") from None
         return True
+
+
+def _is_fsck(words: str) -> bool:
+    return any(sign in words for sign in _FSCK)
 
 
 def _userinfo(url: str) -> str:

@@ -78,8 +78,10 @@ class Repository:
         return cls(folder)
 
     def tidy(self) -> None:
-        """Let Git's housekeeping run, if it is due, and wait for it."""
-        self.open().git(c="gc.autoDetach=false").gc("--auto", "--quiet")
+        """Let Git's housekeeping run, if it is due, and wait for it. It compares nothing large with each other: strangers made
+        some of what lies here."""
+        settings = ["gc.autoDetach=false", "core.bigFileThreshold=8m", "pack.windowMemory=64m"]
+        self.open().git(c=settings).gc("--auto", "--quiet")
 
     def open(self) -> git.Repo:
         """Return GitPython's object, one a process: the pipe to Git's object reader can't be shared after a fork."""
@@ -91,8 +93,11 @@ class Repository:
         What it fetches or writes comes as a pack, whole or not at all: single objects, of one that was killed, could lack
         others. That is quicker too; housekeeping brings packs together.
         """
-        packs = ["fetch.unpackLimit=1", "fastimport.unpackLimit=1"]
-        return self.open().git(c=[f"core.hooksPath={os.devnull}", *packs, *settings])
+        return self.open().git(c=[*self.quiet(), *settings])
+
+    def quiet(self) -> tuple[str, ...]:
+        """Return the settings of Git's that do so."""
+        return f"core.hooksPath={os.devnull}", "fetch.unpackLimit=1", "fastimport.unpackLimit=1"
 
     def resolve(self, name: str, otherwise: str) -> str:
         """Return the id of the commit that a name means. Raises Refused with the words of `otherwise`."""

@@ -20,13 +20,13 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from allotment.adapters.processes import LOOK, end_group, megabytes
 from allotment.problems import AllotmentError, IsolationBroken, Refused
 
 TOO_MUCH = "too large or too slow: split it"
 BASE_SECONDS = 900.0  # for what the base branch holds, which is nobody's pull request
 COMMAND = [sys.executable, "-P", "-m", "allotment.pipeline.pulls.apart"]
 _READY = b"ready\n"
-_LOOK = 0.05  # seconds between two looks at the memory
 _SECRETS = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE", "ALLOT_WEBHOOK_SECRET_FILE")
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _BUG = 70  # an exit status of ours
@@ -112,8 +112,7 @@ def _plan(asked: Asked, budget: Budget, cache: Path | None) -> Planned:
         try:
             said = _heard(process, json.dumps(asked._asdict()).encode(), budget)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            end_group(process)
             process.communicate()
         errors.seek(0)
         return _meant(said, process.returncode, errors)
@@ -131,7 +130,7 @@ def _heard(process: subprocess.Popen[bytes], request: bytes, budget: Budget) -> 
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            if selector.select(_LOOK):
+            if selector.select(LOOK):
                 part = os.read(process.stdout.fileno(), 1 << 16)
                 if not part:
                     return _ended(process, said, end)
@@ -142,7 +141,7 @@ def _heard(process: subprocess.Popen[bytes], request: bytes, budget: Budget) -> 
                 raise BaseUnread(f"the base took longer than {BASE_SECONDS:g} seconds to be read")
             if time.monotonic() > end:
                 raise Spent(f"it took longer than {budget.seconds:g} seconds")
-            if _megabytes(process.pid) > budget.megabytes:
+            if megabytes(process.pid) > budget.megabytes:
                 raise Spent(f"it took more than {budget.megabytes:g} MB of memory")
 
 
@@ -153,23 +152,6 @@ def _ended(process: subprocess.Popen[bytes], said: bytes, end: float) -> bytes:
     except subprocess.TimeoutExpired:
         raise Spent("it didn't end") from None
     return said
-
-
-def _megabytes(pid: int) -> float:
-    """Return the memory that a process and those that it started hold for themselves; 0 where the system doesn't say."""
-    total, there = 0, [pid]
-    while there:
-        one = there.pop()
-        try:
-            # Of what processes share, each counts its part: one that was forked shares all that its parent had.
-            for line in Path(f"/proc/{one}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines():
-                if line.startswith("Pss_Anon:"):
-                    total += int(line.split()[1])
-            for task in Path(f"/proc/{one}/task").iterdir():
-                there += map(int, (task / "children").read_text(encoding="ascii").split())
-        except (OSError, ValueError):
-            continue  # it has ended
-    return total / 1024
 
 
 def _meant(said: bytes, status: int, errors: IO[bytes]) -> Planned:

@@ -1,0 +1,75 @@
+"""Fetches what a stranger made, with a budget: it lies apart until Git is through with it, and nothing of it is left otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from allotment.adapters.git.repository import ENVIRONMENT, Repository
+from allotment.adapters.processes import Exceeded, Limit, run_within
+
+MOST_BYTES = 256 << 20  # that come, as they are packed: files past 32 MiB can't be merged anyway
+# Git would unfold as many deltas at once as there are processors, and pack what is here anew, without a limit.
+_SETTINGS = ("pack.threads=1", "maintenance.auto=false")
+_SHOWN = 20_000  # bytes
+
+
+class Ended(NamedTuple):
+    """How a fetch ended: Git's exit status and words."""
+
+    status: int
+    words: str
+
+
+def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> Ended:
+    """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises Exceeded."""
+    opened = repository.open()
+    objects = Path(opened.common_dir).resolve() / "objects"
+    configured = [word for one in (*repository.quiet(), *settings, *_SETTINGS) for word in ("-c", one)]
+    # Git's own name for such a folder, so that its housekeeping removes what a kill leaves.
+    with (
+        tempfile.TemporaryDirectory(prefix="tmp_objdir-incoming-", dir=objects) as name,
+        tempfile.TemporaryFile() as said,
+    ):
+        folder = Path(name)
+        environment = {
+            **os.environ,
+            **ENVIRONMENT,
+            "GIT_OBJECT_DIRECTORY": name,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects),
+        }
+        command = ("git", "-C", str(opened.working_dir), *configured, "fetch", *arguments)
+        status = run_within(command, environment, limit, said.fileno(), partial(_check_size, folder))
+        said.seek(0)
+        words = said.read(_SHOWN).decode("utf-8", "replace")
+        if status == 0:
+            _move(folder, objects)
+    return Ended(status, words)
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as Git reads it in a list of paths, which colons separate."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _check_size(folder: Path) -> None:
+    size = 0
+    for file in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # Git has renamed it
+            size += file.stat().st_size
+    if size > MOST_BYTES:
+        raise Exceeded(f"it has more than {MOST_BYTES >> 20} MB")
+
+
+def _move(folder: Path, objects: Path) -> None:
+    """Move what Git wrote, each index after its pack, so that whoever reads meanwhile finds all of it or none."""
+    files = [file for file in folder.rglob("*") if file.is_file() and file.suffix != ".keep"]
+    for file in sorted(files, key=lambda file: (file.suffix == ".idx", file)):
+        target = objects / file.relative_to(folder)
+        target.parent.mkdir(exist_ok=True)
+        file.replace(target)

@@ -1,0 +1,120 @@
+"""What a stranger made is fetched with a budget, and lies apart until Git is through with it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.adapters.git.conftest import git, new_repository
+from tests.adapters.git.deltas import write_deltas
+from tests.adapters.git.http import served
+from tests.adapters.git.malformed import REFUSED, named, write_commit, write_tree
+
+from allotment.adapters.git import quarantine
+from allotment.adapters.git.remote import Costly, Remote, Unsound
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.processes import Limit
+from allotment.problems import Refused
+
+MAIN, HEAD = "refs/heads/main", "refs/pull/1/head"
+AMPLE = Limit(60, 1024)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """Return a remote with one commit on main."""
+    made = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(made)], check=True)
+    git(made, "update-ref", MAIN, write_commit(made, write_tree(made, named("a.yaml"))))
+    return made
+
+
+@pytest.fixture
+def here(bare: Path, tmp_path: Path) -> Repository:
+    """Return a repository, in a folder whose name Git has to be told with care, that has main."""
+    found = new_repository(tmp_path / 'odd:"name')
+    Remote(found, str(bare), keep=True).fetch(MAIN)
+    return found
+
+
+@pytest.fixture(params=["path", "relative", "smart", "plain"])
+def url(request: pytest.FixtureRequest, bare: Path) -> Iterator[str]:
+    with ExitStack() as stack:
+        if request.param == "path":
+            yield str(bare)
+        elif request.param == "relative":
+            yield f"../{bare.name}"
+        else:
+            yield stack.enter_context(served(bare.parent, smart=request.param == "smart")) + bare.name
+
+
+def propose(bare: Path, commit: str) -> str:
+    git(bare, "update-ref", HEAD, commit)
+    git(bare, "update-server-info")
+    return commit
+
+
+def on_main(bare: Path, tree: str) -> str:
+    return propose(bare, write_commit(bare, tree, git(bare, "rev-parse", MAIN)))
+
+
+def objects(here: Repository) -> set[str]:
+    folder = here.folder / ".git/objects"
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_what_comes_is_here_and_kept(url: str, bare: Path, here: Repository) -> None:
+    head = on_main(bare, write_tree(bare, named("b.yaml")))
+    remote = Remote(here, url, keep=True)
+    assert remote.look(HEAD) == {HEAD: head}
+    assert not here.has(head)
+    remote.fetch_within(AMPLE, HEAD, head)
+    assert set(here.listing(head)) == {"b.yaml"}
+    assert git(here.folder, "rev-parse", f"refs/allotment/seen/{HEAD}") == head
+    git(here.folder, "fsck", "--connectivity-only", head)
+    assert not [path for path in objects(here) if "tmp_" in path or path.endswith(".keep")]
+    before = objects(here)
+    remote.fetch_within(Limit(0, 0), HEAD, head)
+    assert objects(here) == before, "it is here"
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"), [(Limit(0.3, 1024), "longer than 0.3 seconds"), (Limit(60, 50), "more than 50 MB of memory")]
+)
+def test_what_unfolds_to_much_ends_and_leaves_nothing(limit: Limit, words: str, bare: Path, here: Repository) -> None:
+    head = propose(bare, write_deltas(bare, git(bare, "rev-parse", MAIN), 64 << 20, 24))
+    before, begun = objects(here), time.monotonic()
+    with pytest.raises(Costly, match=words):
+        Remote(here, str(bare), keep=True).fetch_within(limit, HEAD, head)
+    assert time.monotonic() - begun < 10
+    assert objects(here) == before
+    assert not here.has(head)
+    assert HEAD not in git(here.folder, "for-each-ref")
+
+
+def test_what_is_too_large_ends_and_leaves_nothing(
+    bare: Path, here: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "MOST_BYTES", 10_000)
+    head = propose(bare, write_deltas(bare, git(bare, "rev-parse", MAIN), 64 << 20, 8))
+    before = objects(here)
+    with pytest.raises(Costly, match="it has more than 0 MB"):
+        Remote(here, str(bare)).fetch_within(AMPLE, HEAD, head)
+    assert objects(here) == before
+
+
+def test_what_git_does_not_write_does_not_come(bare: Path, here: Repository) -> None:
+    head = on_main(bare, write_tree(bare, REFUSED["a name twice"][2]))
+    with pytest.raises(Unsound, match="duplicateEntries"):
+        Remote(here, str(bare)).fetch_within(AMPLE, HEAD, head)
+    assert not here.has(head)
+
+
+def test_what_is_not_there_is_told_and_no_password_with_it(here: Repository) -> None:
+    with pytest.raises(Refused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as said:
+        Remote(here, "https://bot:s3cret@127.0.0.1:1/x.git").fetch_within(AMPLE, HEAD, "1" * 40)
+    assert "s3cret" not in str(said.value)
