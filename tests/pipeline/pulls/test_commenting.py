@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from tests.conftest import Allot, edit
 from tests.published import Place, git
 
 from allotment.adapters.forge.forge import PullRequest, Token, Unreachable
+from allotment.adapters.git import quarantine
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import CommentMetrics, text_of
 from allotment.cli.commenter import work
-from allotment.pipeline.pulls import reviewing
+from allotment.pipeline.pulls import commenting, reviewing
 from allotment.pipeline.pulls.commenting import Commenter
 from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.problems import Refused
@@ -225,6 +226,57 @@ def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(bed: Bed, w
     assert [about["number"] for event, about in bed.log.events if event == "no verdict"] == [1]
 
 
+def test_what_the_forge_declines_is_planned_again_when_it_changes_or_later(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[str] = []
+    real = reviewing.plan
+    monkeypatch.setattr(reviewing, "plan", lambda *words: (plans.append(words[2]), real(*words))[1])
+    bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    for _ in range(3):
+        bed.world.fail("POST .*/1/comments", Answer(403, {"message": "user is blocked"}))
+    for _ in range(3):
+        bed.round()
+    assert len(plans) == 1
+    bed.world.pulls[1].updated = bed.world.tick()
+    bed.round()
+    assert len(plans) == 2
+    monkeypatch.setattr(commenting, "RETRIED_SECONDS", 0)
+    bed.world.pulls[1].updated = bed.world.tick()
+    bed.round()
+    assert (len(plans), bed.world.bodies(1)) == (3, [])
+    bed.round()
+    assert (len(plans), len(bed.world.bodies(1))) == (4, 1)
+    bed.round()
+    bed.round()
+    assert len(plans) == 5, "our own comment changed it once"
+
+
+def test_what_takes_too_much_to_fetch_is_to_be_split(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.round()
+    monkeypatch.setattr(quarantine, "MOST_BYTES", -1)
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.desk.place.merge()
+    bed.round()
+    assert bed.world.statuses[head][-1]["description"] == "too large or too slow: split it"
+    assert "fetching it: it has more than" in bed.world.bodies(1)[0]
+    assert bed.round() == []
+
+
+def test_a_head_that_cannot_be_fetched_keeps_no_other_from_a_verdict(bed: Bed) -> None:
+    remote = bed.desk.place.remote
+    who = "a <a@b.example> 1 +0000"
+    text = f"tree {'1' * 40}\nparent {git(remote, 'rev-parse', 'main')}\nauthor {who}\ncommitter {who}\n\nx\n"
+    broken = write(remote, "commit", text.encode())
+    git(remote, "update-ref", "refs/pull/1/head", broken)
+    bed.world.open(1, broken, "eve")
+    head = bed.desk.propose(2, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    assert (bed.desk.status(broken), bed.desk.status(head)) == ("pending", "success")
+    (told,) = (about for event, about in bed.log.events if event == "no verdict")
+    assert (told["number"], "doesn't answer" in told["message"]) == (1, True)
+
+
 def test_a_token_that_is_none_any_more_ends_the_round(bed: Bed) -> None:
     heads = [bed.desk.propose(n, "spec:\n", f"spec:\n  description: The {n}.\n") for n in (1, 2)]
     bed.world.fail("GET .*/reviews", Answer(401, {"message": "Bad credentials"}))
@@ -305,9 +357,10 @@ def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch
     monkeypatch.setattr(
         real.place.source, "fetch", lambda *names: (order.append(len(bed.world.writes())), fetch(*names))[1]
     )
-    bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Mine\n")
-    bed.round()
-    assert order[0] == 1, "the first that is done is to say so"
+    new = bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Mine\n")
+    said = bed.round()
+    assert order[0] == 2, "the first that is done is to say so"
+    assert [one.rpartition("/")[2] for one in said[:2]] == [new, heads[0]]
 
 
 def test_another_one_of_a_commit_that_was_found_good_takes_that_back_at_once(bed: Bed) -> None:
@@ -365,6 +418,61 @@ def test_who_took_over_a_login_is_somebody_else_where_the_id_is_declared(bed: Be
     bed.round()
     assert bed.desk.status(theirs) == "failure"
     assert "'ada-k#666' may not change this file: it takes" in bed.world.bodies(2)[0]
+
+
+def withdraw(bed: Bed) -> None:
+    bed.world.close_pull(1)
+
+
+def move_on(bed: Bed) -> None:
+    bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Other\n")
+
+
+def change_base(bed: Bed) -> None:
+    bed.world.pulls[1].base = "elsewhere"
+
+
+@pytest.mark.parametrize("leave", [withdraw, move_on, change_base])
+def test_a_commit_that_is_withdrawn_waits_again(bed: Bed, leave: Callable[[Bed], None]) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    assert bed.desk.status(head) == "success"
+    leave(bed)
+    bed.world.fail("GET .*/pulls/1$", Answer(502, {"message": "Bad gateway"}))
+    bed.round()
+    bed.round()
+    assert bed.desk.status(head) == "pending"
+    assert bed.world.statuses[head][-1]["description"] == "no open pull request is of this commit"
+    assert bed.round() == []
+    bed.also(2, head, "ada-k")
+    bed.round()
+    assert bed.desk.status(head) == "success"
+
+
+def test_a_commit_that_was_merged_or_is_somebody_elses_too_is_not_withdrawn(bed: Bed) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.also(2, head, "ada-k")
+    bed.round()
+    bed.world.close_pull(2)
+    bed.round()
+    bed.desk.merge(1)
+    bed.round()
+    assert [one["state"] for one in bed.world.statuses[head] if one["context"] == "allot/plan"][1:] == ["success"] * 2
+
+
+def test_who_opens_and_closes_twins_for_ever_ends_in_a_failure(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviewing, "MOST_STATUSES", 8)
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    for number in range(2, 7):
+        bed.round()
+        bed.also(number, head, "eve")
+        bed.round()
+        bed.world.close_pull(number)
+    bed.round()
+    assert len(bed.world.statuses[head]) == 9
+    assert bed.desk.status(head) == "failure"
+    assert bed.world.statuses[head][-1]["description"].endswith("verdicts of this commit are enough: push another one")
+    assert bed.round() == []
 
 
 def test_another_branch_is_none_of_ours(bed: Bed) -> None:

@@ -47,6 +47,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
         said.seek(0)
         words = said.read(_SHOWN).decode("utf-8", "replace")
         if status == 0:
+            _check_size(folder)  # it may have ended between two looks
             _move(folder, objects)
     return Ended(status, words)
 

@@ -6,6 +6,7 @@ What the forge doesn't take now waits, here and nowhere else: publishing and rep
 from __future__ import annotations
 
 import datetime
+import math
 import random
 import threading
 import time
@@ -23,6 +24,7 @@ from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.problems import AllotmentError, Refused
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
+RETRIED_SECONDS = 3600.0  # after what the forge declined, or a bug of ours, if nothing changes before
 STALLED_SECONDS = 3000  # as long as ten plans of one commit and the base may take
 
 
@@ -58,6 +60,8 @@ class Commenter:
         self._leading = leading
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._reviewed: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
+        self._retried: dict[int, float] = {}  # when those are reviewed again of which nothing could be said
+        self._open: dict[str, int] = {}  # a pull request of each commit, as it was in the last round
         self._begun = time.monotonic()
         self._good = False
         self._failures = 0
@@ -116,7 +120,8 @@ class Commenter:
             self._fail("bug", traceback.format_exc())
 
     def round(self) -> Trouble | None:
-        """Say what is new; follow what was merged; then review what is open and has changed, or whose base has.
+        """Say what is new, and take back what was withdrawn; follow what was merged; then review what is open and has
+        changed, or whose base has.
 
         Return why what was merged can't be followed now.
         """
@@ -127,6 +132,7 @@ class Commenter:
         for alike in groups:
             if not all(map(self._is_known, alike)):
                 self._announce(self._work.reviews, alike)
+        self._withdraw(self._work.reviews, {request.head: request.number for request in requests})
         name = f"refs/heads/{place.branch}"
         base = place.source.fetch(name).get(name)
         if base is None:
@@ -139,6 +145,7 @@ class Commenter:
             self._review(self._work.reviews, alike, base)
         for number in self._reviewed.keys() - {request.number for request in requests}:
             del self._reviewed[number]
+            self._retried.pop(number, None)
         place.source.repository.tidy()
         return trouble
 
@@ -157,6 +164,16 @@ class Commenter:
             self._tell_of("no rollout", number, trouble)
         return None
 
+    def _withdraw(self, reviews: Reviews, there: dict[str, int]) -> None:
+        """Take back what was said of commits that no open pull request is of any more: what can't be now, in the next round."""
+        for head, number in self._open.items():
+            if head not in there:
+                trouble = tried(partial(reviews.withdraw, number, head))
+                if trouble is not None:
+                    self._tell_of("not taken back", number, trouble)
+                    there |= {} if trouble.stays else {head: number}
+        self._open = there
+
     def _announce(self, reviews: Reviews, alike: list[PullRequest]) -> None:
         """Say on a commit that it waits. What goes wrong with that the review meets again, and tells."""
         tried(partial(reviews.announce, alike))
@@ -166,12 +183,18 @@ class Commenter:
         updated."""
         numbers = tuple(sorted(one.number for one in alike))
         seen = {one.number: (one.head, base, one.updated, numbers) for one in alike}
-        if all(self._reviewed.get(number) == one for number, one in seen.items()):
+        is_due = any(time.monotonic() >= self._retried.get(number, math.inf) for number in numbers)
+        if not is_due and all(self._reviewed.get(number) == one for number, one in seen.items()):
             return
         request = alike[0]
         verdict = tried(partial(reviews.review, request.number, request.head, alike), (AllotmentError,))
+        for number in numbers:
+            self._retried.pop(number, None)
         if isinstance(verdict, Trouble):
             self._tell_of("no verdict", request.number, verdict)
+            if verdict.stays:
+                self._retried[request.number] = time.monotonic() + RETRIED_SECONDS
+                self._reviewed |= seen
         elif verdict.state:
             self._metrics.reviewed(verdict.state)
             self._log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.words)

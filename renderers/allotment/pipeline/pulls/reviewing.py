@@ -5,12 +5,23 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from allotment.adapters.forge.forge import Comment, Forbidden, Forge, Missing, PullRequest, State, Status
+from allotment.adapters.forge.forge import (
+    Comment,
+    Forbidden,
+    Forge,
+    Missing,
+    PullRequest,
+    State,
+    Status,
+    Unreachable,
+)
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.remote import Remote, Unsound
+from allotment.adapters.git.remote import Costly, Remote, Unsound
+from allotment.adapters.processes import Limit
 from allotment.adapters.source import Source
 from allotment.declared.people import Account, same_login
 from allotment.pipeline.pulls import apart
@@ -23,6 +34,9 @@ from allotment.rules.ownership import Review
 
 CONTEXT = "allot/plan"
 WAITS = "waits to be planned"
+WITHDRAWN = "no open pull request is of this commit"
+MOST_STATUSES = 500  # of a commit, before one that stays: GitHub takes a thousand
+WORN = f"{MOST_STATUSES} verdicts of this commit are enough: push another one"
 MOST_ALIKE = 10  # pull requests of one commit
 MOST_DESCRIPTION = 140  # characters that every forge takes
 _AT = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
@@ -108,14 +122,16 @@ class Reviews:
         there = forge.open_pull_requests(self._place.branch) if open_requests is None else open_requests
         alike = [request, *(one for one in there if one.head == request.head and one.number != number)]
         self.announce(alike)
-        refs = None
         try:
             refs = self._refs(request)
             if refs is None:
                 return Verdict("", "its head moved on meanwhile")
+            self._bring(request, *refs)
             said = self._all_planned(alike, *refs)
         except Unsound as error:
             said = {one.number: _unplanned(error) for one in alike}
+        except Costly as error:
+            said = {one.number: _spent(error) for one in alike}
         found: dict[int, PullRequest] = {}
         for each in said:
             now = forge.pull_request(each)
@@ -123,11 +139,11 @@ class Reviews:
                 found[each] = now
             elif each == number:
                 return Verdict("", wrong)
-        if refs is not None and self._refs(request) != refs:
+        if self._refs(request) != refs:
             return Verdict("", "its base or head moved on meanwhile")
         still = [one for one in alike if one.number in found or one.number not in said]
         state, words = _worst({each: said[each] for each in found}, still)
-        say_status(forge, request.head, CONTEXT, state, words, min(still).url)
+        state, words = say_status(forge, request.head, CONTEXT, state, words, min(still).url)
         for each, now in found.items():
             if not now.locked:
                 keep(forge, each, MARKER, said[each][2])
@@ -144,6 +160,14 @@ class Reviews:
             or not newest.description.startswith(_several(alike))
         ):
             say_status(forge, first.head, CONTEXT, "pending", WAITS, first.url)
+
+    def withdraw(self, number: int, head: str) -> None:
+        """Take back what was said of a commit that no open pull request is of any more, unless it was merged: whoever opens
+        another one of it may not merge that by what was said of this one."""
+        request = self._place.forge.pull_request(number)
+        is_merged = request.merged and request.head == head
+        if not is_merged and self._discarded(request, head):
+            say_status(self._place.forge, head, CONTEXT, "pending", WITHDRAWN, request.url)
 
     def _all_planned(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _Outcome]:
         """Return what is said of the pull requests of one commit, by number: of all, or of the first if they are too many.
@@ -166,25 +190,32 @@ class Reviews:
         return "" if request.head == head else "its head moved on"
 
     def _refs(self, request: PullRequest) -> tuple[str, str] | None:
-        """Return the commits of base and head; None where the head isn't the one that the forge named. Raises Unsound
-        where the head holds what Git doesn't write."""
-        names = f"refs/heads/{self._place.branch}", self._place.head(request.number)
-        try:
-            found = self._place.source.fetch(*names)
-        except Unsound:
-            self._sound_base(names[0])
-            raise
+        """Return the commits of base and head; None where the head isn't the one that the forge named."""
+        names = self._names(request)
+        found = self._place.source.look(*names)
         base, head = (found.get(name) for name in names)
         if base is None:
             raise Refused(f"the source has no branch {self._place.branch}")
         return (base, head) if head is not None and head == request.head else None
 
-    def _sound_base(self, name: str) -> None:
-        """Raise Refused where it is the base that can't be fetched, which is no fault of a pull request's."""
+    def _names(self, request: PullRequest) -> tuple[str, str]:
+        return f"refs/heads/{self._place.branch}", self._place.head(request.number)
+
+    def _bring(self, request: PullRequest, base: str, head: str) -> None:
+        """Fetch base and head, each by itself. Raises Unsound and Costly where it is the head that can't be had, and Refused
+        where it is the base, which is no fault of a pull request's."""
+        source, names = self._place.source, self._names(request)
+        if not source.repository.has(base):
+            try:
+                source.fetch(names[0])
+            except Unsound as error:
+                raise Refused(str(error)) from None
         try:
-            self._place.source.fetch(name)
-        except Unsound as error:
-            raise Refused(str(error)) from None
+            source.fetch_within(Limit(*self._budget), names[1], head)
+        except (Unsound, Costly):
+            raise
+        except Refused as error:
+            raise Unreachable(str(error)) from None
 
     def _planned(self, request: PullRequest, base: str, head: str) -> _Outcome:
         """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the others."""
@@ -205,7 +236,7 @@ class Reviews:
                 self._cache,
             )
         except Spent as error:
-            return "failure", TOO_MUCH, _text("This is too large or too slow to be planned: split it", str(error))
+            return _spent(error)
         except (IsolationBroken, Refused) as error:
             return _unplanned(error)
         return ("success" if found.allowed else "failure"), found.verdict, found.text
@@ -219,6 +250,11 @@ class Reviews:
             except (Missing, Forbidden):
                 found[team] = None
         return found
+
+
+def _spent(error: AllotmentError) -> _Outcome:
+    """Return state, words and comment of what takes too much."""
+    return "failure", TOO_MUCH, _text("This is too large or too slow to be planned: split it", str(error))
 
 
 def _unplanned(error: AllotmentError) -> tuple[State, str, str]:
@@ -251,12 +287,19 @@ def _text(title: str, words: str) -> str:
     return f"{MARKER}\n\n### ❌ {title}\n\n{code(words, 1000)}\n"
 
 
-def say_status(forge: Forge, commit: str, context: str, state: State, words: str, url: str) -> None:
-    """Set a commit's status, unless ours is the newest of its context and says so already."""
+def say_status(forge: Forge, commit: str, context: str, state: State, words: str, url: str) -> tuple[State, str]:
+    """Set a commit's status, unless ours is the newest of its context and says so already; return state and words.
+
+    Whoever opens and closes pull requests of one commit may not use up what the forge takes, with a success as the last: after
+    so many a plan's state is a failure for good.
+    """
+    there = list(islice((one for one in forge.statuses(commit) if one.context == context), MOST_STATUSES))
+    if context == CONTEXT and len(there) >= MOST_STATUSES:
+        state, words, url = "failure", WORN, there[0].url
     wanted = Status(context, state, words[:MOST_DESCRIPTION], forge.identity(), url)
-    newest = next((one for one in forge.statuses(commit) if one.context == context), None)
-    if newest != wanted:
+    if not there or there[0] != wanted:
         forge.set_status(commit, wanted)
+    return state, words
 
 
 def ours(forge: Forge, number: int, marker: str) -> list[Comment]:

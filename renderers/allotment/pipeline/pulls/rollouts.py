@@ -12,9 +12,10 @@ from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.merge import changed, inner, merge_base
 from allotment.adapters.git.objects import TooMuch
-from allotment.adapters.git.remote import Remote, Unsound
+from allotment.adapters.git.remote import Costly, Remote, Unsound
 from allotment.adapters.git.rendered import Look, look
 from allotment.adapters.git.trees import MalformedTree
+from allotment.adapters.processes import Limit
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -27,6 +28,7 @@ from allotment.manifests.published import declared_blob
 from allotment.observed.rollout import Published, Thing, stage
 from allotment.observed.status import TenantStatus
 from allotment.pipeline.declared import publisher_key, reporter_keys
+from allotment.pipeline.pulls.apart import Budget
 from allotment.pipeline.pulls.reviewing import Place, keep, ours, say_status
 from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.pipeline.statuses import read_now
@@ -195,11 +197,11 @@ class Rollouts:
         """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be seen here."""
         repository, source = self._place.source.repository, self._place.source
         name = self._place.head(request.number)
-        try:
-            found = source.fetch(name).get(name)
-        except Unsound:
+        if source.look(name).get(name) != request.head or not repository.has(request.merged):
             return None
-        if found != request.head or not repository.has(request.merged):
+        try:
+            source.fetch_within(Limit(*Budget()), name, request.head)
+        except (Unsound, Costly):
             return None
         fork = request.fork if request.fork and repository.has(request.fork) else f"{request.merged}^1"
         common = merge_base(repository, fork, request.head)
