@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import yaml
 
 from allotment.declared.inventory import blob_id
@@ -32,6 +33,12 @@ REPOSITORY = f"{ORGANISATION}/cloud"
 EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_approved"]
 LOOK_AGAIN = datetime.timedelta(seconds=5)
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
+
+
+def pushing(pid: int) -> list[psutil.Process]:
+    """Return the processes that push for a process: they go on where that one is stopped."""
+    children = psutil.Process(pid).children()
+    return [one for one in children if one.status() != psutil.STATUS_ZOMBIE and "push" in one.cmdline()]
 
 
 class Cloud:
@@ -145,9 +152,10 @@ class Cloud:
 
     @contextmanager
     def publisher_stopped(self) -> Iterator[None]:
-        """Let the publisher do nothing for a while."""
+        """Let the publisher do nothing for a while. What it was pushing has arrived, or was refused, when this begins."""
         self.running.process.send_signal(signal.SIGSTOP)
         try:
+            eventually(lambda: not pushing(self.running.process.pid), "the last push to end", pause=0.05)
             yield
         finally:
             self.running.process.send_signal(signal.SIGCONT)

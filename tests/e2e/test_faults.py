@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -284,17 +285,37 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
     cloud.all_synced()
 
 
+@contextmanager
+def status_away(cloud: Cloud, cluster: str) -> Iterator[None]:
+    """Remove a cluster's status, and keep whoever reports it from writing it again: a ref of its name is a folder meanwhile."""
+    refs = [f"refs/heads/status/{cluster}", f"refs/allotment/status/{cluster}"]
+    blocks = [f"{ref}/away" for ref in refs]
+    commit = git(cloud.root, "rev-parse", "HEAD")
+
+    def removed() -> bool:
+        there = cloud.published()
+        for ref in there.keys() & refs:
+            git(cloud.root, "push", "-q", cloud.url, f":{ref}")
+        git(cloud.root, "push", "-q", cloud.url, *(f"{commit}:{block}" for block in blocks))
+        return not cloud.published().keys() & refs
+
+    eventually(removed, "the status to be away", 60, pause=0)
+    try:
+        yield
+    finally:
+        git(cloud.root, "push", "-q", cloud.url, *(f":{block}" for block in blocks))
+
+
 def test_a_lost_status_closes_no_share(cloud: Cloud) -> None:
     client = cloud.clusters["eu-1"].client
     ready(cloud, "base-models", "northlight")
     policy = ("networking.k8s.io/v1", "NetworkPolicy", "share--base-models", "t-northlight")
     share = eventually(lambda: client.get(*policy)["metadata"]["uid"], "the share to be open", 120)
-    refs = ("refs/heads/status/eu-1", "refs/allotment/status/eu-1")
-    git(cloud.root, "push", "-q", cloud.url, *(f":{ref}" for ref in refs))
-    cloud.edit(f"tenants/{ADA}/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
-    cloud.merged()
-    git(cloud.root, "fetch", "-q", cloud.url, "refs/allotment/published/eu-1")
-    assert "Status-Commit" not in git(cloud.root, "log", "-1", "--format=%B", "FETCH_HEAD"), "it was published without"
+    with status_away(cloud, "eu-1"):
+        cloud.edit(f"tenants/{ADA}/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
+        cloud.merged()
+        git(cloud.root, "fetch", "-q", cloud.url, "refs/allotment/published/eu-1")
+        assert "Status-Commit" not in git(cloud.root, "log", "-1", "--format=%B", "FETCH_HEAD"), "published without"
     cloud.all_synced()
     assert client.get(*policy)["metadata"]["uid"] == share
     eventually(lambda: status(cloud, "northlight").storages, "the status to be written again", 120)
