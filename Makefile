@@ -45,7 +45,7 @@ check: .venv/ready
 
 golden: .venv/ready
 	$(BIN)/allot schema
-	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py tests/manifests/test_bootstrap.py
+	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py tests/manifests/cluster/test_bootstrap.py
 	git status --short tests schemas argo
 
 bench: .venv/ready

@@ -19,8 +19,8 @@ from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import tenant_file
 from allotment.manifests.text import dump
 from allotment.observed.status import TenantStatus, tenant_status
-from allotment.pipeline.observing import Seeing
-from allotment.pipeline.reporting import Place, Reporter
+from allotment.pipeline.report.observing import Seeing
+from allotment.pipeline.report.reporting import Place, Reporter
 from tests import live
 from tests.published import git
 

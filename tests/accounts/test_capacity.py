@@ -15,7 +15,7 @@ from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
-from allotment.pipeline.survey import survey
+from allotment.pipeline.check.survey import survey
 
 DAY = datetime.date(2026, 11, 21)
 

@@ -13,7 +13,7 @@ from allotment.accounts.capacity import Claim, holdings
 from allotment.accounts.grants import grants
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
-from allotment.pipeline.survey import survey
+from allotment.pipeline.check.survey import survey
 
 TENANTS = ("studio-kite", "uni-lab", "film-house")  # studio-kite has a stock of l4-whole of its own
 

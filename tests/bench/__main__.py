@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from allotment.declared.inventory import Folder, Offers
-from allotment.pipeline.share import Share
+from allotment.pipeline.check.share import Share
 from tests.bench.budgets import budgets
 from tests.bench.generate import generate, write_tenant
 from tests.bench.measure import machine, pairs, run
@@ -113,8 +113,8 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     from allotment.accounts.capacity import placeholders
     from allotment.adapters.folder import FolderSource
     from allotment.manifests.tree import render_cluster, render_tenant
-    from allotment.pipeline.rendering import check_tenant, gate_of
-    from allotment.pipeline.survey import resurvey, survey
+    from allotment.pipeline.check.survey import resurvey, survey
+    from allotment.pipeline.render import check_tenant, gate_of
 
     print(f"\none tenant of {tenants:,} changed, everything that crosses files checked")
     source = FolderSource(repo)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.pipeline.assembler import Assembler
-from allotment.pipeline.publication import Publisher
+from allotment.pipeline.check.share import SECONDS
+from allotment.pipeline.publish.assembler import Assembler
+from allotment.pipeline.publish.publication import Publisher
 from allotment.pipeline.pulls import apart
 from allotment.pipeline.pulls.apart import Asked, Budget, Planned, Spent
-from allotment.pipeline.share import SECONDS
 from tests.bench.generate import write_tenant
 from tests.bench.publishing import Say, git, merge
 

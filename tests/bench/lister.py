@@ -90,8 +90,8 @@ def report(url: str, folder: str, seconds: str) -> dict[str, Any]:
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import ReportMetrics, registry
     from allotment.cli.serving import logger
-    from allotment.pipeline.observing import Seeing
-    from allotment.pipeline.reporting import Place, Reporter
+    from allotment.pipeline.report.observing import Seeing
+    from allotment.pipeline.report.reporting import Place, Reporter
 
     work = Path(folder)
     Repository.at(work / "remote.git")

@@ -14,8 +14,8 @@ from typing import Any
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.pipeline.assembler import Assembler
-from allotment.pipeline.publication import Publisher
+from allotment.pipeline.publish.assembler import Assembler
+from allotment.pipeline.publish.publication import Publisher
 from tests.bench.generate import write_tenant
 from tests.bench.measure import pairs, run
 

@@ -33,7 +33,7 @@ from allotment.observed.status import (
     Transition,
     text_of,
 )
-from allotment.pipeline.statuses import read_history, read_now
+from allotment.pipeline.report.statuses import read_history, read_now
 from allotment.reports.summary import summary
 
 MINUTES, HOURS, WORKING_DAYS = 600, 14, 250

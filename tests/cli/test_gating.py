@@ -15,7 +15,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.manifests.published import job_names, predecessor_of, prepared_by, unkept_job
 from allotment.manifests.text import load
 from allotment.observed.status import Instance, Prepare, Storage, TenantStatus, text_of
-from allotment.pipeline.gating import _known
+from allotment.pipeline.publish.known import _known
 
 TENANT, STORAGE, INSTANCE = "studio-kite", "model-cache", "webui"
 STORED, COMPUTED = (

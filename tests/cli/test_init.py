@@ -190,7 +190,7 @@ def test_the_wheel_holds_all_that_it_needs(wheels: Path) -> None:
         "allotment/sample/schemas/GPUInstance.schema.json",
         "allotment/sample/requirements-run.lock",
         "allotment/cli/starter/gitlab.yaml",
-        "allotment/manifests/health/apps_Deployment.lua",
+        "allotment/manifests/cluster/health/apps_Deployment.lua",
     ):
         assert path in names
 

@@ -17,7 +17,7 @@ from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
 from allotment.manifests import names
-from allotment.manifests.entitlements import Entitlements
+from allotment.manifests.gate.entitlements import Entitlements
 from allotment.manifests.text import load
 from allotment.observed.status import Instance, TenantStatus
 

@@ -8,12 +8,12 @@ import pytest
 from tests.conftest import Allot, Result
 from tests.published import Place, git
 
-from allotment.accounts.preparation import input_hash
 from allotment.declared.attempt import raised
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import Spot, spot_of
 from allotment.declared.reading import read_declaration
 from allotment.observed.status import Prepare, Storage, TenantStatus
+from allotment.readiness.preparation import input_hash
 
 WHAT, PATH = "studio-kite/model-cache", "tenants/studio-kite/storages/model-cache.yaml"
 BRANCH = "recover/studio-kite/model-cache-2"

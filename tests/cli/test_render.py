@@ -97,7 +97,7 @@ def test_any_number_of_processes_writes_the_same(
     generate(tmp_path / "repo", 130)
     streams = set()
     for number in (1, processes):
-        monkeypatch.setattr("allotment.pipeline.survey.cores", lambda number=number: number)
+        monkeypatch.setattr("allotment.pipeline.check.survey.cores", lambda number=number: number)
         found = allot("render", "--repo", tmp_path / "repo", "--stdout", "--as-of", DAY)
         assert found.code == 0
         streams.add(found.out)

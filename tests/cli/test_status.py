@@ -20,7 +20,7 @@ from tests.published import Place, git
 from tests.reported import Bed
 
 from allotment.observed.status import Stock, TenantStatus, Transition
-from allotment.pipeline import published
+from allotment.pipeline.report import published
 from allotment.reports import tables
 from allotment.reports.tables import age
 

@@ -167,7 +167,7 @@ def test_no_repository(tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyP
 def test_a_bug_of_ours_is_reported_without_traceback(
     sample: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allotment.pipeline.survey.survey", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("allotment.pipeline.check.survey.survey", lambda *_, **__: 1 / 0)
     found = allot("validate", "--repo", sample)
     assert found.code == 3
     path = found.err.rsplit(" ", 1)[1].strip()

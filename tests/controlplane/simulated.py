@@ -13,8 +13,9 @@ from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.values import cpu_text, size_text
-from allotment.manifests import device_plugin, names, pods
-from allotment.pipeline.survey import survey
+from allotment.manifests import names, pods
+from allotment.manifests.cluster import device_plugin
+from allotment.pipeline.check.survey import survey
 
 CPU_NODES = 2  # for preparations and file accessors, which never run beside GPUs
 PROVISIONER = "simulated.allotment.dev"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from allotment.manifests.accessor import ARGS
+from allotment.manifests.tenant.accessor import ARGS
 from allotment.programs import ending, texts, volume
 from allotment.programs.download import Web
 from allotment.programs.fetch_s3 import Bucket, fetch

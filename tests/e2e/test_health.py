@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from allotment.manifests.health import checks
+from allotment.manifests.cluster.health import checks
 from tests.controlplane import programs
 from tests.controlplane.fixtures import needs
 

@@ -6,9 +6,9 @@ import re
 from fnmatch import fnmatchcase
 
 import pytest
-from tests.accounts.test_ownership import ACME, SPEC
+from tests.declared.test_approvers import ACME, SPEC
 
-from allotment.accounts.ownership import Authority
+from allotment.declared.approvers import Authority
 from allotment.declared.people import Account
 from allotment.reports.codeowners import codeowners
 

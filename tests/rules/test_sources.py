@@ -6,10 +6,10 @@ import datetime
 
 import pytest
 
-from allotment.accounts.sources import own_source
 from allotment.declared.inventory import Declared, Folder, Offers, Scope
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.reading import read_folder
+from allotment.readiness.sources import own_source
 from allotment.rules import sources
 
 TEXT = """\

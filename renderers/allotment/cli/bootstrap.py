@@ -22,9 +22,9 @@ def command(repo: Path | None) -> None:
     from allotment.adapters.folder import FolderSource
     from allotment.cli.formats import Judged, as_text
     from allotment.cli.options import day_of
-    from allotment.manifests.bootstrap import render
+    from allotment.manifests.cluster.bootstrap import render
     from allotment.manifests.text import dump
-    from allotment.pipeline.survey import survey
+    from allotment.pipeline.check.survey import survey
 
     root = repository(repo)
     source = FolderSource(root)

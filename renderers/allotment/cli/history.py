@@ -19,7 +19,7 @@ from allotment.problems import Refused, quoted
 @place_options
 def command(what: str, limit: int, style: str, repo: Path | None, url: str | None) -> None:
     """Show the newest changes of state of a tenant, or of one of its instances or storages, oldest first."""
-    from allotment.pipeline.statuses import read_history
+    from allotment.pipeline.report.statuses import read_history
 
     tenant, _, name = what.partition("/")
     rows = read_history(*place(repo, url), tenant, name or None, limit)

@@ -17,8 +17,8 @@ from allotment.problems import Refused, printable
 if TYPE_CHECKING:
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.assembly import Assembly
-    from allotment.pipeline.publication import Committed, Outcome
+    from allotment.pipeline.publish.assembly import Assembly
+    from allotment.pipeline.publish.publication import Committed, Outcome
 
 
 @click.command()
@@ -73,9 +73,9 @@ def command(
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.pipeline.assembler import Assembler, PlatformInvalid
     from allotment.pipeline.declared import places
-    from allotment.pipeline.publication import Publisher
+    from allotment.pipeline.publish.assembler import Assembler, PlatformInvalid
+    from allotment.pipeline.publish.publication import Publisher
 
     root = repository(repo)
     source = CommitSource(root, ref)
@@ -110,7 +110,7 @@ def command(
 def _check_merged(source: CommitSource) -> None:
     """Refuse a commit that origin's branch doesn't have: whatever is merged there next wouldn't contain it."""
     from allotment.pipeline.declared import platform_of
-    from allotment.pipeline.publication import newest
+    from allotment.pipeline.publish.publication import newest
 
     platform = platform_of(source)
     branch = platform.spec.git.branch if platform else None

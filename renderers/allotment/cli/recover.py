@@ -29,8 +29,8 @@ def command(
     no file here is touched. It is refused unless the status branches say that the last attempt failed.
     """
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.recovery import point, recovered
-    from allotment.pipeline.statuses import read_now
+    from allotment.pipeline.recover import point, recovered
+    from allotment.pipeline.report.statuses import read_now
 
     if not reason.strip() or len(reason) > 2000:
         raise click.UsageError("--reason says in a sentence or two why it should work now")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from allotment.adapters.source import Source
     from allotment.adapters.tree_folder import Written
-    from allotment.pipeline.rendering import Keep
-    from allotment.pipeline.survey import Survey
+    from allotment.pipeline.check.survey import Survey
+    from allotment.pipeline.render import Keep
 
 READER_GONE = 141  # as a shell says of SIGPIPE
 COPIED = 1 << 20  # bytes at a time
@@ -155,8 +155,8 @@ def _surveyed(
     keep: Keep,
 ) -> Survey:
     """Check everything and render each selected tenant with `keep`; end with the problems where there are any."""
-    from allotment.pipeline.rendering import tenants_with
-    from allotment.pipeline.survey import survey
+    from allotment.pipeline.check.survey import survey
+    from allotment.pipeline.render import tenants_with
 
     clusters, tenants = selection
     with on_terminal("Rendering tenants") as progress:
@@ -181,7 +181,7 @@ def _platform_files(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the clusters' own files. They are nobody's when tenants are selected; `tenants_files` has the blobs of all theirs."""
     from allotment.declared.inventory import blob_id
-    from allotment.pipeline.rendering import cluster_files, marker_files
+    from allotment.pipeline.render import cluster_files, marker_files
 
     clusters, tenants = selection
     if tenants:

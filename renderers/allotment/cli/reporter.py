@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from allotment.adapters.cluster.lease import Leadership
     from allotment.adapters.git.repository import Repository
     from allotment.pipeline.log import Log
-    from allotment.pipeline.reporting import Reporter
+    from allotment.pipeline.report.reporting import Reporter
 
 FILE = click.Path(dir_okay=False, exists=True, path_type=Path)
 
@@ -100,8 +100,8 @@ def reporter(
     from allotment.adapters.metrics import ReportMetrics
     from allotment.manifests import names
     from allotment.observed.decoding import APPLICATIONS, IN_CLUSTER
-    from allotment.pipeline.observing import Seeing
-    from allotment.pipeline.reporting import Place, Reporter
+    from allotment.pipeline.report.observing import Seeing
+    from allotment.pipeline.report.reporting import Place, Reporter
 
     key = repository.sign_with(sight.signing_key) if sight.signing_key else None
     here = Api.at(sight.kubeconfig, sight.context)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.source import Source
     from allotment.pipeline.declared import Places
+    from allotment.pipeline.publish.rounds import Rounds
     from allotment.pipeline.pulls.apart import Budget
     from allotment.pipeline.pulls.commenting import Commenter, Work
-    from allotment.pipeline.reporting import Reporter
-    from allotment.pipeline.rounds import Rounds
+    from allotment.pipeline.report.reporting import Reporter
 
 _OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
 
@@ -264,10 +264,10 @@ def _rounds(
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import Metrics
     from allotment.cli.options import day_of
-    from allotment.pipeline.assembler import Assembler
     from allotment.pipeline.declared import places
-    from allotment.pipeline.publication import Publisher
-    from allotment.pipeline.rounds import Rounds
+    from allotment.pipeline.publish.assembler import Assembler
+    from allotment.pipeline.publish.publication import Publisher
+    from allotment.pipeline.publish.rounds import Rounds
 
     repository = Repository.at(data)
     remote = lru_cache(partial(Remote, repository, keep=True))

@@ -16,7 +16,7 @@ from allotment.problems import Refused, printable, quoted
 
 if TYPE_CHECKING:
     from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
-    from allotment.pipeline.statuses import Now
+    from allotment.pipeline.report.statuses import Now
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def command(what: str, stocks: bool, watch: bool, style: str, repo: Path | None,
 
     It is read from the status branches, and says when they are old.
     """
-    from allotment.pipeline.statuses import read_now
+    from allotment.pipeline.report.statuses import read_now
 
     if stocks and what:
         raise click.UsageError("--stocks shows those of all clusters: give no tenant")

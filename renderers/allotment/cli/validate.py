@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import datetime
 
     from allotment.adapters.source import Source
-    from allotment.pipeline.survey import Survey
+    from allotment.pipeline.check.survey import Survey
 
 
 @click.command()
@@ -53,7 +53,7 @@ def command(
 
     def whole() -> Survey:
         source = source_of(root, commit)
-        from allotment.pipeline.survey import survey
+        from allotment.pipeline.check.survey import survey
 
         return survey(
             source,
@@ -111,7 +111,7 @@ def _watch(root: Path, whole: Callable[[], Survey], compares: bool, show: Callab
     from watchfiles import watch
 
     from allotment.adapters.folder import FolderSource
-    from allotment.pipeline.survey import resurvey
+    from allotment.pipeline.check.survey import resurvey
 
     found = whole()
     click.clear()

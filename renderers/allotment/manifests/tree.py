@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from allotment.accounts.standing import NOTHING, Standing
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -26,22 +25,11 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
-from allotment.manifests import (
-    applications,
-    control,
-    device_plugin,
-    folders,
-    foundation,
-    gpu_instance,
-    gpu_storage,
-    gpu_storage_snapshot,
-    namespace,
-    node_pool,
-    paths,
-    sharing,
-    stock,
-)
+from allotment.manifests import folders, paths
+from allotment.manifests.cluster import control, device_plugin, foundation, node_pool, stock
+from allotment.manifests.tenant import applications, gpu_instance, gpu_storage, gpu_storage_snapshot, namespace, sharing
 from allotment.manifests.text import Object, dump
+from allotment.readiness.standing import NOTHING, Standing
 
 Files = Iterator[tuple[str, bytes]]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from allotment.accounts.ownership import OWNERSHIP, PLATFORM_TEAM, accounts_of, covers, matches
+from allotment.declared.approvers import OWNERSHIP, PLATFORM_TEAM, accounts_of, covers, matches
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec
 from allotment.declared.people import Account, account

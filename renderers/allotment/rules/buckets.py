@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.accounts.sources import is_bucket
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.reading import nearest
 from allotment.problems import Finding, quoted
+from allotment.readiness.sources import is_bucket
 
 RULE = "bucket"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.accounts.sources import is_cloned_by_driver
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.cluster import Cluster
@@ -16,6 +15,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.values import cpu_text, size_text
 from allotment.problems import Finding
+from allotment.readiness.sources import is_cloned_by_driver
 from allotment.rules.change import Change, value_at
 
 RULE = "immutable"

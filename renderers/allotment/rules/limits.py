@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.accounts.readiness import app_version
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.container import Container
 from allotment.declared.kinds.declaration import Declaration
@@ -15,6 +14,7 @@ from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.tenant import Tenant
 from allotment.problems import Finding, quoted
+from allotment.readiness.instances import app_version
 
 RULE = "limit"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from allotment.accounts.sources import writes_once
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance, Mount
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.problems import Finding
+from allotment.readiness.sources import writes_once
 
 RULE = "mount"
 

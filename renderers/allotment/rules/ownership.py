@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from allotment.accounts.ownership import PLATFORM_TEAM, Authority, Holders, ties
+from allotment.declared.approvers import PLATFORM_TEAM, Authority, Holders, ties
 from allotment.declared.inventory import Declared, Offers
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.ownership import Approver, Ownership

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.accounts.readiness import app_version
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
@@ -12,6 +11,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.values import size_text
 from allotment.problems import Finding
+from allotment.readiness.instances import app_version
 
 RULE = "size"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.accounts.sources import offered, placed
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.reading import nearest
 from allotment.problems import Finding, quoted
+from allotment.readiness.sources import offered, placed
 
 RULE = "snapshot"
 

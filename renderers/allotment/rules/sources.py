@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.accounts.sources import is_bucket, is_cloned_by_driver, own_source, writes_once
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
@@ -12,6 +11,7 @@ from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.reading import nearest
 from allotment.declared.values import size_text
 from allotment.problems import Finding, quoted
+from allotment.readiness.sources import is_bucket, is_cloned_by_driver, own_source, writes_once
 
 RULE = "source"
 SHOWN = 10  # names of a circle

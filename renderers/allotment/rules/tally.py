@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim, PoolStocks, stocks_of
-from allotment.accounts.readiness import claims
-from allotment.accounts.sources import foreign_source
-from allotment.accounts.standing import NOTHING, Standing
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.readiness.instances import claims
+from allotment.readiness.sources import foreign_source
+from allotment.readiness.standing import NOTHING, Standing
 
 ALL = "*"
 

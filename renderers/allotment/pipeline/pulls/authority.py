@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from allotment.accounts.ownership import Authority
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.merge import Changed
 from allotment.adapters.source import Source, place_problem
 from allotment.declared import documents
+from allotment.declared.approvers import Authority
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Ownership
 from allotment.declared.layout import ROOTS, Scope, Spot, spot_of
 from allotment.declared.people import Account
 from allotment.declared.reading import read_folder
-from allotment.pipeline.workers import placed
+from allotment.pipeline.check.workers import placed
 from allotment.problems import Problem
 from allotment.rules.ownership import RULE, FileChange, Review, authorised
 

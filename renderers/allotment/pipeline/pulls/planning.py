@@ -11,7 +11,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from allotment.accounts.standing import Standing, all_prepared
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.merge import Changed, Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
@@ -27,11 +26,12 @@ from allotment.declared.layout import ROOTS, Scope
 from allotment.declared.people import Account
 from allotment.declared.reading import read_folder
 from allotment.manifests import paths
+from allotment.pipeline.check.survey import Recall, Survey, resurvey, survey, tenants_part
+from allotment.pipeline.check.workers import cores, read_scope, results
 from allotment.pipeline.pulls.authority import unauthorised
-from allotment.pipeline.rendering import check_tenant, cluster_files, gate_of
-from allotment.pipeline.survey import Recall, Survey, resurvey, survey, tenants_part
-from allotment.pipeline.workers import cores, read_scope, results
+from allotment.pipeline.render import check_tenant, cluster_files, gate_of
 from allotment.problems import Problem, quoted
+from allotment.readiness.standing import Standing, all_prepared
 from allotment.rules.ownership import Review
 
 MOST_BYTES = 64 << 20  # of the files that a change writes
@@ -74,9 +74,9 @@ class Comparing(NamedTuple):
         return [self._one(name, gate) for name in names]
 
     def _one(self, name: str, gate: Any) -> Outcome:
-        from allotment.accounts.preparation import job_name
         from allotment.declared.kinds.gpu_storage import GPUStorage
         from allotment.manifests.tree import render_tenant
+        from allotment.readiness.preparation import job_name
         from allotment.rules.tally import part_of
 
         if name in self.invalid:

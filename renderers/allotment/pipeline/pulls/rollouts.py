@@ -31,7 +31,7 @@ from allotment.pipeline.declared import publisher_key, reporter_keys
 from allotment.pipeline.pulls.apart import Budget
 from allotment.pipeline.pulls.reviewing import Place, keep, ours, say_status
 from allotment.pipeline.pulls.troubles import Trouble, tried
-from allotment.pipeline.statuses import read_now
+from allotment.pipeline.report.statuses import read_now
 from allotment.reports.rollout import MARKER, Rollout, comment
 
 CONTEXT = "allot/rollout"

@@ -1,0 +1,124 @@
+"""Offers → what a platform team applies to Argo CD once: root Applications, health checks, links, who sees what.
+
+Everything else Argo CD then finds by itself in the rendered branches. Its own ConfigMaps get our keys only: applied
+server-side, other keys stay with whoever set them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment.declared.inventory import Offers
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.platform import Platform
+from allotment.manifests import names
+from allotment.manifests.cluster import control, health
+from allotment.manifests.tenant import applications
+
+ROOT_PROJECT = "allotment--root"
+FILE = {"GitHub": "blob", "GitLab": "-/blob", "Gitea": "src/branch"}  # how each forge shows a file
+FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch"}
+LABELLED = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
+HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
+# What a label on an object says about where its declaration lies.
+DECLARED = {"instance": "instances", "storage": "storages", "snapshot": "snapshots"}
+
+
+def render(offers: Offers) -> list[dict[str, Any]]:
+    """Return the objects, a root Application for each cluster among them, all of Argo CD's own namespace."""
+    roots = [_root(offers, name) for name in sorted(offers.clusters)]
+    return [_project(offers), *roots, _settings(offers), _parameters(), _permissions()]
+
+
+def _project(offers: Offers) -> dict[str, Any]:
+    kinds = [("", "ConfigMap"), *(("argoproj.io", kind) for kind in ("AppProject", "Application"))]
+    return applications.project(
+        ROOT_PROJECT,
+        offers,
+        [dict(control.HUB)],
+        metadata={"labels": names.labels()},
+        description="Allotment's root Applications",
+        clusterResourceWhitelist=[],
+        namespaceResourceWhitelist=[{"group": group, "kind": kind} for group, kind in kinds],
+    )
+
+
+def _root(offers: Offers, cluster: str) -> dict[str, Any]:
+    """A root has no finalizer: whoever deletes it by mistake loses no instance and no data."""
+    return applications.application(
+        f"allotment--root--{cluster}",
+        offers,
+        offers.clusters[cluster],
+        ROOT_PROJECT,
+        "control",
+        dict(control.HUB),
+        {"labels": names.labels(cluster=cluster)},
+    )
+
+
+def _config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"}
+    metadata = {"name": name, "namespace": names.ARGO_NAMESPACE, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _settings(offers: Offers) -> dict[str, Any]:
+    """Return argocd-cm's keys. Argo CD finds its settings by the label part-of."""
+    data = {f"resource.customizations.health.{kind}": script for kind, script in health.checks().items()}
+    data["application.links"] = _links(offers, "application")
+    data["resource.links"] = _links(offers, "resource")
+    data["exec.enabled"] = "true"
+    return _config_map("argocd-cm", data)
+
+
+def _parameters() -> dict[str, Any]:
+    """Return argocd-cmd-params-cm's key: each resource's health is kept with its Application, where a reporter reads it."""
+    return _config_map("argocd-cmd-params-cm", {"controller.resource.health.persist": "true"})
+
+
+def _permissions() -> dict[str, Any]:
+    """Return argocd-rbac-cm's keys: by default nobody sees anything; tenants' people have roles in their projects."""
+    return _config_map("argocd-rbac-cm", {"policy.default": "", "scopes": "[groups]"})
+
+
+def _links(offers: Offers, what: str) -> str:
+    """Return the links from an Application or a resource to what it was declared by, as Argo CD's configuration has them."""
+    platform = offers.platform.one(Platform)
+    assert platform is not None
+    source = platform.model.spec.git
+    shows = (FOLDER if what == "application" else FILE)[source.forge]
+    tenant = LABELLED.format(what=what, label="tenant")
+    folder = f"{source.url.removesuffix('.git')}/{shows}/{source.branch}/tenants/{tenant}"
+    if what == "application":
+        return _link("Declarations", folder, HAS.format(what=what, label=names.TENANT)) + _graphs(offers, what)
+    return "".join(
+        _link(
+            "Declaration",
+            f"{folder}/{kinds}/{LABELLED.format(what=what, label=label)}.yaml",
+            HAS.format(what=what, label=f"allotment.dev/{label}"),
+        )
+        for label, kinds in DECLARED.items()
+    ) + _graphs(offers, what)
+
+
+def _graphs(offers: Offers, what: str) -> str:
+    """Return the links to graphs, of each cluster that names where they are: of a tenant, or of an instance."""
+    there = HAS.format(what="application", label=names.TENANT)
+    links = []
+    for name, cluster in sorted(offers.clusters.items()):
+        declared = cluster.one(Cluster)
+        if declared is None or declared.model.spec.monitoring is None:
+            continue
+        space = names.namespace(LABELLED.format(what="application", label="tenant"))
+        url = f"{declared.model.spec.monitoring.grafana_url}?var-cluster={name}&var-namespace={space}"
+        condition = f"{there} && application.metadata.labels['allotment.dev/cluster'] == '{name}'"
+        if what == "resource":
+            url += f"&var-instance={LABELLED.format(what=what, label='instance')}"
+            condition += f" && {HAS.format(what=what, label=names.INSTANCE)}"
+        links.append(_link("Graphs", url, condition))
+    return "".join(links)
+
+
+def _link(title: str, url: str, condition: str) -> str:
+    """Return one entry; none of its parts is a tenant's text."""
+    return f"- title: {title}\n  url: '{url}'\n  if: \"{condition}\"\n"

@@ -1,0 +1,179 @@
+"""A cluster → what every tenant's part rests on: system namespaces, priority classes, admission policies, a closed Gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment.declared.inventory import Folder
+from allotment.declared.kinds.cluster import Cluster
+from allotment.manifests import names
+from allotment.manifests.tenant.namespace import POD_SECURITY_VERSION
+
+FIRST_STOCK_PRIORITY = -10
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+
+def system_namespaces() -> list[dict[str, Any]]:
+    """Return the namespaces of placeholders (restricted) and of the device plugin (which needs the host)."""
+    levels = {names.STOCK_NAMESPACE: "restricted", names.DEVICE_PLUGIN_NAMESPACE: "privileged"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": space,
+                "labels": {
+                    **names.labels(),
+                    "pod-security.kubernetes.io/enforce": level,
+                    "pod-security.kubernetes.io/enforce-version": POD_SECURITY_VERSION,
+                },
+                "annotations": {names.SYNC_OPTIONS: names.KEEP},
+            },
+        }
+        for space, level in levels.items()
+    ]
+
+
+def priority_classes() -> list[dict[str, Any]]:
+    """Return the classes: placeholders −10 to −1 by size, storage's pods 0, instances 1. No two instances preempt."""
+    stock = [
+        _priority_class(
+            names.stock_priority(rank),
+            FIRST_STOCK_PRIORITY + rank - 1,
+            "PreemptLowerPriority",
+            "Placeholders of stock.",
+        )
+        for rank in range(1, names.STOCK_PRIORITIES + 1)
+    ]
+    return [
+        *stock,
+        _priority_class(names.STORAGE_PRIORITY, 0, "Never", "Preparation and accessors of storages."),
+        _priority_class(
+            names.INSTANCE_PRIORITY, 1, "PreemptLowerPriority", "Instances: they take the place of placeholders."
+        ),
+    ]
+
+
+def _priority_class(name: str, value: int, preemption: str, description: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {
+            "name": name,
+            "labels": names.labels(),
+            "annotations": {names.SYNC_OPTIONS: names.KEEP, names.PROTECTED: "true"},
+        },
+        "value": value,
+        "globalDefault": False,
+        "preemptionPolicy": preemption,
+        "description": description,
+    }
+
+
+def admission_policies() -> list[dict[str, Any]]:
+    """Return the policies that keep what is protected, and keep pods of tenants to our priority classes."""
+    protected = f"oldObject.?metadata.?annotations[?'{names.PROTECTED}'].orValue('') == 'true'"
+    classes = ", ".join(f"'{name}'" for name in (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY))
+    return [
+        *_policy(
+            "allotment-protected",
+            [
+                _resource_rule([""], ["v1"], ["DELETE"], ["namespaces", "persistentvolumeclaims"]),
+                _resource_rule(["objectbucket.io"], ["v1alpha1"], ["DELETE"], ["objectbucketclaims"]),
+                _resource_rule(["scheduling.k8s.io"], ["v1"], ["DELETE"], ["priorityclasses"]),
+                _resource_rule(["snapshot.storage.k8s.io"], ["v1"], ["DELETE"], ["volumesnapshots"]),
+            ],
+            {},
+            [{"name": "protected", "expression": protected}],
+            [
+                {
+                    "expression": "false",
+                    "message": "Allotment protects this: it is deleted by two merges, see deletionPolicy.",
+                }
+            ],
+        ),
+        *_policy(
+            "allotment-tenant-pods",
+            [_resource_rule([""], ["v1"], ["CREATE"], ["pods"])],
+            {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]},
+            [],
+            [
+                {
+                    "expression": f"object.spec.?priorityClassName.orValue('') in [{classes}]",
+                    "message": "A tenant's pod has one of Allotment's priority classes.",
+                },
+                {
+                    "expression": "object.spec.?nodeName.orValue('') == ''",
+                    "message": "A tenant's pod doesn't choose its node.",
+                },
+            ],
+        ),
+    ]
+
+
+def _resource_rule(
+    groups: list[str], versions: list[str], operations: list[str], resources: list[str]
+) -> dict[str, Any]:
+    return {
+        "apiGroups": groups,
+        "apiVersions": versions,
+        "operations": operations,
+        "resources": resources,
+        "scope": "*",
+    }
+
+
+def _policy(
+    name: str,
+    rules: list[dict[str, Any]],
+    namespaces: dict[str, Any],
+    conditions: list[dict[str, Any]],
+    validations: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    metadata = {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP}}
+    spec: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": namespaces,
+            "objectSelector": {},
+            "resourceRules": rules,
+        },
+        **({"matchConditions": conditions} if conditions else {}),
+        "validations": validations,
+    }
+    return [
+        {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec},
+        {
+            "apiVersion": ADMISSION,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": metadata,
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
+
+
+def closed_gateway(cluster: Folder) -> list[dict[str, Any]]:
+    """Return the policy that denies at the Gateway whatever no route's own policy allows."""
+    place = cluster.one(Cluster)
+    assert place is not None
+    gateway = place.model.spec.gateway
+    target = {
+        "group": "gateway.networking.k8s.io",
+        "kind": "Gateway",
+        "name": gateway.name,
+        "sectionName": gateway.section_name,
+    }
+    return [
+        {
+            "apiVersion": "gateway.envoyproxy.io/v1alpha1",
+            "kind": "SecurityPolicy",
+            "metadata": {
+                "name": "allotment-closed",
+                "namespace": gateway.namespace,
+                "labels": names.labels(),
+                "annotations": {names.SYNC_OPTIONS: names.OUTLIVE},
+            },
+            "spec": {"targetRefs": [target], "authorization": {"defaultAction": "Deny"}},
+        }
+    ]

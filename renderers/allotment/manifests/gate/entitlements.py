@@ -1,0 +1,110 @@
+"""What a tenant's own declarations entitle it to, where an object is more than its cluster's boundary: who may log in or read,
+which route is public, who sees it in Argo CD, how much it may hold.
+
+An object's text ends with what is judged here, so that the text is compared, and nothing parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from allotment.accounts.capacity import holds, runs
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.manifests import names
+from allotment.manifests.tenant import accessor, applications, exposure, gpu_instance, namespace, project_roles, sharing
+from allotment.manifests.text import dump
+from allotment.problems import printable
+from allotment.rules.quota import limits_of
+
+_NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: \"?([a-z0-9-]+)\"?$", re.MULTILINE)
+_REPLICAS = re.compile(r"^  replicas: ([0-9]{1,7})$", re.MULTILINE)
+_OPENS = re.compile(r"(?:share|read|buckets)--")
+
+
+class Entitlements(NamedTuple):
+    """How the texts of some of a tenant's objects in a cluster must end, by kind and name.
+
+    Of no object of these kinds that isn't here may there be any: SecurityPolicies, the AppProject, openings, the backstop.
+    `copies` are the most replicas of each Deployment.
+    """
+
+    endings: dict[tuple[str, str], str]
+    copies: dict[str, int]
+
+    @staticmethod
+    def of(offers: Offers, cluster: Folder, tenant: Folder) -> Entitlements:
+        """Return what a tenant may have in a cluster."""
+        endings = {(kind, name): _ending(fields) for kind, name, fields in _all(offers, cluster, tenant)}
+        return Entitlements(endings, dict(_copies(cluster, tenant)))
+
+    def judge(self, text: str) -> Iterator[str]:
+        """Yield what is wrong with one object's text."""
+        kind = next((kind for kind in _JUDGED if f"\nkind: {kind}\n" in text), None)
+        found = _NAME.search(text) if kind is not None else None
+        if kind is None or found is None:
+            if kind is not None:
+                yield f"{kind} has no name"
+            return
+        name = found[1]
+        if kind == "Deployment":
+            replicas = _REPLICAS.search(text)
+            if replicas is None or int(replicas[1]) > self.copies.get(name, 0):
+                yield f"Deployment {name} has more replicas than are declared to run: at most {self.copies.get(name, 0)}"
+            return
+        if (kind == "NetworkPolicy" and not _OPENS.match(name)) or (kind == "ResourceQuota" and name != "backstop"):
+            return  # the same for everybody
+        ending = self.endings.get((kind, name))
+        if ending is None:
+            yield f"{kind} {printable(name)} follows from nothing that the tenant declares"
+        elif not text.endswith(ending):
+            yield f"{kind} {printable(name)} isn't what the tenant's declarations come to: it must end with {printable(ending, 300)}"
+
+
+def _copies(cluster: Folder, tenant: Folder) -> Iterator[tuple[str, int]]:
+    for instance in tenant.of(GPUInstance).values():
+        if instance.model.spec.cluster == cluster.name:
+            yield instance.model.name, instance.model.spec.replicas if holds(tenant, instance.model) else 0
+    for storage in tenant.of(GPUStorage).values():
+        if storage.model.spec.cluster == cluster.name and accessor.is_wanted(storage.model):
+            yield names.files_service(storage.model.name), 1 if runs(tenant) else 0
+
+
+_JUDGED = ("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota")
+
+
+def _ending(fields: dict[str, Any]) -> str:
+    """Return how a spec ends that ends with these fields."""
+    return dump([{"spec": fields}]).decode().removeprefix("spec:").removesuffix("\n")
+
+
+def _all(offers: Offers, cluster: Folder, tenant: Folder) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    limits = limits_of(offers, tenant)
+    assert limits is not None
+    project = names.project(tenant.name, cluster.name)
+    roles = project_roles.render(project, tenant)
+    yield "AppProject", project, {"roles": roles} if roles else {"namespaceResourceWhitelist": applications.WHITELIST}
+    yield "ResourceQuota", "backstop", {"hard": namespace.hard(offers, cluster, limits)}
+    for one in sharing.declared(offers, cluster, tenant):
+        yield "NetworkPolicy", one["metadata"]["name"], one["spec"]
+    for instance in tenant.of(GPUInstance).values():
+        if instance.model.spec.cluster != cluster.name:
+            continue
+        for port in gpu_instance.effective_container(offers, instance.model).ports:
+            if port.exposure != "Namespace":
+                name = instance.model.name if port.name == "http" else f"{instance.model.name}--{port.name}"
+                yield "SecurityPolicy", name, _authorization(tenant, port.exposure, exposure.INSTANCE_ROLES)
+    for storage in tenant.of(GPUStorage).values():
+        shown = storage.model.spec.accessor
+        if storage.model.spec.cluster == cluster.name and shown is not None and shown.exposure != "Namespace":
+            name = names.files_service(storage.model.name)
+            yield "SecurityPolicy", name, _authorization(tenant, shown.exposure, exposure.FILES_ROLES)
+
+
+def _authorization(tenant: Folder, exposed: str, roles: tuple[str, ...]) -> dict[str, Any]:
+    if exposed == "Public":
+        return {"authorization": {"defaultAction": "Allow"}}
+    return {"authorization": {"defaultAction": "Deny", "rules": exposure.claim_rules(tenant, roles)}}

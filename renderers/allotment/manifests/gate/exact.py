@@ -1,0 +1,172 @@
+"""What a freshly rendered object must equal: a pattern of `allowed/`, filled by the boundary of its owner.
+
+The patterns were written by hand from what a tenant may have, not from the code that renders; so a mistake there meets one
+here. What a tenant chooses itself is held against its own declarations by `entitlements`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from allotment.accounts.capacity import pools_for, stocks_of, unit
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.values import cpu_text, size_text
+from allotment.manifests import folders, names, paths, pods
+from allotment.manifests.cluster import device_plugin, node_pool, stock
+from allotment.manifests.gate.boundary import Boundary
+from allotment.manifests.gate.patterns import OneOf, nearest
+from allotment.manifests.tenant.preparation import PROGRAMS_OF
+from allotment.manifests.text import Object
+from allotment.problems import printable
+from allotment.programs import MODULES, texts
+
+_NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
+_FILLS = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # what follows a storage's name in its Jobs'
+_NOTHING = OneOf()
+_DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.ENDING}"
+_DECLARED = ("platform/node-pools/", "platform/stock/", _DEVICE_PLUGIN)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@lru_cache
+def _patterns(part: str) -> Mapping[str, list[Any]]:
+    """Return the patterns of a part of the tree by the kind of object."""
+    text = (files(__package__) / "allowed" / f"{part}.yaml").read_text("utf-8")
+    found: dict[str, list[Any]] = {}
+    for one in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # both are safe
+        found.setdefault(one["kind"], []).append(one)
+    return found
+
+
+def judge_exactly(boundary: Boundary, part: str, tenant: str, inner: str, one: Object) -> Iterator[str]:
+    """Yield where an object differs from what it must be; of the platform's, `inner` is the path of its file."""
+    if part == "platform" and inner.startswith(_DECLARED) and not paths.is_marker(inner):
+        yield from _as_declared(boundary, inner, one)
+        return
+    values = {**boundary.values, **_values(boundary, part, tenant, inner, one)}
+    candidates = _patterns(part).get(str(one.get("kind")), [])
+    if not candidates:
+        yield f"kind {printable(str(one.get('kind')))} is not allowed"
+    yield from map(str, nearest(candidates, one, values))
+
+
+def _as_declared(boundary: Boundary, inner: str, one: Object) -> Iterator[str]:
+    """Yield that an object of pools or stocks isn't what the cluster declares: all but how many placeholders there are now."""
+    name, offers, cluster = paths.stem_of(inner), boundary.offers, boundary.folder
+    wanted: list[Any] = []
+    if inner == _DEVICE_PLUGIN:
+        wanted = device_plugin.render(cluster)
+    elif inner.startswith("platform/node-pools/") and name in cluster.of(NodePool):
+        wanted = node_pool.render(offers, cluster, cluster.of(NodePool)[name], {})
+    elif name in cluster.of(Stock):
+        declared = cluster.of(Stock)[name]
+        replicas = one.get("spec", {}).get("replicas")
+        if type(replicas) is not int or not 0 <= replicas <= declared.model.spec.count:
+            yield f"replicas is {printable(str(replicas))}, must be a number up to {declared.model.spec.count}"
+            return
+        wanted = stock.render(offers, cluster, declared, {(cluster.name, name): replicas})
+    if one not in wanted:
+        yield f"{printable(str(one.get('kind')))} {name} isn't what the cluster declares"
+
+
+def _values(boundary: Boundary, part: str, tenant: str, inner: str, one: Object) -> dict[str, Any]:
+    """Return what stands in patterns for this object alone."""
+    if part == "platform":
+        return _values_of_platform(boundary, inner, one)
+    space = names.namespace(tenant)
+    values: dict[str, Any] = {
+        "tenant": tenant,
+        "project": names.project(tenant, boundary.cluster),
+        "destination-of-tenant": {**boundary.destination, "namespace": space},
+    }
+    metadata = one.get("metadata", {})
+    name, labels = str(metadata.get("name")), metadata.get("labels", {})
+    if part == "namespaces":
+        return {**values, "opened": _named(name.partition("--")[2])}
+    if part == "argo":
+        return values
+    things = {kind: _named(labels.get(key)) for kind, key in _THINGS.items()}
+    own = {**values, **things, "part": OneOf(paths.PARTS), "programs": _programs()}
+    filled = name.removeprefix(things["storage"]) if isinstance(things["storage"], str) else ""
+    own["job"] = name if _FILLS.fullmatch(filled) else _NOTHING
+    return {**own, **_route(boundary, tenant, name, things), **_unit(boundary, tenant, labels.get(names.GPU_SPEC))}
+
+
+_THINGS = {"instance": names.INSTANCE, "storage": names.STORAGE, "snapshot": names.SNAPSHOT}
+
+
+def _named(name: Any) -> Any:
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else _NOTHING
+
+
+def _route(boundary: Boundary, tenant: str, name: str, things: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the route that an object of this name and of these things is of, its host, and the Service behind it."""
+    instance, storage, domain = things["instance"], things["storage"], boundary.domain
+    port = name.removeprefix(f"{instance}--")
+    if isinstance(instance, str) and (name == instance or (port != name and _NAME.fullmatch(port))):
+        host = names.instance_host(instance, "http" if name == instance else port, tenant, domain)
+        return {"route": name, "host": host, "service": instance}
+    if isinstance(storage, str) and name == names.files_service(storage):
+        return {"route": name, "host": names.files_host(storage, tenant, domain), "service": name}
+    return {"route": _NOTHING, "host": _NOTHING, "service": _NOTHING}
+
+
+def _unit(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
+    """Return what an instance of a spec gets: exactly a unit of it, its disk, and the nodes of pools that hold it ready."""
+    declared = boundary.offers.platform.of(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
+    if declared is None:
+        return {"unit": _NOTHING, "disk": _NOTHING, "placement": _NOTHING}
+    spec = declared.model.spec
+    wanted = unit(spec)
+    amounts = {"cpu": cpu_text(wanted.cpu), "memory": size_text(wanted.memory), wanted.resource: str(wanted.amount)}
+    owner = tenant if tenant in stocks_of(boundary.folder, declared.model.name).reserved else ""
+    pools = [pool.model for pool in pools_for(boundary.folder, declared.model.name, owner)]
+    placement: dict[str, Any] = {"nodeAffinity": pods.node_affinity(pools)}
+    if spec.tenancy == "Single":
+        expressions = [
+            {"key": names.TENANT, "operator": "Exists"},
+            {"key": names.TENANT, "operator": "NotIn", "values": [tenant]},
+        ]
+        selector = {"labelSelector": {"matchExpressions": expressions}, "namespaceSelector": {}}
+        term = {**selector, "topologyKey": "kubernetes.io/hostname"}
+        placement["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"unit": {"requests": amounts, "limits": amounts}, "disk": size_text(spec.disk), "placement": placement}
+
+
+@lru_cache
+def _programs() -> OneOf:
+    return OneOf(texts(*PROGRAMS_OF.get(program, (program,))) for program in MODULES)
+
+
+def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str, Any]:
+    name = str(one.get("metadata", {}).get("name"))
+    folder = str(one.get("spec", {}).get("source", {}).get("path"))
+    part = name.removeprefix("allotment--").removesuffix(f"--{boundary.cluster}")
+    read = {
+        **{f"{kind}-{one}": f"control/{kind}/{one}" for one in _LETTERS for kind in ("argo", "namespaces")},
+        "platform": "platform/cluster",
+        "node-pools": "platform/node-pools",
+        "stock": "platform/stock",
+    }
+    hub, there = {"name": "in-cluster", "namespace": names.ARGO_NAMESPACE}, boundary.destination
+    stocks = {**there, "namespace": names.STOCK_NAMESPACE}
+    marker = folders.marker_of(boundary.cluster, folders.folder_of(inner))
+    rank = name.removeprefix("allotment-stock-")
+    ranked = rank.isascii() and rank.isdigit() and 1 <= int(rank) <= names.STOCK_PRIORITIES
+    return {
+        "part": part if read.get(part) == folder else _NOTHING,
+        "folder": folder if folder in folders.declared_by(inner) else _NOTHING,
+        "destination-of-part": hub if part.startswith("argo-") else stocks if part == "stock" else there,
+        "marker": marker[0],
+        "marker-namespace": marker[1],
+        "stock-priority": name if ranked else _NOTHING,
+        "stock-priority-value": int(rank) - 11 if ranked else _NOTHING,
+    }

@@ -1,0 +1,107 @@
+"""What the gate lets a tenant's pod be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from allotment.manifests import names
+from allotment.manifests.gate.judged_fields import only, same
+from allotment.problems import printable
+from allotment.programs import ending
+
+_POD_FIELDS = frozenset(
+    "automountServiceAccountToken enableServiceLinks hostUsers priorityClassName securityContext containers volumes affinity tolerations restartPolicy".split()
+)
+_JOB_POD_FIELDS = _POD_FIELDS | {"initContainers"}
+_CONTAINER_FIELDS = frozenset(
+    "name image command args env ports resources startupProbe readinessProbe securityContext volumeMounts".split()
+)
+_SIDECAR_FIELDS = _CONTAINER_FIELDS | {"restartPolicy"}
+_PRIORITIES = (names.INSTANCE_PRIORITY, names.STORAGE_PRIORITY)
+_TOLERATIONS = ({"key": names.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"},)
+_POD_SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
+_CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+COPY_COMMAND = ["python3", "-m", "programs.copy_shared"]
+_CHECK = "check"
+_CHECK_COMMAND = ["python3", "-m", "programs.check"]
+_ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.ALREADY_COMPLETE]}
+_FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
+_VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
+
+
+def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
+    """Yield what is wrong with a pod template of a tenant's; `job` names the Job that it is of, empty where it is of none.
+
+    A Job's pod has init containers too, and the programs of the Job's own ConfigMap.
+    """
+    yield from only("template", template, frozenset(("metadata", "spec")))
+    yield from only("template.metadata", template.get("metadata"), frozenset(("labels",)))
+    yield from same("template tenant", template.get("metadata", {}).get("labels", {}).get(names.TENANT), tenant)
+    pod = template.get("spec", {})
+    if template.get("metadata", {}).get("labels", {}).get(names.ROLE) == names.COPY_ROLE:
+        # Others' files are open to this role: nothing that a tenant brings may have it.
+        programs = [one.get("command") for one in (*pod.get("initContainers", ()), *pod.get("containers", ()))]
+        yield from same("pod that copies", programs, [COPY_COMMAND] if job else [])
+    yield from only("pod", pod, _JOB_POD_FIELDS if job else _POD_FIELDS)
+    yield from same("pod.automountServiceAccountToken", pod.get("automountServiceAccountToken"), False)
+    yield from same("pod.hostUsers", pod.get("hostUsers"), False)
+    yield from same("pod.securityContext", pod.get("securityContext"), _POD_SECURITY)
+    if pod.get("priorityClassName") not in _PRIORITIES:
+        yield f"pod.priorityClassName {printable(str(pod.get('priorityClassName')))} is not allowed"
+    for toleration in pod.get("tolerations", ()):
+        if toleration not in _TOLERATIONS:
+            yield f"toleration {printable(str(toleration))} is not allowed"
+    for container in pod.get("containers", ()):
+        yield from _judge_container(container, _CONTAINER_FIELDS)
+    for container in pod.get("initContainers", ()):
+        yield from _judge_container(container, _SIDECAR_FIELDS)
+    for volume in pod.get("volumes", ()):
+        yield from only("volume", volume, _VOLUMES)
+        if "configMap" in volume:
+            yield from same("volume.configMap", volume["configMap"], {"name": job})
+        yield from only("volume.emptyDir", volume.get("emptyDir", {}), frozenset(("medium", "sizeLimit")))
+        yield from only(
+            "volume.persistentVolumeClaim",
+            volume.get("persistentVolumeClaim", {}),
+            frozenset(("claimName", "readOnly")),
+        )
+
+
+def judge_failure_policy(spec: Any) -> Iterator[str]:
+    """Yield what is wrong with what ends a Job at once, where something does: only our own check may, and by one status.
+
+    A Job that ended so is read as a preparation that succeeded before.
+    """
+    if "podFailurePolicy" not in spec:
+        return
+    yield from same("spec.podFailurePolicy", spec["podFailurePolicy"], _FAILURE_POLICY)
+    first: Any = next(iter(spec.get("template", {}).get("spec", {}).get("initContainers", ())), {})
+    found = [first.get(key) for key in ("name", "command", "restartPolicy")]
+    yield from same("spec.podFailurePolicy: the first container", found, [_CHECK, _CHECK_COMMAND, None])
+
+
+def _judge_container(container: Any, fields: frozenset[str]) -> Iterator[str]:
+    yield from only("container", container, fields)
+    security = dict(container.get("securityContext", {}))
+    if security.pop("readOnlyRootFilesystem", True) is not True:
+        yield "container.securityContext.readOnlyRootFilesystem is not allowed to be false"
+    yield from same("container.securityContext", security, _CONTAINER_SECURITY)
+    for variable in container.get("env", ()):
+        yield from only("env", variable, frozenset(("name", "value", "valueFrom")))
+        if "valueFrom" in variable:
+            yield from _judge_reference(variable["valueFrom"])
+        if str(variable.get("name")).startswith(("NVIDIA_", "CUDA_MPS_")):
+            yield f"env {printable(str(variable.get('name')))} is not allowed"
+    for port in container.get("ports", ()):
+        yield from only("container.ports", port, frozenset(("name", "containerPort", "protocol")))
+    for mount in container.get("volumeMounts", ()):
+        yield from only("volumeMounts", mount, frozenset(("name", "mountPath", "subPath", "readOnly")))
+
+
+def _judge_reference(source: Any) -> Iterator[str]:
+    """A variable from a key of one Secret or ConfigMap of the namespace."""
+    yield from only("env.valueFrom", source, frozenset(("secretKeyRef", "configMapKeyRef")))
+    yield from same("env.valueFrom", len(source), 1)
+    for reference in source.values():
+        yield from only("env.valueFrom", reference, frozenset(("name", "key")))

@@ -1,0 +1,222 @@
+"""What an owner's objects may hold, field by field: the gate's judgement. What isn't listed here is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from allotment.manifests import names
+from allotment.manifests.gate.boundary import Boundary
+from allotment.manifests.gate.judged_fields import identity, let_go, only, same
+from allotment.manifests.gate.judged_namespaces import judge_isolation_object
+from allotment.manifests.gate.judged_pods import judge_failure_policy, judge_template
+from allotment.manifests.tenant import project_roles
+from allotment.manifests.text import Malformed, Object, load_one
+from allotment.problems import printable
+
+_ANNOTATIONS = frozenset(
+    (
+        names.BLOB,
+        names.WAITS_FOR,
+        names.WAITS_REASON,
+        names.PREDECESSOR,
+        names.UNITS,
+        names.INPUT_HASH,
+        names.ATTEMPT,
+        names.PREPARED,
+        names.PREPARES,
+        names.LOG,
+        names.DELETION_POLICY,
+        names.PROTECTED,
+        names.EXTERNAL_LINK,
+    )
+)
+_SPEC_FIELDS = {
+    "Deployment": frozenset("replicas revisionHistoryLimit progressDeadlineSeconds strategy selector template".split()),
+    "Job": frozenset("activeDeadlineSeconds backoffLimit podFailurePolicy template".split()),
+    "Service": frozenset("type selector ports".split()),
+    "ObjectBucketClaim": frozenset("generateBucketName storageClassName additionalConfig".split()),
+    "PersistentVolumeClaim": frozenset("accessModes storageClassName volumeMode resources dataSourceRef".split()),
+    "HTTPRoute": frozenset("parentRefs hostnames rules".split()),
+    "SecurityPolicy": frozenset("targetRefs oidc jwt authorization".split()),
+    "VolumeSnapshot": frozenset("volumeSnapshotClassName source".split()),
+}
+_TENANT_API = {
+    "ConfigMap": "v1",
+    "Deployment": "apps/v1",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
+    "Job": "batch/v1",
+    "ObjectBucketClaim": "objectbucket.io/v1alpha1",
+    "PersistentVolumeClaim": "v1",
+    "SecurityPolicy": "gateway.envoyproxy.io/v1alpha1",
+    "Service": "v1",
+    "VolumeSnapshot": "snapshot.storage.k8s.io/v1",
+}
+_KEPT = ("ObjectBucketClaim", "PersistentVolumeClaim", "VolumeSnapshot")  # what holds data
+_DATA_SOURCES = (("snapshot.storage.k8s.io", "VolumeSnapshot"), (None, "PersistentVolumeClaim"))
+_PROJECT_FIELDS = frozenset(
+    "description sourceRepos destinations clusterResourceWhitelist namespaceResourceWhitelist roles".split()
+)
+_ARGO_API = {"AppProject": "argoproj.io/v1alpha1", "Application": "argoproj.io/v1alpha1"}
+_PLATFORM_KINDS = frozenset(
+    "AppProject Application ConfigMap Deployment EC2NodeClass Namespace NodePool PriorityClass SecurityPolicy"
+    " ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
+)
+_PROJECT_KINDS = frozenset(
+    (group, kind)
+    for kind, version in _TENANT_API.items()
+    for group in [version.split("/")[0] if "/" in version else ""]
+)
+
+
+class Owner(NamedTuple):
+    """Whose file it is: the part of the tree it lies in, the tenant, and the file's own name."""
+
+    part: str
+    tenant: str
+    thing: str
+
+
+def judge(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
+    """Yield what is wrong with one object of a cluster's tree, in words for us."""
+    try:
+        one = load_one(text)
+    except Malformed as error:
+        yield f"not of the written shape: {printable(str(error))}"
+        return
+    if owner.part == "tenant":
+        yield from _judge_tenant_object(boundary, owner.tenant, one)
+    elif owner.part == "namespaces":
+        yield from judge_isolation_object(boundary, owner.tenant, one)
+    elif owner.part == "argo":
+        yield from _judge_argo_object(boundary, owner.tenant, one)
+    else:
+        yield from _judge_platform_object(one)
+    if owner.part != "tenant" and one.get("kind") != "ConfigMap":
+        yield from _outlives(one.get("metadata", {}))
+
+
+def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
+    yield from identity(one, _TENANT_API)
+    kind, metadata, spec = one.get("kind"), one.get("metadata", {}), one.get("spec", {})
+    yield from only("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
+    yield from same("metadata.namespace", metadata.get("namespace"), names.namespace(tenant))
+    if kind != "ConfigMap":
+        yield from same("metadata.labels tenant", metadata.get("labels", {}).get(names.TENANT), tenant)
+        yield from only("spec", spec, _SPEC_FIELDS.get(str(kind), frozenset()))
+    keeps = kind in (*_KEPT, "Job") or (kind == "ConfigMap" and one.get("immutable") is True)
+    for key, value in metadata.get("annotations", {}).items():
+        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and keeps and value == names.KEEP)):
+            yield f"annotation {printable(key)} is not allowed"
+    if kind in ("Deployment", "Job"):
+        yield from judge_template(tenant, spec.get("template", {}), metadata.get("name", "") if kind == "Job" else "")
+        yield from judge_failure_policy(spec)
+    elif kind == "Service":
+        yield from same("spec.type", spec.get("type"), "ClusterIP")
+        if not spec.get("selector"):
+            yield "spec.selector is empty"
+        for port in spec.get("ports", ()):
+            yield from only("spec.ports", port, frozenset(("name", "port", "targetPort", "protocol")))
+    elif kind == "HTTPRoute":
+        yield from _judge_route(boundary, tenant, spec)
+    elif kind == "SecurityPolicy":
+        yield from _judge_policy(boundary, spec)
+    elif kind in _KEPT:
+        yield from _judge_kept(metadata, spec)
+
+
+def _judge_kept(metadata: Any, spec: Any) -> Iterator[str]:
+    """What holds data is protected until it was marked for deletion and let go; where it comes from lies in its namespace."""
+    annotations = metadata.get("annotations", {})
+    if annotations.get(names.DELETION_POLICY) != "Delete" or not let_go(annotations):
+        yield from same("sync-options", annotations.get(names.SYNC_OPTIONS), names.KEEP)
+    source = spec.get("dataSourceRef")
+    if source is not None:
+        yield from only("dataSourceRef", source, frozenset(("apiGroup", "kind", "name")))
+        if (source.get("apiGroup"), source.get("kind")) not in _DATA_SOURCES:
+            yield f"dataSourceRef {printable(str(source))} is not allowed"
+    if "source" in spec:
+        yield from only("source", spec["source"], frozenset(("persistentVolumeClaimName",)))
+
+
+def _judge_route(boundary: Boundary, tenant: str, spec: Any) -> Iterator[str]:
+    for host in spec.get("hostnames", ("",)):
+        label, _, domain = str(host).partition(".")
+        if domain != boundary.domain or not label.endswith(f"--{tenant}") or label.count("--") not in (1, 2):
+            yield f"host {printable(str(host))} is not the tenant's"
+    for parent in spec.get("parentRefs", ({},)):
+        if (parent.get("namespace"), parent.get("name")) != boundary.gateway or parent.get("kind") != "Gateway":
+            yield f"parent {printable(str(parent))} is not the cluster's Gateway"
+    for rule in spec.get("rules", ()):
+        yield from only("rules", rule, frozenset(("matches", "backendRefs", "timeouts")))
+        for backend in rule.get("backendRefs", ()):
+            yield from only("backendRefs", backend, frozenset(("group", "kind", "name", "port", "weight")))
+            yield from same("backendRefs.kind", (backend.get("group"), backend.get("kind")), ("", "Service"))
+
+
+def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
+    for target in spec.get("targetRefs", ({},)):
+        yield from only("targetRefs", target, frozenset(("group", "kind", "name")))
+        yield from same("targetRefs.kind", target.get("kind"), "HTTPRoute")
+    action = spec.get("authorization", {}).get("defaultAction")
+    if action != "Deny" and not (action == "Allow" and "oidc" not in spec):
+        yield "authorization.defaultAction is neither Deny nor that of a public route"
+    secret = spec.get("oidc", {}).get("clientSecret", {})
+    if secret:
+        yield from same("oidc.clientSecret.namespace", secret.get("namespace"), boundary.secret_namespace)
+
+
+def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
+    yield from identity(one, _ARGO_API)
+    metadata, spec, space = one.get("metadata", {}), one.get("spec", {}), names.namespace(tenant)
+    own_project = names.project(tenant, boundary.cluster)
+    yield from same("metadata.namespace", metadata.get("namespace"), names.ARGO_NAMESPACE)
+    if one.get("kind") == "AppProject":
+        yield from same("metadata.name", metadata.get("name"), own_project)
+        yield from same("destinations", [target.get("namespace") for target in spec.get("destinations", ())], [space])
+        yield from same("clusterResourceWhitelist", spec.get("clusterResourceWhitelist"), [])
+        for entry in spec.get("namespaceResourceWhitelist", ({},)):
+            if (entry.get("group"), entry.get("kind")) not in _PROJECT_KINDS:
+                yield f"the project allows {printable(str(entry))}"
+        yield from only("spec", spec, _PROJECT_FIELDS)
+        for role in spec.get("roles", ()):
+            yield from _judge_role(own_project, role)
+        return
+    parts = {
+        names.application(tenant, boundary.cluster, part): f"tenants/{tenant}/{part}" for part in ("storage", "compute")
+    }
+    source = spec.get("source", {})
+    if metadata.get("name") not in parts:
+        yield f"Application {printable(str(metadata.get('name')))} is not the tenant's"
+    else:
+        yield from same("source.path", source.get("path"), parts[str(metadata.get("name"))])
+    yield from same("source.targetRevision", source.get("targetRevision"), names.rendered_branch(boundary.cluster))
+    yield from same("project", spec.get("project"), own_project)
+    yield from same("destination.namespace", spec.get("destination", {}).get("namespace"), space)
+
+
+def _judge_role(project: str, role: Any) -> Iterator[str]:
+    yield from only("roles", role, frozenset(("name", "policies", "groups")))
+    known = {name.lower(): name for name in project_roles.GRANTS}
+    if role.get("name") not in known:
+        yield f"role {printable(str(role.get('name')))} is not one of a tenant's"
+    else:
+        wanted = project_roles.policies(project, known[role["name"]])
+        yield from same("roles.policies", role.get("policies"), wanted)
+
+
+def _outlives(metadata: Any) -> Iterator[str]:
+    """Yield that an object, which others rest on and which wasn't let go, goes with an Application that somebody deletes."""
+    annotations = metadata.get("annotations", {})
+    options = annotations.get(names.SYNC_OPTIONS)
+    if options not in (names.KEEP, names.OUTLIVE) and not let_go(annotations):
+        yield f"sync-options is {printable(str(options))}, must be {names.OUTLIVE} or {names.KEEP}"
+
+
+def _judge_platform_object(one: Object) -> Iterator[str]:
+    if one.get("kind") not in _PLATFORM_KINDS:
+        yield f"kind {printable(str(one.get('kind')))} is not allowed"
+    metadata = one.get("metadata", {})
+    for name in (metadata.get("namespace", ""), metadata.get("name", "") if one.get("kind") == "Namespace" else ""):
+        if str(name).startswith("t-"):
+            yield f"namespace {printable(str(name))} is a tenant's"

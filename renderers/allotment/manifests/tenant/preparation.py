@@ -1,0 +1,222 @@
+"""GPUStorage → the Job that fills its volume, and the programs of ours that it runs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Source
+from allotment.declared.kinds.platform import Platform
+from allotment.manifests import names, pods
+from allotment.manifests.text import Fixed
+from allotment.programs import ending, texts
+from allotment.readiness.preparation import input_hash
+from allotment.readiness.sources import foreign_source, is_cloned_by_driver, own_source, writes_once
+
+JOB_RESOURCES = Fixed(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "4", "memory": "8Gi"})
+SMALL_RESOURCES = Fixed(requests={"cpu": "50m", "memory": "64Mi"}, limits={"cpu": "1", "memory": "256Mi"})
+NOT_ON_GPU_NODES = Fixed(
+    requiredDuringSchedulingIgnoredDuringExecution={
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]}]}
+        ]
+    }
+)
+PYTHON_ENV = [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, {"name": "PYTHONPATH", "value": "/allotment"}]
+WORKSPACE = Fixed(name="workspace", mountPath="/workspace")
+PROGRAMS = Fixed(name="programs", mountPath="/allotment/programs", readOnly=True)
+SOURCE = Fixed(name="source", mountPath="/source", readOnly=True)
+HELD = Fixed(name="held", mountPath="/held")
+IS_HELD = Fixed(
+    exec={"command": ["test", "-e", "/held/ready"]}, periodSeconds=2, timeoutSeconds=5, failureThreshold=300
+)
+PROGRAMS_OF = {"hold": ("check", "hold", "seal")}
+# Written as the API server keeps it, so that Argo CD sees no difference.
+ENDED_BY_CHECK = Fixed(
+    rules=[
+        {
+            "action": "FailJob",
+            "onExitCodes": {"containerName": "check", "operator": "In", "values": [ending.ALREADY_COMPLETE]},
+        }
+    ]
+)
+AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+def render(
+    offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any], name: str
+) -> list[dict[str, Any]]:
+    """Return the Job, and a ConfigMap of its name with what it runs; `metadata` is what the storage's objects share.
+
+    Both stay whatever becomes of the branch: a Job that was pruned and comes back would run beside its instances.
+    """
+    prepare = storage.spec.prepare
+    assert prepare is not None
+    program, spec = _pod(offers, tenant, storage, name)
+    foreign = foreign_source(storage, tenant.name) is not None
+    role = names.COPY_ROLE if foreign else names.PREPARE_ROLE
+    annotations = {
+        names.SYNC_OPTIONS: names.KEEP,
+        names.INPUT_HASH: input_hash(prepare),
+        names.ATTEMPT: str(prepare.attempt),
+        **_log(offers, tenant, storage, name),
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {**metadata, "name": name, "annotations": annotations},
+        "spec": {
+            "activeDeadlineSeconds": prepare.timeout,
+            "backoffLimit": 2,
+            # A pod has no way to succeed before its last container; so the Job fails, and is read as what succeeded before.
+            **({"podFailurePolicy": ENDED_BY_CHECK} if prepare.source.image is not None else {}),
+            "template": {"metadata": {"labels": {**metadata["labels"], names.ROLE: role}}, "spec": spec},
+        },
+    }
+    programs = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {**metadata, "name": name, "annotations": {names.SYNC_OPTIONS: names.KEEP}},
+        "immutable": True,
+        "data": _files(program),
+    }
+    return [job, programs]
+
+
+def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> tuple[str, dict[str, Any]]:
+    """Return which program the pod runs, and the pod."""
+    prepare = storage.spec.prepare
+    assert prepare is not None
+    source, image = prepare.source, _image(offers)
+    to = ["--volume=/workspace", f"--job={job}"]
+    volumes: list[dict[str, Any]] = [
+        {"name": "workspace", "persistentVolumeClaim": {"claimName": storage.name}},
+        {"name": "programs", "configMap": {"name": job}},
+    ]
+    more: dict[str, Any] = {}
+    if source.image is not None:
+        program = "hold"
+        check = _container("check", image, "check", to, SMALL_RESOURCES)
+        more["initContainers"] = [check, _holder(image, job), _declared(source.image)]
+        volumes.append({"name": "held", "emptyDir": {"sizeLimit": "1Mi"}})
+        container = _container("seal", image, "seal", to, SMALL_RESOURCES)
+    elif is_cloned_by_driver(offers, tenant, storage):
+        program = "seal"
+        container = _container("seal", image, "seal", [*to, "--alone"], SMALL_RESOURCES)
+    elif foreign := foreign_source(storage, tenant.name):
+        program = "copy_shared"
+        url = names.files_url(foreign.name, str(foreign.tenant))
+        container = _container("copy", image, program, [*to, f"--source={url}"])
+    elif source.storage is not None:
+        program = "copy_folder"
+        container = _container("copy", image, program, [*to, "--source=/source"])
+        container["volumeMounts"].append(SOURCE)
+        volumes.append(
+            {"name": "source", "persistentVolumeClaim": {"claimName": source.storage.name, "readOnly": True}}
+        )
+    elif source.url is not None:
+        program = "fetch_url"
+        what = [f"--url={source.url.url}", f"--sha256={source.url.sha256}", f"--path={source.url.target}"]
+        container = _container("fetch", image, program, [*to, *what])
+    else:
+        assert source.s3 is not None
+        program = "fetch_s3"
+        container = _container("fetch", image, program, [*to, *_s3_arguments(source.s3)])
+        if source.s3.secret_ref is not None:
+            container["env"] = [*PYTHON_ENV, *(_secret(key, source.s3.secret_ref.name) for key in AWS_KEYS)]
+    affinity = _affinity(offers, tenant, storage)
+    pod = pods.pod(names.STORAGE_PRIORITY, [container], volumes, restartPolicy="Never", affinity=affinity, **more)
+    return program, pod
+
+
+@lru_cache
+def _files(program: str) -> Fixed:
+    return Fixed(texts(*PROGRAMS_OF.get(program, (program,))))
+
+
+def _log(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[str, str]:
+    """Return where the log of a Job can be read: at its node in Argo CD's page of the tenant's storage."""
+    platform = offers.platform.one(Platform)
+    if platform is None or platform.model.spec.argocd is None:
+        return {}
+    application = names.application(tenant.name, storage.spec.cluster, "storage")
+    node = f"batch/Job/{names.namespace(tenant.name)}/{job}/0"
+    base = platform.model.spec.argocd.url.rstrip("/")
+    return {names.LOG: f"{base}/applications/{names.ARGO_NAMESPACE}/{application}?node={node}&tab=logs"}
+
+
+def _image(offers: Offers) -> str:
+    platform = offers.platform.one(Platform)
+    declared = platform.model.spec.images.prepare if platform is not None else None
+    return declared or names.PREPARE_IMAGE
+
+
+def _container(
+    name: str, image: str, program: str, arguments: list[str], resources: Fixed = JOB_RESOURCES
+) -> dict[str, Any]:
+    # A pod expands `$(NAME)` in arguments; `$$` is its escape for `$`.
+    return {
+        "name": name,
+        "image": image,
+        "command": ["python3", "-m", f"programs.{program}"],
+        "args": [argument.replace("$", "$$") for argument in arguments],
+        "env": PYTHON_ENV,
+        "resources": resources,
+        "securityContext": pods.READ_ONLY_SECURITY,
+        "volumeMounts": [WORKSPACE, PROGRAMS],
+    }
+
+
+def _holder(image: str, job: str) -> dict[str, Any]:
+    """The sidecar that holds the lock while a program that isn't ours writes."""
+    arguments = ["--volume=/workspace", f"--job={job}", "--ready=/held/ready"]
+    holder = _container("hold", image, "hold", arguments, SMALL_RESOURCES)
+    return {
+        **holder,
+        "restartPolicy": "Always",
+        "startupProbe": IS_HELD,
+        "volumeMounts": [*holder["volumeMounts"], HELD],
+    }
+
+
+def _declared(source: ImageSource) -> dict[str, Any]:
+    """The tenant's own program."""
+    return {
+        "name": "prepare",
+        "image": source.image,
+        **({"command": list(source.command)} if source.command else {}),
+        **({"args": list(source.args)} if source.args else {}),
+        "resources": JOB_RESOURCES,
+        "securityContext": pods.CONTAINER_SECURITY,
+        "volumeMounts": [WORKSPACE],
+    }
+
+
+def _s3_arguments(source: S3Source) -> list[str]:
+    return [
+        f"--{name}={value}"
+        for name, value in (
+            ("endpoint", source.endpoint),
+            ("bucket", source.bucket),
+            ("prefix", source.prefix),
+            ("region", source.region),
+        )
+    ]
+
+
+def _secret(key: str, secret: str) -> dict[str, Any]:
+    return {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+
+
+def _affinity(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
+    """Never on a GPU node, and where others have what is attached to one node at a time."""
+    affinity: dict[str, Any] = {"nodeAffinity": NOT_ON_GPU_NODES}
+    terms: dict[str, Any] = pods.beside_others_of(storage.name) if writes_once(offers, storage) else {}
+    source = own_source(tenant, storage)
+    if source is not None and writes_once(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage):
+        wish = {"weight": 100, "podAffinityTerm": pods.of_storage(source.model.name)}
+        terms = {**terms, "preferredDuringSchedulingIgnoredDuringExecution": [wish]}
+    if terms:
+        affinity["podAffinity"] = terms
+    return affinity

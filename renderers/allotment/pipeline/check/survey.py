@@ -1,0 +1,295 @@
+"""Reads a whole source, checks everything, tenant by tenant on all cores; what was found fine before is remembered.
+
+A tenant that was fine stays fine while its files, the offers and the program are the same: its part of the tally is
+all that the others need of it. Tenants with problems or warnings are read again every time.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from allotment.adapters.memory import Memory, program_key
+from allotment.adapters.source import Source
+from allotment.declared.layout import Scope
+from allotment.pipeline.check.workers import ALONE, Each, Raw, Work, cores, placed, read_scope, results
+from allotment.problems import Finding, Problem
+from allotment.readiness.standing import Standings, nothing_known
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Folder, Offers
+    from allotment.rules.tally import Base, Part
+
+
+Recall = Callable[[str], Memory]
+
+
+class Survey(NamedTuple):
+    """What was read and found. `remembered` counts the tenants that were known to be fine.
+
+    `problems` are all of them, sorted; `by_tenant` those of each tenant's own files, `of_offers` the platform's,
+    `shared` those of what all hold together. `standings` says what was known of each tenant.
+    """
+
+    offers: Offers
+    parts: dict[str, Part]
+    problems: list[Problem]
+    files: int
+    remembered: int
+    made: dict[str, Any]
+    of_offers: list[Problem]
+    by_tenant: dict[str, list[Problem]]
+    shared: list[Problem]
+    standings: Standings
+
+    def letters(self, cluster: str) -> set[str]:
+        """Return the first letters of the tenants that declare something in a cluster."""
+        return {name[0] for name, part in self.parts.items() if cluster in part.clusters}
+
+    @property
+    def errors(self) -> list[Problem]:
+        """The problems that aren't warnings."""
+        return [problem for problem in self.problems if not problem.warning]
+
+
+def survey(
+    source: Source,
+    as_of: datetime.date,
+    *,
+    recall: Recall | None = None,
+    each: Each | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    processes: int | None = None,
+    base: Source | None = None,
+    standings: Standings = nothing_known,
+    share: float | None = None,
+) -> Survey:
+    """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them.
+
+    `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that says so.
+    `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are remembered aren't
+    read, and nothing is made of them.
+    """
+    scopes, problems = source.scopes()
+    tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
+    raw = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
+    contents = {one.scope: one.content for one in raw}
+    memory = recall(_memory_key(as_of, contents)) if recall else Memory.none()
+    unchanged = _Unchanged(source, memory, processes or cores())
+    offers, wrong = _offers(raw, as_of, source)
+    problems = [*problems, *wrong]
+    parts, files = _recalled(unchanged, memory, set(tenants), contents)
+    remembered = len(parts)
+    unknown = [name for name in tenants if name not in parts]
+    fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
+    work = Work(source, offers, each if fine else None, recall is not None, standings, share)
+    made: dict[str, Any] = {}
+    by_tenant: dict[str, list[Problem]] = {}
+    for done, result in enumerate(results(work, unknown, processes or cores()), 1):
+        if result.problems:
+            by_tenant[result.name] = result.problems
+        contents[Scope("tenant", result.name)] = result.content
+        parts[result.name] = tenants_part(result.part)
+        files += result.files
+        made[result.name] = result.made
+        if not result.problems and result.stamp is not None:
+            memory.put(result.name, [result.stamp, result.content, result.files, result.part])
+        else:
+            memory.forget(result.name)
+        if progress is not None:
+            progress(done, len(unknown))
+    memory.keep_only(set(tenants))
+    if fine:
+        memory.save()
+    was, changed = None, list[Problem]()
+    if base is not None:
+        changed, was = _changes(source, offers, base, contents, parts)
+    shared = _shared(offers, parts, was, source)
+    files += sum(len(one.files) for one in raw)
+    everything = _sorted(problems, changed, shared, *by_tenant.values())
+    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared, standings)
+
+
+def resurvey(
+    last: Survey, source: Source, tenants: Iterable[str], each: Each | None = None, base: Source | None = None
+) -> Survey:
+    """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses files.
+
+    With `base`, which `last` is of, rules about change are checked too. Changes of offers need a whole `survey`.
+    """
+    parts, by_tenant, made = dict(last.parts), dict(last.by_tenant), dict[str, Any]()
+    scopes, astray = source.scopes()
+    there = {scope.name for scope in scopes if scope.kind == "tenant"}
+    was, changed = None, list[Problem]()
+    if base is not None:
+        from allotment.rules.tally import Base
+
+        was = Base(last.parts, last.offers.clusters)
+        ends = [(Scope("tenant", name), name in last.parts, name in there) for name in tenants]
+        findings = [one for end in ends for one in _change(source, last.offers, base, *end)[1]]
+        changed = placed(findings, source)
+    for name in tenants:
+        parts.pop(name, None)
+        by_tenant.pop(name, None)
+        if name in there:
+            result = Work(source, last.offers, each, False, last.standings).check([name])[0]
+            parts[name], made[name] = tenants_part(result.part), result.made
+            if result.problems:
+                by_tenant[name] = result.problems
+    shared = _shared(last.offers, parts, was, source)
+    of_offers = [*last.of_offers, *(one for one in astray if one not in last.of_offers)]
+    everything = _sorted(of_offers, shared, changed, *by_tenant.values())
+    return Survey(
+        last.offers,
+        parts,
+        everything,
+        last.files,
+        len(parts) - len(made),
+        made,
+        of_offers,
+        by_tenant,
+        shared,
+        last.standings,
+    )
+
+
+def _sorted(*several: Iterable[Problem]) -> list[Problem]:
+    return sorted({problem for problems in several for problem in problems})
+
+
+def tenants_part(plain: Iterable[Any]) -> Part:
+    """Return a part from its tuples or from JSON's lists."""
+    from allotment.accounts.capacity import Claim
+    from allotment.rules.tally import Held, Part, Read, Share
+
+    claims, storages, clusters, shares, reads = plain
+    return Part(
+        tuple(Claim(*one) for one in claims),
+        tuple(Held(*one) for one in storages),
+        tuple(clusters),
+        tuple(Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares),
+        tuple(Read(*one) for one in reads),
+    )
+
+
+def _memory_key(as_of: datetime.date, contents: Mapping[Scope, str]) -> str:
+    """What was fine is fine only under the same program, day and offers."""
+    return f"{program_key()} {as_of} " + json.dumps(sorted((*scope, content) for scope, content in contents.items()))
+
+
+class _Unchanged:
+    """Asks the source which remembered tenants are unchanged, in another process while this one loads its rules."""
+
+    def __init__(self, source: Source, memory: Memory, processes: int) -> None:
+        self._pipe = -1
+        self._child = 0
+        self._names: list[str] = []
+        if not memory.values:
+            return
+        if len(memory.values) < ALONE or processes < 2 or not hasattr(os, "fork"):
+            self._names = _unchanged(source, memory)
+            return
+        self._pipe, write = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            status = 1
+            try:
+                with os.fdopen(write, "w") as file:
+                    json.dump(_unchanged(source, memory), file)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(write)
+
+    def names(self) -> list[str]:
+        """Return the names of unchanged tenants; none when the other process failed."""
+        if self._child:
+            with os.fdopen(self._pipe) as file:
+                text = file.read()
+            _, status = os.waitpid(self._child, 0)
+            self._names = json.loads(text) if status == 0 else []
+            self._child = 0
+        return self._names
+
+
+def _unchanged(source: Source, memory: Memory) -> list[str]:
+    return [name for name, (stamp, *_) in memory.values.items() if source.unchanged(Scope("tenant", name), stamp)]
+
+
+def _recalled(
+    unchanged: _Unchanged, memory: Memory, tenants: set[str], contents: dict[Scope, str]
+) -> tuple[dict[str, Part], int]:
+    """Return the parts of tenants that are as they were when they were found fine, and how many files they have."""
+    parts: dict[str, Part] = {}
+    files = 0
+    for name in unchanged.names():
+        if name in tenants:
+            _, content, count, part = memory.values[name]
+            contents[Scope("tenant", name)] = content
+            parts[name] = tenants_part(part)
+            files += count
+    return parts, files
+
+
+def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offers, list[Problem]]:
+    from allotment.declared.inventory import Folder, Offers
+    from allotment.declared.layout import PLATFORM
+    from allotment.declared.reading import read_folder
+    from allotment.rules import PLATFORM_RULES
+
+    problems: list[Problem] = []
+    folders: dict[Scope, Folder] = {PLATFORM: Folder(PLATFORM)}
+    for one in raw:
+        folders[one.scope], wrong = read_folder(one.scope, one.files)
+        problems += one.problems + wrong
+    clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
+    offers = Offers(folders[PLATFORM], clusters, as_of)
+    findings = [finding for check in PLATFORM_RULES.values() for finding in check(offers)]
+    return offers, problems + placed(findings, source)
+
+
+def _shared(offers: Offers, parts: Mapping[str, Part], base: Base | None, source: Source) -> list[Problem]:
+    from allotment.rules import SHARED_RULES
+    from allotment.rules.tally import Tally
+
+    tally = Tally(parts, base)
+    return placed([finding for check in SHARED_RULES.values() for finding in check(offers, tally)], source)
+
+
+def _changes(
+    source: Source, offers: Offers, base: Source, contents: Mapping[Scope, str], parts: Mapping[str, Part]
+) -> tuple[list[Problem], Base]:
+    """Return the problems of what changed since `base`, and what all tenants and clusters were there."""
+    from allotment.rules.tally import Base, part_of
+
+    old_scopes = set(base.scopes()[0])
+    before = {name: part for name, part in parts.items() if Scope("tenant", name) in old_scopes}
+    clusters = dict(offers.clusters)
+    findings: list[Finding] = []
+    for scope in sorted(old_scopes | contents.keys()):
+        if scope not in old_scopes or base.files(scope).content != contents.get(scope):
+            was, found = _change(source, offers, base, scope, scope in old_scopes, scope in contents)
+            findings += found
+            if scope.kind == "tenant" and scope in old_scopes:
+                before[scope.name] = part_of(offers, was)
+            elif scope.kind == "cluster":
+                clusters[scope.name] = was
+    return placed(findings, source), Base(before, clusters)
+
+
+def _change(
+    source: Source, offers: Offers, base: Source, scope: Scope, was_there: bool, is_there: bool
+) -> tuple[Folder, list[Finding]]:
+    """Return a folder as it was at the base, empty where it wasn't there, and what is wrong with its change."""
+    from allotment.declared.inventory import Folder
+    from allotment.declared.reading import read_folder
+    from allotment.rules import CHANGE_RULES
+    from allotment.rules.change import Change
+
+    was = read_folder(scope, read_scope(base, scope).files)[0] if was_there else Folder(scope)
+    is_now = read_folder(scope, read_scope(source, scope).files)[0] if is_there else Folder(scope)
+    change = Change(offers, was, is_now)
+    return was, [finding for check in CHANGE_RULES.values() for finding in check(change)]

@@ -1,0 +1,243 @@
+"""Reads and checks scopes: one here, many tenants on all cores."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
+from allotment.declared.inventory import blob_id
+from allotment.declared.layout import Scope, folder_of
+from allotment.pipeline.check.share import MOST_BYTES, MOST_FILES, TOO_LONG, Share, Spent, Stopped
+from allotment.problems import Finding, Problem
+from allotment.readiness.standing import Standing, Standings
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Folder, Offers
+
+CHUNK = 50
+MOST_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs a reading of its own
+ALONE = 60  # fewer tenants than this aren't worth other processes
+
+Entrant = tuple["Folder", Standing, Share]  # a tenant without errors, and what is known of it
+Each = Callable[["Offers", list[Entrant]], list[Any]]
+R = TypeVar("R")
+
+
+class Chunked(Protocol[R]):
+    """Work on tenants that may be shared out among processes."""
+
+    def check(self, names: list[str]) -> list[R]:
+        """Return what came of some tenants, in their order."""
+        ...
+
+
+class Raw(NamedTuple):
+    """A scope's files with their bytes, the problems of files that can't be had, and the key of the content."""
+
+    scope: Scope
+    files: list[tuple[str, bytes]]
+    problems: list[Problem]
+    content: str
+    stamp: Any
+
+
+class TenantResult(NamedTuple):
+    """What came of a tenant: how many files, its content's key and stamp, its part, its problems, what `each` made."""
+
+    name: str
+    files: int
+    content: str
+    stamp: Any
+    part: tuple[Any, ...]
+    problems: list[Problem]
+    made: Any
+
+
+def cores() -> int:
+    """Return how many processes may run at once."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> Raw:
+    """Return a scope's files with their bytes; of a tenant that has more than its share, nothing beyond that."""
+    listed: ScopeFiles = source.files(scope, stamped=stamped)
+    problems = list(listed.problems)
+    files: list[tuple[str, bytes]] = []
+    room = MOST_BYTES
+    for path in listed.paths:
+        if scope.kind == "tenant" and (room < 0 or len(files) >= MOST_FILES):
+            words = (
+                f"a tenant's folder holds at most {MOST_FILES:,} files of {MOST_BYTES >> 20} MiB together: remove some"
+            )
+            problems.append(place_problem(folder_of(scope), words, "size"))
+            break
+        try:
+            files.append((path, source.read(path)))
+            room -= len(files[-1][1])
+        except OSError as error:
+            problems.append(place_problem(path, f"can't be read: {error.strerror}", "unreadable"))
+    content = listed.content or content_key([(path, blob_id(data)) for path, data in files])
+    return Raw(scope, files, problems, content, listed.stamp)
+
+
+def placed(findings: Iterable[Finding], source: Source) -> list[Problem]:
+    """Return findings as problems; a finding about a file that isn't there stands at its first line."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_path.setdefault(finding.path, []).append(finding)
+    if not by_path:
+        return []
+    from allotment.declared.reading import place
+
+    problems: list[Problem] = []
+    for path, several in by_path.items():
+        try:
+            data = source.read(path)
+        except (OSError, KeyError):
+            data = b""
+        problems += place(several, data)
+    return problems
+
+
+def _placed_most(findings: list[Finding], source: Source) -> list[Problem]:
+    """Return a tenant's findings as problems, the first of very many, and how many there are besides."""
+    problems = placed(findings[:MOST_PROBLEMS], source)
+    if (left := len(findings) - MOST_PROBLEMS) > 0:
+        problems.append(place_problem(findings[-1].path, f"and {left:,} more problems of this tenant", "size"))
+    return problems
+
+
+class Work(NamedTuple):
+    """What a process needs to check tenants; `standings` says what is known of each, `seconds` is each one's share of
+    processor time, None for any."""
+
+    source: Source
+    offers: Offers
+    each: Each | None
+    stamped: bool
+    standings: Standings
+    seconds: float | None = None
+
+    def check(self, names: list[str]) -> list[TenantResult]:
+        """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
+        raw = [read_scope(self.source, Scope("tenant", name), stamped=self.stamped) for name in names]
+        several = [_Checked(one, Share(self.seconds)) for one in raw]
+        for one in several:
+            one.read()
+        for one in several:
+            one.judge(self.offers, self.source)
+        for one in several:
+            one.count(self.offers, self.standings)
+        if self.each is not None:
+            fine = [(one, folder) for one in several if (folder := one.fine()) is not None]
+            some = [(folder, self.standings(folder.name), one.share) for one, folder in fine]
+            made = self.each(self.offers, some)
+            for (one, _), files in zip(fine, made, strict=True):
+                one.take(files)
+        return [one.result() for one in several]
+
+
+class _Checked:
+    """A tenant on its way. One that is stopped is wrong for that, and nothing more is done for it."""
+
+    def __init__(self, raw: Raw, share: Share) -> None:
+        self.raw, self.share = raw, share
+        self.folder: Folder | None = None
+        self.problems: list[Problem] = list(raw.problems)
+        self.part: tuple[Any, ...] = ((), (), (), (), ())
+        self.made: Any = None
+
+    def read(self) -> None:
+        """Read its files."""
+        from allotment.declared.reading import read_folder
+
+        with self._within_its_share():
+            self.folder, wrong = read_folder(self.raw.scope, self.share.through(self.raw.files))
+            self.problems += wrong
+
+    def judge(self, offers: Offers, source: Source) -> None:
+        """Hold it against the rules."""
+        from allotment.rules import TENANT_RULES
+
+        if (folder := self.folder) is not None:
+            with self._within_its_share():
+                every = (found for check in TENANT_RULES.values() for found in check(offers, folder))
+                self.problems += _placed_most(list(self.share.through(every)), source)
+
+    def count(self, offers: Offers, standings: Standings) -> None:
+        """Count what it claims."""
+        from allotment.rules.tally import part_of
+
+        if (folder := self.folder) is not None:
+            with self._within_its_share():
+                self.part = tuple(part_of(offers, folder, standings(folder.name)))
+
+    def fine(self) -> Folder | None:
+        """Return its folder if there is nothing wrong with it."""
+        return self.folder if all(problem.warning for problem in self.problems) else None
+
+    def take(self, made: Any) -> None:
+        """Take what was made of it."""
+        if isinstance(made, Stopped):
+            self._stop(made)
+        else:
+            self.made = made
+
+    def result(self) -> TenantResult:
+        """Return what came of it."""
+        raw = self.raw
+        return TenantResult(raw.scope.name, len(raw.files), raw.content, raw.stamp, self.part, self.problems, self.made)
+
+    @contextmanager
+    def _within_its_share(self) -> Iterator[None]:
+        try:
+            with self.share.taken():
+                yield
+        except Spent:
+            self._stop(TOO_LONG)
+
+    def _stop(self, why: Stopped) -> None:
+        self.folder = None
+        self.problems.append(place_problem(folder_of(self.raw.scope), *why))
+
+
+_work: Chunked[Any] | None = None  # what a forked process inherits
+
+
+def _quiet_collector() -> None:
+    """A process that lives for seconds and makes trees, not cycles, gains nothing from a cycle collector's rounds."""
+    gc.freeze()
+    gc.disable()
+
+
+def _check_chunk(names: list[str]) -> list[Any]:
+    assert _work is not None
+    return _work.check(names)
+
+
+def results(work: Chunked[R], names: list[str], processes: int) -> Iterator[R]:
+    """Yield every tenant's result, in the order of names whatever the number of processes."""
+    global _work  # noqa: PLW0603  # a forked process inherits it without pickling
+    chunks = [names[at : at + CHUNK] for at in range(0, len(names), CHUNK)]
+    if len(names) < ALONE or processes < 2 or not hasattr(os, "fork"):
+        for chunk in chunks:
+            yield from work.check(chunk)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    import allotment.rules  # noqa: F401  # loaded once, before the fork
+
+    _work = work
+    with ProcessPoolExecutor(
+        processes, mp_context=multiprocessing.get_context("fork"), initializer=_quiet_collector
+    ) as pool:
+        for some in pool.map(_check_chunk, chunks):
+            yield from some

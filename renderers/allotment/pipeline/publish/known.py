@@ -1,0 +1,184 @@
+"""What the clusters' statuses say of each tenant, for the publish that waits for it: preparations, and what is on its way out.
+
+Each cluster's own status branch speaks for that cluster alone. What is lost, older, unreadable or not to be believed says
+nothing, and where nothing is said nothing that runs is changed, and nothing goes (`Assembling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.status import CLUSTER, Reported, look_statuses, tenant_of
+from allotment.manifests.text import Malformed
+from allotment.observed.status import TenantStatus, cluster_status, tenant_status
+from allotment.problems import Refused
+from allotment.readiness.preparation import name_of
+
+_NEVER_STARTS = (word.IMAGE_PULL_FAILED, word.CONFIG_FAILED)
+_MAY_HAVE_PODS = (word.TERMINATING, word.STILL_RUNNING)
+
+
+class Attempt(NamedTuple):
+    """The last attempt to prepare a storage: its Job by name and uid, and how far it came.
+
+    `over` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `kept` says that the cluster
+    was seen to have its Job as one that Argo CD doesn't prune, `lost` that the volume which it filled is gone.
+    """
+
+    job: str
+    uid: str
+    succeeded: bool
+    over: bool
+    kept: bool = False
+    lost: bool = False
+
+
+Place = tuple[str, str, str]  # a cluster, the kind of a thing there, and its name, which is empty of the namespace
+
+
+class Known(NamedTuple):
+    """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods.
+
+    `holding` are the units that live pods hold, and of which spec, by cluster and instance. `there` are the instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since
+    when, by the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go. What a
+    cluster of `unreadable` says of the tenant is of another version of ours.
+    """
+
+    attempts: Mapping[tuple[str, str], Attempt] = {}
+    live: frozenset[tuple[str, str]] = frozenset()
+    holding: Mapping[tuple[str, str], tuple[str, int]] = {}
+    there: frozenset[Place] = frozenset()
+    marked: Mapping[Place, str] = {}
+    unprotected: frozenset[Place] = frozenset()
+    unreadable: frozenset[str] = frozenset()
+
+
+NOTHING = Known()
+
+
+class Statuses:
+    """Reads status branches again and again; a file that is as it was is read once."""
+
+    def __init__(self, repository: Repository, remote: Remote) -> None:
+        self._repository = repository
+        self.remote = remote
+        self._files: dict[str, dict[str, tuple[str, Known]]] = {}
+        self.known: dict[str, Known] = {}
+        self.commits: dict[str, str] = {}
+        self.observed: dict[str, str] = {}
+        self.troubles: dict[str, str] = {}
+
+    def read(self, clusters: Mapping[str, str | None]) -> dict[str, Known]:
+        """Return what is known of each tenant; `clusters` has the reporter's public key of each, where one is declared.
+
+        `commits` then has the commit that each cluster's part comes from, `troubles` what isn't as its reporter left it,
+        `observed` when each cluster was last looked at, by its API server's clock. A remote that doesn't answer leaves what was
+        known. `known` is what was returned last.
+        """
+        looks: Mapping[str, Reported] = {}
+        try:
+            looks = look_statuses(self._repository, self.remote, clusters) if clusters else {}
+            self.troubles = {cluster: found.why for cluster, found in looks.items() if found.why}
+        except Refused as error:
+            self.troubles = dict.fromkeys(clusters, str(error))
+        for cluster, found in looks.items():
+            self.commits.pop(cluster, None)
+            self.observed.pop(cluster, None)
+            if found.believed is not None:
+                self.commits[cluster] = found.believed
+                self.observed[cluster] = _observed_at(found.branch)
+            self._files[cluster] = self._read(cluster, found.branch) if found.believed is not None else {}
+        for gone in self._files.keys() - clusters.keys():
+            del self._files[gone]
+        self.known = self._together()
+        return self.known
+
+    def _read(self, cluster: str, branch: Branch) -> dict[str, tuple[str, Known]]:
+        before, found = self._files.get(cluster, {}), {}
+        for path, blob in branch.files.items():
+            tenant = tenant_of(path)
+            if tenant is None:
+                continue
+            known = before.get(tenant)
+            found[tenant] = (
+                known if known is not None and known[0] == blob else (blob, _known(cluster, branch.read(path)))
+            )
+        return found
+
+    def _together(self) -> dict[str, Known]:
+        together: dict[str, Known] = {}
+        for files in self._files.values():
+            for tenant, (_, one) in files.items():
+                there = together.get(tenant, NOTHING)
+                together[tenant] = Known(
+                    {**there.attempts, **one.attempts},
+                    there.live | one.live,
+                    {**there.holding, **one.holding},
+                    there.there | one.there,
+                    {**there.marked, **one.marked},
+                    there.unprotected | one.unprotected,
+                    there.unreadable | one.unreadable,
+                )
+        return {tenant: one for tenant, one in together.items() if one != NOTHING}
+
+    def moments(self) -> dict[str, str]:
+        """Return when each cluster was last looked at that has anything on its way out: what is known of that changes by time."""
+        leaving = {place[0] for one in self.known.values() for place in one.marked}
+        return {cluster: time for cluster, time in self.observed.items() if cluster in leaving}
+
+
+def _observed_at(branch: Branch) -> str:
+    """Return when a cluster was last looked at; empty where its status doesn't say."""
+    try:
+        return cluster_status(branch.read(CLUSTER)).observed_at if CLUSTER in branch.files else ""
+    except Malformed:
+        return ""
+
+
+def _known(cluster: str, data: bytes) -> Known:
+    try:
+        status: TenantStatus = tenant_status(data)
+    except Malformed:
+        return Known(unreadable=frozenset((cluster,)))  # the reporter writes it anew
+    attempts = {}
+    for one in status.storages:
+        if one.prepare is not None:
+            prepare = one.prepare
+            attempts[cluster, one.name] = Attempt(
+                name_of(one.name, prepare.input_hash, prepare.attempt),
+                prepare.uid,
+                prepare.state == word.SUCCEEDED,
+                prepare.state in (word.SUCCEEDED, word.FAILED) or prepare.reason in _NEVER_STARTS,
+                prepare.kept,
+                prepare.reason == word.OF_ANOTHER_VOLUME,
+            )
+    quiet = (word.STOPPED, word.WAITING)
+    live = {
+        (cluster, one.name)
+        for one in status.instances
+        if one.state not in quiet or one.reason in _MAY_HAVE_PODS or one.nodes or one.pods
+    }
+    things: dict[Place, Mapping[str, str]] = {
+        (cluster, kind, one.name): {found.type: found.last_transition_time for found in one.conditions}
+        for kind, several in (
+            ("instance", status.instances),
+            ("storage", status.storages),
+            ("snapshot", status.snapshots),
+        )
+        for one in several
+    }
+    if status.namespace:
+        things[cluster, "namespace", ""] = {status.namespace: ""}
+    return Known(
+        attempts,
+        frozenset(live),
+        {(cluster, one.name): (one.gpu_spec, one.pods) for one in status.instances if one.pods and one.gpu_spec},
+        frozenset(things),
+        {place: times[word.MARKED] for place, times in things.items() if word.MARKED in times},
+        frozenset(place for place, times in things.items() if word.UNPROTECTED in times),
+    )

@@ -1,0 +1,308 @@
+"""Publishes a commit: looks at the rendered branches, assembles what follows, commits and pushes it, and looks again
+when somebody else was quicker."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import random
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.commits import Message
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import (
+    PAST_BRAKE,
+    SOURCE,
+    Look,
+    approved_ref,
+    check_known,
+    look,
+    published_ref,
+    publishes,
+)
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.source import Source
+from allotment.changes import brake
+from allotment.declared.kinds.platform import Platform
+from allotment.manifests.names import rendered_branch
+from allotment.manifests.paths import is_marker, today
+from allotment.pipeline.declared import cluster_names, platform_of, publisher_key, reporter_keys
+from allotment.pipeline.publish.assembler import Assembler
+from allotment.pipeline.publish.assembly import Assembly
+from allotment.pipeline.publish.known import Known, Statuses
+from allotment.problems import AllotmentError, Refused, quoted
+
+TRIES = 10
+FIRST_WAIT = 0.2  # seconds, at most; doubled at each further try up to LONGEST_WAIT
+LONGEST_WAIT = 10.0
+
+
+class Braked(AllotmentError):
+    """The brake stopped the publish: nothing was written."""
+
+
+class Rewound(Refused):
+    """The source went back behind what was published."""
+
+
+class KeyMissing(Refused):
+    """The platform declares the publisher's key, and what signs here is another, or nothing."""
+
+
+class Committed(NamedTuple):
+    """What was, or would be, committed for a cluster: `paths` has A, M or D by path, of all but markers; `replaced` a commit
+    not of ours."""
+
+    cluster: str
+    commit: str
+    paths: dict[str, str]
+    replaced: str | None
+
+    def count(self, letter: str) -> int:
+        """Return how many files were added (A), changed (M) or removed (D)."""
+        return sum(one == letter for one in self.paths.values())
+
+
+class Outcome(NamedTuple):
+    """How a publish ended: what is new, and each branch's tip now.
+
+    `newer` is the source commit that had been published already, if it is newer than this one.
+    """
+
+    source: str
+    committed: list[Committed]
+    assembly: Assembly | None
+    tips: dict[str, str]
+    newer: str | None = None
+
+
+Demand = Callable[[str | None, str], None]
+
+
+class Publisher:
+    """Publishes commits of one source repository to the rendered branches of a remote, one after another.
+
+    `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit declares them. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is asked before each try with the source commit that is published and the
+    one that would be, and raises Refused where that mustn't be. `signing_key` signs what is published, `adopt`
+    believes what is there unsigned, or without our refs.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        remote: Remote,
+        assembler: Assembler,
+        today: Callable[[Source], datetime.date],
+        *,
+        status: Remote | None = None,
+        places: Callable[[Source], tuple[Remote, Remote]] | None = None,
+        newest: bool = False,
+        dry_run: bool = False,
+        demand: Demand | None = None,
+        signing_key: Path | None = None,
+        adopt: bool = False,
+    ) -> None:
+        self.root = root
+        self.statuses = Statuses(Repository(root), status or remote)
+        self.repository = Repository(root)
+        self.remote = remote
+        self._places = places
+        self._assembler = assembler
+        self._today = today
+        self._newest = newest
+        self._dry_run = dry_run
+        self._demand = demand
+        self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
+        self._adopt = adopt
+        self._last: CommitSource | None = None
+
+    def publish(self, ref: str) -> Outcome:
+        """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
+        for attempt in range(TRIES):
+            source = self._at(ref)
+            key = self._key(source)
+            found = look(self.repository, self.remote, cluster_names(source), key, adopt=self._adopt)
+            found = self._believed(source, found)
+            if self._is_older(source, found):
+                return Outcome(source.commit, [], None, {}, found.source)
+            self._check_known(found)
+            if self._demand is not None:
+                self._demand(found.source, source.commit)
+            known = self.known(source.commit)
+            assembly = self._assembler.assemble(
+                source, self._today(source), found.branches, known, self.statuses.observed
+            )
+            approved = self._judged(found, assembly)
+            committed = self._commit(source, found, assembly, approved=approved)
+            if self._dry_run or self._pushed(source.commit, found, committed, approved):
+                changed = [one for one in committed if one.commit != found.branches[one.cluster].tip]
+                return Outcome(source.commit, changed, assembly, {one.cluster: one.commit for one in committed})
+            time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
+        raise Refused(f"others were quicker {TRIES} times: try again")
+
+    def _key(self, source: CommitSource) -> str | None:
+        """Return the key that must sign what is published, None where the source declares none. Raises KeyMissing
+        where another signs here."""
+        key = publisher_key(source)
+        if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
+            return key
+        signs = "the key of --signing-key is another one" if self._signer else "nothing signs here"
+        raise KeyMissing(
+            f"the platform declares spec.publisher.publicKey, and {signs}: name the private key of that one with --signing-key"
+        )
+
+    def known(self, ref: str) -> dict[str, Known]:
+        """Return what the statuses of a commit's clusters say of each tenant's preparations."""
+        return self.statuses.read(reporter_keys(self._at(ref)))
+
+    def clusters(self, ref: str) -> list[str]:
+        """Return the clusters that a commit declares."""
+        return cluster_names(self._at(ref))
+
+    def _at(self, ref: str) -> CommitSource:
+        """Return a commit. The last one is kept: it never changes, and is listed once."""
+        commit = self.repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
+        if self._last is None or self._last.commit != commit:
+            self._last = CommitSource(self.root, commit)
+            if self._places is not None:
+                self._go_to(*self._places(self._last))
+        return self._last
+
+    def _go_to(self, remote: Remote, status: Remote) -> None:
+        self.remote = remote
+        if status is not self.statuses.remote:
+            self.statuses = Statuses(self.repository, status)
+
+    def _believed(self, source: CommitSource, found: Look) -> Look:
+        """Return a look with the source commit that was published last: what the ref says, where it contains what the
+        key proves and lies in the history that is published; else what the key proves. A publish that changes no branch
+        moves the ref alone, so that it may well be ahead."""
+        new, said = source.commit, found.source
+        if not found.proven:
+            return found
+        if said is not None and all(self.repository.is_ancestor(one, said) for one in found.proven):
+            if self.repository.is_ancestor(said, new):
+                return found
+            if self.repository.is_ancestor(new, said) and not self._counts(source):
+                return found
+        return found._replace(source=found.proven[0])
+
+    def _is_older(self, source: CommitSource, found: Look) -> bool:
+        """Return whether something newer is published already. Raises Rewound where the source went back."""
+        new = source.commit
+        if self.repository.is_shallow():
+            raise Refused(
+                "this clone has only a part of the history, which the order of commits can't be seen from:"
+                " run `git fetch --unshallow`, in CI fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
+            )
+        published = [one for one in dict.fromkeys((found.source, *found.proven)) if one is not None]
+        newer = [one for one in published if not self.repository.is_ancestor(one, new)]
+        if not newer:
+            return False
+        if all(self.repository.is_ancestor(new, one) for one in newer) and not self._counts(source):
+            return True
+        old = newer[0]
+        raise Rewound(
+            f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
+            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit. Where nobody published {old[:12]}, or it is to be"
+            f" left behind for good: `git push {self.remote} --delete {SOURCE}`, and publish again"
+            + (", with --adopt: the publisher's key proves it" if found.proven else "")
+        )
+
+    def _check_known(self, found: Look) -> None:
+        """Check that a cluster of which nothing is known is a new one. Raises Unproven."""
+        unknown = any(branch.published is None for branch in found.branches.values())
+        if unknown and found.source is not None and not self._adopt:
+            check_known(found, cluster_names(CommitSource(self.root, found.source)))
+
+    def _counts(self, source: CommitSource) -> bool:
+        """Return whether a commit is the newest of the branch that counts, at `origin` where there is one."""
+        if self._newest:
+            return True
+        platform = platform_of(source)
+        if platform is None:
+            return False
+        return newest(self.repository, platform.spec.git.branch, "origin", str(self.root)) == source.commit
+
+    def _judged(self, found: Look, assembly: Assembly) -> bool:
+        """Return whether the brake needed an approval, and had it. Raises Braked."""
+        platform = assembly.offers.platform.one(Platform)
+        assert platform is not None
+        published = _things({name: branch.files for name, branch in found.branches.items()})
+        now = _things(assembly.files)
+        if not published - now:
+            return False
+        before = _things({name: one.files_before(brake.WINDOW_SECONDS) for name, one in found.branches.items()})
+        used = {name: one.approved for name, one in found.branches.items() if one.approved}
+        verdict = brake.judge(platform.model.spec.brake, before, published, now, self._approvals(found.source), used)
+        if verdict.stop:
+            raise Braked(verdict.stop)
+        return verdict.approved
+
+    def _approvals(self, published: str | None) -> list[str]:
+        """Return the approvals of the source that was published last, none where it can't be read."""
+        platform = platform_of(CommitSource(self.root, published)) if published else None
+        return list(platform.spec.brake.approved_plans) if platform else []
+
+    def _commit(self, source: CommitSource, found: Look, assembly: Assembly, *, approved: bool) -> list[Committed]:
+        author = self.repository.author(source.commit)
+        committed = []
+        for cluster, files in assembly.files.items():
+            branch = found.branches[cluster]
+            changes = branch.changed(files)
+            told = {path: letter for path, letter in changes.items() if not is_marker(today(path))}
+            replaced = branch.foreign
+            if self._dry_run:
+                if changes or replaced:
+                    committed.append(Committed(cluster, "", told, replaced))
+                continue
+            trailers = {"Source-Commit": source.commit, "Status-Commit": self.statuses.commits.get(cluster, "")}
+            text = _message(cluster, told, replaced, trailers, approved=approved)
+            commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
+            committed.append(Committed(cluster, commit, told, replaced))
+        return committed
+
+    def _pushed(self, source: str, found: Look, committed: list[Committed], approved: bool) -> bool:
+        """Return whether the remote took all refs; those that stay are pushed along, so that they are compared too."""
+        moves = {SOURCE: source}
+        for one in committed:
+            branch = found.branches[one.cluster]
+            moves[rendered_branch(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
+            if approved and one.commit != branch.published:
+                moves[approved_ref(one.cluster)] = one.commit
+        if all(found.refs.get(name) == commit for name, commit in moves.items()):
+            return True
+        over = {name: commit for name, commit in found.over.items() if name in moves}
+        if found.refs.get(SOURCE) not in (None, found.source):
+            over[SOURCE] = found.refs[SOURCE]
+        return self.remote.push(moves, over)
+
+
+def newest(repository: Repository, branch: str, *urls: str) -> str | None:
+    """Return the newest commit of a branch, at the first of some URLs that answers; None where none has it."""
+    name = f"refs/heads/{branch}"
+    for url in urls:
+        with contextlib.suppress(Refused):  # there is no such remote
+            return Remote(repository, url).fetch(name).get(name)
+    return None
+
+
+def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:
+    return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
+
+
+def _message(
+    cluster: str, changes: Mapping[str, str], replaced: str | None, trailers: Mapping[str, str], *, approved: bool
+) -> str:
+    """Return the commit's message, none of which is a tenant's text. The reporter shows its Source-Commit in the status;
+    only where it is signed anything is decided by it."""
+    letters = list(changes.values())
+    added, changed, removed = (letters.count(letter) for letter in "AMD")
+    note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""
+    past = f"{PAST_BRAKE}\n" if approved else ""
+    lines = "".join(f"{name}: {commit}\n" for name, commit in trailers.items() if commit)
+    return f"{publishes(cluster)}{added} added, {changed} changed, {removed} removed\n{note}\n{past}{lines}"

@@ -1,0 +1,123 @@
+"""Renders tenants and clusters through the gate, in whatever process has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from allotment.accounts.capacity import Claim
+    from allotment.declared.inventory import Folder, Offers
+    from allotment.manifests.gate.isolation import Gate
+    from allotment.pipeline.check.workers import Each, Entrant
+    from allotment.readiness.standing import Standing
+
+from allotment.pipeline.check.share import TOO_LONG, Share, Spent, Stopped
+from allotment.problems import IsolationBroken
+
+Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
+
+
+def gate_of(offers: Offers) -> Gate:
+    """Return a gate for all clusters that can be read."""
+    from allotment.manifests.gate.boundary import Boundary
+    from allotment.manifests.gate.isolation import Gate
+
+    return Gate({name: Boundary.of(offers, cluster) for name, cluster in offers.clusters.items() if not cluster.broken})
+
+
+def check_tenant(gate: Gate, offers: Offers, tenant: Folder, files: Iterable[tuple[str, bytes]]) -> None:
+    """Raise IsolationBroken where one of a tenant's files, rendered now, holds anything that it may not have."""
+    from allotment.manifests.gate.entitlements import Entitlements
+
+    of: dict[str, Entitlements] = {}
+    for path, data in files:
+        cluster = path.partition("/")[0]
+        if cluster not in of:
+            of[cluster] = Entitlements.of(offers, offers.clusters[cluster], tenant)
+        gate.check(path, data, of[cluster])
+
+
+def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, bytes]] | None) -> Stopped | None:
+    """Return why nothing may be made of a tenant's files: it took its share, or the gate stops it, which keeps nobody else."""
+    if files is None:
+        return TOO_LONG
+    try:
+        check_tenant(gate, offers, tenant, files)
+    except IsolationBroken as error:
+        words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
+        return Stopped(words, "isolation")
+    return None
+
+
+def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()) -> Each:
+    """Return what renders tenants and gives each one's files to `keep`, if there are any; no name selected means all."""
+    gates: dict[int, Gate] = {}
+
+    def render(offers: Offers, some: list[Entrant]) -> list[Any]:
+        from allotment.manifests.tree import clusters_of, render_tenant
+
+        def wanted(tenant: Folder) -> bool:
+            return (not tenants or tenant.name in tenants) and all(
+                name in offers.clusters for name in clusters_of(tenant)
+            )
+
+        gate = gates.get(os.getpid())
+        if gate is None:
+            gate = gates[os.getpid()] = gate_of(offers)
+
+        def rendered(tenant: Folder, standing: Standing, share: Share) -> list[tuple[str, bytes]] | None:
+            try:
+                with share.taken():
+                    files = render_tenant(offers, tenant, standing, clusters or None) if wanted(tenant) else ()
+                    return list(share.through(files))
+            except Spent:
+                return None
+
+        every = [rendered(*one) for one in some]
+        return [
+            _judged(gate, offers, one[0], files) or (keep(files) if files else None)
+            for one, files in zip(some, every, strict=True)
+        ]
+
+    return render
+
+
+def cluster_files(
+    offers: Offers, claims: Iterable[Claim], letters: Callable[[str], Collection[str]], only: Collection[str] = ()
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the clusters' own files, `<cluster>/<path>`; `letters` returns the first letters of a cluster's tenants."""
+    from allotment.accounts.capacity import placeholders
+    from allotment.manifests.tree import render_cluster
+
+    gate, counts = gate_of(offers), placeholders(offers, claims)
+    for name, cluster in offers.clusters.items():
+        if not only or name in only:
+            for path, data in render_cluster(offers, cluster, frozenset(letters(name)), counts):
+                gate.check(path, data)
+                yield path, data
+
+
+def marker_files(
+    offers: Offers,
+    trees: Mapping[str, Mapping[str, str]],
+    touched: Mapping[str, Collection[str]] | None = None,
+    over: Mapping[str, Mapping[str, str]] | None = None,
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the markers of all clusters' own folders, and of the tenants' folders that were `touched`, `<cluster>/<path>`.
+
+    `trees` has each cluster's whole tree, the blob of every file by its path, `over` the foreign commit that is replaced, by
+    cluster and folder. Raises IsolationBroken where not exactly one
+    Application reads each file.
+    """
+    from allotment.manifests import folders
+
+    gate = gate_of(offers)
+    for cluster, files in trees.items():
+        wanted = folders.of_platform(files) | set((touched or {}).get(cluster, ()))
+        made = dict(folders.markers(cluster, wanted, files, (over or {}).get(cluster)))
+        for path, data in made.items():
+            gate.check(f"{cluster}/{path}", data)
+            yield f"{cluster}/{path}", data
+        gate.check_tree(cluster, files.keys() | made.keys())

@@ -1,0 +1,347 @@
+"""Reports a cluster: what its watches saw becomes a status, and what changed in it a commit on the status branch."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.commits import Message
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.status import (
+    CLUSTER,
+    SUMMARY,
+    Reported,
+    look_status,
+    reported_ref,
+    tenant_of,
+    tenant_path,
+)
+from allotment.adapters.metrics import ReportMetrics
+from allotment.declared.inventory import blob_id
+from allotment.manifests.names import status_branch
+from allotment.manifests.text import Malformed
+from allotment.observed.conditions import seconds_between
+from allotment.observed.status import (
+    ClusterStatus,
+    TenantStatus,
+    Transition,
+    cluster_status,
+    tenant_status,
+    text_of,
+)
+from allotment.pipeline.log import Log
+from allotment.pipeline.report.observing import LiveSources, Observed, Seeing, plain
+from allotment.pipeline.report.published import PublishedBranch
+from allotment.problems import AllotmentError, Refused
+from allotment.reports.summary import summary
+
+BEAT_SECONDS = 3600  # so often, at least, the status says that it was looked
+MARK_SECONDS = 10  # and so soon after something was marked for deletion
+LOOK_SECONDS = 60  # how often the branch is looked at for commits of others
+GATHER_SECONDS = 0.2  # what belongs together comes close together
+SHOWN_CHANGES = 50  # lines of a commit's message
+FIRST_WAIT, LONGEST_WAIT = 0.8, 30.0
+STALLED_SECONDS = 300
+SYNC_SECONDS = 90
+TRIES = 10
+
+
+class Place(NamedTuple):
+    """Where the status goes: our clone, the remote, the key that is declared, and the remote of the rendered branch."""
+
+    repository: Repository
+    remote: Remote
+    key: str | None
+    rendered: Remote
+
+
+class Reporter:
+    """Reports one cluster until it is stopped. `leading` says whether this replica is the one that writes."""
+
+    def __init__(
+        self,
+        seeing: Seeing,
+        place: Place,
+        metrics: ReportMetrics,
+        log: Log,
+        interval: float,
+        *,
+        leading: Callable[[], bool] = lambda: True,
+        written: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._seeing = seeing
+        self._place = place
+        self._metrics = metrics
+        self._log = log
+        self._interval = interval
+        self._leading = leading
+        self._committed = written
+        self._stopped = threading.Event()
+        self._turn = time.monotonic()
+        self._good = False
+        self._branch: Branch | None = None
+        self._believed: str | None = None
+        self._foreign = ""
+        self._looked = 0.0
+        self._published = PublishedBranch(place.repository, place.rendered, seeing.cluster, seeing.now)
+        self._observed = Observed(seeing, LiveSources(place.repository, self._published), self._published)
+        self._left: set[tuple[str, str, str, str]] = set()
+        self._unknown = ""
+        self._written: dict[str, TenantStatus] = {}
+        self._cluster = ClusterStatus(seeing.cluster, "")
+        self._failures = 0
+        self._again = 0.0
+        self._told = ""
+
+    def run(self) -> None:
+        """Report until `stop` is called."""
+        while not self._stopped.is_set():
+            self._turn = time.monotonic()
+            self._seeing.store.changed.wait(1.0)
+            if self._seeing.store.changed.is_set():
+                self._stopped.wait(GATHER_SECONDS)
+            self.once()
+
+    @property
+    def where(self) -> str:
+        """Where the status goes, as it may be shown."""
+        return str(self._place.remote)
+
+    def report_once(self) -> None:
+        """Write what is seen now, whatever the interval. Raises Refused when the cluster doesn't answer in time."""
+        end = time.monotonic() + SYNC_SECONDS
+        while not self.synced():
+            if time.monotonic() > end:
+                raise Refused(f"{self._seeing.cluster} can't be seen: {self._troubles()}")
+            time.sleep(0.05)
+        self._interval = 0
+        for _ in range(TRIES):
+            self._report()
+            if self._branch is not None and not self._is_due(self._observed.cluster_status(self._cluster)):
+                return
+        raise Refused(f"others were quicker {TRIES} times: try again")
+
+    def wake(self) -> None:
+        """Look now."""
+        self._seeing.store.changed.set()
+
+    def stop(self) -> None:
+        """End after what is being done."""
+        self._stopped.set()
+        self._seeing.store.changed.set()
+
+    def alive(self) -> bool:
+        """Return whether it goes on."""
+        return time.monotonic() - self._turn < STALLED_SECONDS
+
+    def ready(self) -> bool:
+        """Return whether the cluster is seen, and what there was to write is written."""
+        return self._good and self.synced()
+
+    def synced(self) -> bool:
+        """Return whether every kind was listed once."""
+        return all(watch.synced for watch in self._seeing.watches)
+
+    def once(self) -> None:
+        """Look once, and write what is due; whatever goes wrong is told and counted, and tried again later."""
+        if not self._leading():
+            self._branch, self._believed, self._good = None, None, True  # who leads again looks at what others wrote
+            self._metrics.stands_by()
+            return
+        if not self.synced():
+            self._tell(self._troubles())
+            return
+        try:
+            self._report()
+            if time.monotonic() >= self._again:
+                self._good, self._failures, self._told = True, 0, ""
+        except AllotmentError as error:
+            self._fail("refused", str(error))
+        except Exception:  # a bug of ours in one turn is no reason to end
+            self._fail("bug", traceback.format_exc())
+
+    def _troubles(self) -> str:
+        """Return what hasn't been listed yet, and why."""
+        return "; ".join(f"{one.name}: {one.trouble}" for one in self._seeing.watches if one.trouble and not one.synced)
+
+    def _fail(self, reason: str, words: str) -> None:
+        self._good = False
+        self._metrics.failed(reason)
+        self._tell(words)
+        wait = min(LONGEST_WAIT, FIRST_WAIT * 2**self._failures)
+        self._failures = min(self._failures + 1, 16)
+        self._again = time.monotonic() + wait * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
+
+    def _tell(self, words: str) -> None:
+        if words and words != self._told:
+            self._told = words
+            self._log.error("nothing reported", cluster=self._seeing.cluster, message=words)
+
+    def _report(self) -> None:
+        """See what there is, also while nothing can be written: then it is told later, step by step."""
+        if self._branch is not None or self._believed is not None:  # else the first look at the branch begins with all
+            self._observed.look()
+        self._warn()
+        if time.monotonic() < self._again:
+            return
+        if self._branch is None or time.monotonic() - self._looked > LOOK_SECONDS:
+            self._look()
+        self._metrics.seen(len(self._observed.statuses), self._seeing.store.events, self._observed.silence())
+        status = self._observed.cluster_status(self._cluster)
+        if self._is_due(status):
+            self._commit(status)
+
+    def _warn(self) -> None:
+        """Log once each thing that is removed and stays, and why nothing is known of that."""
+        cluster, left = self._seeing.cluster, [one for several in self._observed.left.values() for one in several]
+        stopped = len([one for one in left if one.is_stopped])
+        self._metrics.removed(len(left) - stopped, stopped)
+        for one in left:
+            if one.key not in self._left:
+                what = f"{one.kind} {one.tenant}/{one.name}"
+                words = f"{one.condition.message}; {one.way_out}"
+                event = "stopped, still running" if one.is_stopped else "removed, not gone"
+                self._log.warning(event, cluster=cluster, what=what, message=words)
+        self._left = {one.key for one in left}
+        if self._published.trouble and self._published.trouble != self._unknown:
+            self._log.warning("published objects not known", cluster=cluster, message=self._published.trouble)
+        self._unknown = self._published.trouble
+
+    def _look(self) -> None:
+        """Look at the branch; what others wrote there is the state to go on from only where it may be believed."""
+        found = look_status(self._place.repository, self._place.remote, self._seeing.cluster, self._place.key)
+        self._looked = time.monotonic()
+        if found.why and found.why != self._foreign:
+            self._metrics.foreign()
+            self._log.warning("foreign commit on the status branch", cluster=self._seeing.cluster, message=found.why)
+        self._foreign = found.why
+        self._branch = found.branch
+        if self._believed is None or self._believed != found.believed:
+            self._believed = found.believed
+            self._take(found)
+
+    def _take(self, found: Reported) -> None:
+        """Go on from what is written: every change since then is to be told."""
+        self._written, self._cluster = {}, ClusterStatus(self._seeing.cluster, "")
+        for path in found.branch.files if found.believed else ():
+            try:
+                if (tenant := tenant_of(path)) is not None:
+                    self._written[tenant] = plain(tenant_status(found.branch.read(path)))
+                elif path == CLUSTER:
+                    self._cluster = cluster_status(found.branch.read(path))
+            except Malformed:
+                continue  # of another version of ours: written anew
+        self._observed.begin(self._written)
+        self._warn()
+
+    def _is_due(self, status: ClusterStatus) -> bool:
+        assert self._branch is not None
+        if self._foreign or self._branch.published is None:
+            return True
+        age = _seconds(self._cluster.observed_at, self._seeing.now())
+        if age < self._interval and not self._cluster.silent_since:
+            return False
+        silent = bool(status.silent_since) != bool(self._cluster.silent_since)
+        beats = self._beats(age) and not status.silent_since
+        return bool(silent or beats or status.stocks != self._cluster.stocks or self._observed.differing(self._written))
+
+    def _beats(self, age: float) -> bool:
+        """Return whether it is to be said again that it was looked: hourly, and of what was just marked for deletion at ages
+        that double, since publish reads from two times of the cluster how long it has been marked."""
+        if age >= BEAT_SECONDS:
+            return True
+        marked = self._observed.newest_mark()
+        return bool(marked) and age >= max(MARK_SECONDS, _seconds(marked, self._cluster.observed_at))
+
+    def _commit(self, status: ClusterStatus) -> None:
+        """Write what changed, as one commit on top of whatever is there."""
+        branch = self._branch
+        assert branch is not None
+        changed = self._observed.differing(self._written)
+        data, gone = self._data(status, changed)
+        files = {} if self._foreign and not self._written else dict(branch.files)
+        files |= {path: blob_id(content) for path, content in data.items()}
+        for path in gone:
+            files.pop(path, None)
+        text = _message(
+            self._seeing.cluster, {tenant: self._observed.pending.get(tenant, []) for tenant in changed}, self._foreign
+        )
+        commit = branch.commit(files, branch.changed(files), data, Message(text, self._place.repository.committer()))
+        refs = {status_branch(self._seeing.cluster): commit, reported_ref(self._seeing.cluster): commit}
+        if not self._leading():
+            self._branch = None
+            return
+        over = {reported_ref(self._seeing.cluster): branch.stuck} if branch.stuck else {}
+        if not self._place.remote.push(refs, over):
+            self._branch = None  # somebody was quicker: look again, and tell what they didn't
+            self._stopped.wait(random.uniform(0.2, 1.0))  # noqa: S311
+            return
+        self._branch = Branch(self._place.repository, self._seeing.cluster, commit, commit, None)
+        self._believed = commit
+        self._foreign, self._cluster = "", status
+        self._observed.told(changed)
+        self._written |= {tenant: self._observed.statuses[tenant] for tenant in changed}
+        for path in gone:
+            for known in (self._written, self._observed.statuses):
+                known.pop(str(tenant_of(path)), None)
+        self._metrics.committed(status.observed_at)
+        self._log.info("reported", cluster=self._seeing.cluster, commit=commit, tenants=len(changed))
+        self._committed()
+
+    def _data(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
+        """Return the files to write, and those of tenants that are gone and whose end has been told."""
+        branch = self._branch
+        assert branch is not None
+        whole = bool(self._foreign) and not self._written
+        gone = [one for one, found in self._observed.statuses.items() if _is_empty(found) and one not in changed]
+        texts = {
+            tenant_path(tenant): text_of(
+                msgspec.structs.replace(
+                    self._observed.statuses[tenant],
+                    transitions=tuple(self._observed.pending.get(tenant, ())),
+                    previous=self._believed or "",
+                )
+            )
+            for tenant in (self._observed.statuses if whole else changed)
+        }
+        texts[CLUSTER] = text_of(status)
+        there = [self._observed.statuses[tenant] for tenant in sorted(self._observed.statuses) if tenant not in gone]
+        texts[SUMMARY] = summary(status, there)
+        return texts, [tenant_path(one) for one in gone]
+
+
+def _is_empty(status: TenantStatus) -> bool:
+    return not (status.applications or status.instances or status.storages or status.snapshots or status.namespace)
+
+
+def _seconds(time: str, now: str) -> float:
+    """Return the seconds between two times; for ever where the first isn't known."""
+    if not time:
+        return float("inf")
+    return seconds_between(time, now)
+
+
+def _message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
+    """Return the commit's message: what changed, in names and states of ours alone."""
+    lines = [
+        f"{tenant}/{one.name}: {f'{one.source} → ' if one.source else ''}{one.target or 'gone'}"
+        for tenant, several in changes.items()
+        for one in several
+    ]
+    note = f"\nReplaces what others wrote here: {foreign}.\n" if foreign else ""
+    if len(lines) == 1:
+        return f"{lines[0]}\n{note}"
+    if not lines:
+        what = f"{len(changes)} tenants in detail" if changes else "seen"
+        return f"{cluster}: {what}\n{note}"
+    more = [f"and {len(lines) - SHOWN_CHANGES} more"] if len(lines) > SHOWN_CHANGES else []
+    shown = "\n".join([*lines[:SHOWN_CHANGES], *more])
+    return f"{cluster}: {len(lines)} changes\n\n{shown}\n{note}"

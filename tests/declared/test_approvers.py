@@ -1,0 +1,107 @@
+"""Who may change what: patterns, and the people behind roles and teams."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allotment.declared.approvers import Authority, covers, matches, meet, rule_of
+from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.ownership import OwnershipSpec
+from allotment.declared.people import Account
+
+SPEC = OwnershipSpec.model_validate(
+    {
+        "teams": [{"name": "finance", "logins": ["fin-ann"]}, {"name": "platform", "forgeTeam": "@acme/platform"}],
+        "paths": [
+            {"path": "tenants/*/*/*.yaml", "approvers": [{"tenantRole": "Member"}]},
+            {"path": "tenants/*/members.yaml", "approvers": [{"tenantRole": "Admin"}]},
+            {"path": "docs/**", "approvers": [{"login": "dora#31"}]},
+        ],
+        "fields": [{"kind": "GPUSpec", "field": "spec.prices", "approvers": [{"team": "finance"}]}],
+    }
+)
+ACME = Members.model_validate(
+    {
+        "apiVersion": "allotment.dev/v1alpha1",
+        "kind": "Members",
+        "metadata": {"name": "acme"},
+        "spec": {
+            "users": [
+                {"name": "ada", "role": "Admin", "login": "Ada-K"},
+                {"name": "bob", "role": "Member", "login": "bob"},
+                {"name": "eve", "role": "Viewer", "login": "eve"},
+            ]
+        },
+    }
+)
+AUTHORITY = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
+PATTERN = st.lists(st.sampled_from(["a", "b", "*", "a*", "*b", "a*b", "ab"]), min_size=1, max_size=3).map("/".join)
+PATH = st.lists(st.sampled_from(["a", "b", "ab", "axb", "x"]), min_size=1, max_size=4).map("/".join)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("tenants/acme/instances/web.yaml", {"Ada-K", "bob"}),
+        ("tenants/acme/members.yaml", {"Ada-K"}),
+        ("tenants/acme/tenant.yaml", {"pat"}),
+        ("platform/ownership.yaml", {"pat"}),
+        (".github/workflows/allot.yaml", {"pat"}),
+        ("docs/a/b.md", {"dora"}),
+        ("docs", {"pat"}),
+        ("tenants/newcomer/members.yaml", {"pat"}),
+        ("tenants/newcomer/instances/web.yaml", {"pat"}),
+    ],
+)
+def test_the_most_specific_pattern_decides_and_the_rest_is_the_platform_teams(path: str, allowed: set[str]) -> None:
+    assert {one.login for one in AUTHORITY.of_path(path).accounts} == allowed
+
+
+def test_a_login_is_the_same_in_upper_and_lower_case() -> None:
+    admins = AUTHORITY.of_path("tenants/acme/members.yaml")
+    assert admins.includes(Account("ada-k", 12))
+    assert not admins.includes(Account("ada", 12))
+    assert not admins.includes(Account("ada-\u212a", 12)), "the Kelvin sign, which is k to Unicode"
+
+
+def test_an_id_is_one_persons_whatever_the_login_is_now() -> None:
+    known = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
+    team = known.of_path("platform/platform.yaml")
+    assert team.includes(Account("pat-renamed", 7))
+    assert not team.includes(Account("pat", 8)), "somebody else who took the login"
+    assert not team.includes(Account("pat")), "nobody knows who that is"
+
+
+def test_a_team_that_could_not_be_read_approves_nothing() -> None:
+    holders = Authority(SPEC, {"acme": ACME}.get, {"@acme/platform": None}).of_path("platform/platform.yaml")
+    assert (holders.accounts, holders.unknown) == (frozenset(), ("@acme/platform",))
+
+
+def test_a_restricted_field_is_told_where_it_differs() -> None:
+    old, new = {"spec": {"prices": [1], "cpu": 4}}, {"spec": {"prices": [2], "cpu": 4}}
+    assert [field for field, _ in AUTHORITY.of_fields("p", "GPUSpec", old, new)] == ["spec.prices"]
+    assert [field for field, _ in AUTHORITY.of_fields("p", "GPUSpec", None, new)] == ["spec.prices"]
+    assert not list(AUTHORITY.of_fields("p", "GPUSpec", old, {"spec": {"prices": [1], "cpu": 8}}))
+    assert not list(AUTHORITY.of_fields("p", "StorageSpec", old, new))
+
+
+@given(PATTERN, PATTERN, PATH)
+def test_who_covers_matches_whatever_the_other_does(wide: str, narrow: str, path: str) -> None:
+    if covers(wide, narrow) and matches(narrow, path):
+        assert matches(wide, path)
+    if matches(wide, path) and matches(narrow, path):
+        assert meet(wide, narrow)
+
+
+@given(PATTERN, PATTERN, PATH)
+def test_where_both_match_and_one_is_narrower_it_decides(one: str, other: str, path: str) -> None:
+    approvers = [{"login": "somebody"}]
+    rules = [{"path": pattern, "approvers": approvers} for pattern in {one, other}]
+    spec = OwnershipSpec.model_validate({"teams": [{"name": "platform", "logins": ["pat"]}], "paths": rules})
+    rule = rule_of(spec, path)
+    matching = {pattern for pattern in (one, other) if matches(pattern, path)}
+    assert (rule is None) == (not matching)
+    if rule is not None and matching == {one, other} and covers(one, other) and not covers(other, one):
+        assert rule.path == other

@@ -1,0 +1,92 @@
+"""An assembler that goes on from what it rendered before assembles what a fresh one does."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Callable
+
+import pytest
+from tests.conftest import copy, edit
+from tests.published import Place, git
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import look
+from allotment.adapters.git.repository import Repository
+from allotment.pipeline.publish.assembler import Assembler
+from allotment.pipeline.publish.assembly import Assembly
+from allotment.pipeline.publish.publication import Publisher
+
+DAY = datetime.date(2026, 11, 21)
+WEBUI, GROUP = "tenants/solo-ada/instances/webui.yaml", "tenants/uni-lab/instances/group-a.yaml"
+NEW = "tenants/uni-lab/instances/another.yaml"
+
+
+def toggle(place: Place, path: str, one: str, other: str) -> None:
+    text = (place.root / path).read_text()
+    edit(place.root, path, *((one, other) if one in text else (other, one)))
+
+
+def come_and_go(place: Place) -> None:
+    if (place.root / NEW).exists():
+        (place.root / NEW).unlink()
+    else:
+        copy(place.root, GROUP, NEW)
+
+
+EDITS: list[Callable[[Place], None]] = [
+    lambda place: toggle(place, WEBUI, "l4-quarter", "l4-fifth"),
+    lambda place: toggle(place, GROUP, "state: Running", "state: Stopped"),
+    lambda place: toggle(place, "clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 20"),
+    lambda place: toggle(place, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9."),
+    lambda place: toggle(place, "tenants/film-house/storages/loras.yaml", "300Gi", "400Gi"),
+    lambda place: toggle(place, "tenants/uni-lab/tenant.yaml", "nvidia-l4: 6", "nvidia-l4: 60"),
+    come_and_go,
+]
+
+
+def assembled(place: Place, assembler: Assembler) -> Assembly:
+    repository = Repository(place.root)
+    found = look(repository, Remote(repository, str(place.remote)), ("eu-1", "us-1"))
+    return assembler.assemble(CommitSource(place.root, "HEAD"), DAY, found.branches, {})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_goes_on_as_if_it_began_anew(place: Place, seed: int) -> None:
+    chance = random.Random(seed)
+    lasting = Assembler(processes=1)
+    publisher = Publisher(place.root, Remote(Repository(place.root), str(place.remote)), lasting, lambda _: DAY)
+    publisher.publish("HEAD")
+    for _ in range(8):
+        for change in chance.sample(EDITS, chance.randint(0, 3)):
+            change(place)
+        place.merge()
+        if chance.random() < 0.2:  # somebody else published meanwhile
+            place.publish()
+        one, other = assembled(place, lasting), assembled(place, Assembler(processes=1))
+        assert one.files == other.files
+        assert (one.kept, one.waiting, one.leaving, one.held) == (other.kept, other.waiting, other.leaving, other.held)
+        for cluster, files in one.files.items():
+            published = publisher_files(place, cluster)
+            needed = {path for path, blob in files.items() if published.get(path) != blob}
+            assert needed == one.data[cluster].keys() == other.data[cluster].keys()
+        if chance.random() < 0.7:
+            publisher.publish("HEAD")
+
+
+def publisher_files(place: Place, cluster: str) -> dict[str, str]:
+    lines = git(place.remote, "ls-tree", "-r", f"rendered/{cluster}").splitlines()
+    return {line.split("\t")[1]: line.split()[2] for line in lines}
+
+
+def test_only_changed_tenants_are_rendered_again(place: Place) -> None:
+    lasting = Assembler(processes=1)
+    assembled(place, lasting)
+    before = dict(lasting.rendered)
+    edit(place.root, GROUP, "state: Running", "state: Stopped")
+    place.merge()
+    assembled(place, lasting)
+    again = {tenant for tenant, blobs in lasting.rendered.items() if blobs is not before[tenant]}
+    assert "uni-lab" in again
+    assert "solo-ada" not in again

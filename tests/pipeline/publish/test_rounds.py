@@ -1,0 +1,105 @@
+"""What makes a round publish, and how often it asks the remotes."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.cli.test_gating import replicas, seen, waiting
+from tests.conftest import DAY
+from tests.pipeline.pulls.test_commenting import Said
+from tests.published import Place, git
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import Trees
+from allotment.adapters.metrics import Metrics, text_of
+from allotment.declared import documents, reading
+from allotment.pipeline.publish.assembler import Assembler
+from allotment.pipeline.publish.publication import Publisher
+from allotment.pipeline.publish.rounds import Rounds
+
+__all__ = ["waiting"]  # a fixture
+
+
+class Asked(Remote):
+    """A remote that counts how often it is asked."""
+
+    times = 0
+
+    def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
+        self.times += 1
+        return super().fetch(*refs, ours=ours)
+
+
+class Bed:
+    """Rounds of a place, one at a time, and what they counted."""
+
+    def __init__(self, place: Place, data: Path) -> None:
+        repository = Repository.at(data)
+        remote = Asked(repository, str(place.remote), keep=True)
+        day = datetime.date.fromisoformat(DAY)
+        self.remote, self.registry, self.log = remote, CollectorRegistry(), Said()
+        publisher = Publisher(data, remote, Assembler(processes=1), lambda _: day, status=remote, newest=True)
+        self.rounds = Rounds(remote, "main", publisher, Metrics(self.registry), self.log, 30)
+
+    def asked(self) -> int:
+        """Run one round; return how often it asked the remote."""
+        self.remote.times = 0
+        self.rounds.once()
+        return self.remote.times
+
+    @property
+    def publishes(self) -> int:
+        lines = text_of(self.registry).decode().splitlines()
+        return next(
+            (int(float(one.split()[-1])) for one in lines if one.startswith("allotment_publish_seconds_count")), 0
+        )
+
+
+@pytest.fixture
+def bed(waiting: Place, tmp_path: Path) -> Bed:
+    return Bed(waiting, tmp_path / "data")
+
+
+def test_a_status_that_says_nothing_new_publishes_nothing(bed: Bed, waiting: Place) -> None:
+    bed.rounds.once()
+    bed.rounds.once()
+    assert bed.publishes == 1
+    seen(waiting)
+    bed.rounds.once()
+    assert (bed.publishes, replicas(waiting)) == (2, 1)
+    commit = seen(waiting, "Succeeded", reason="PreparationSucceeded")
+    bed.rounds.once()
+    assert bed.remote.repository.has(commit), "it was read"
+    assert (bed.publishes, replicas(waiting)) == (2, 1)
+    seen(waiting, "Failed")
+    bed.rounds.once()
+    assert bed.publishes == 3, "and what is new is seen"
+
+
+def test_a_round_asks_three_times_whatever_the_number_of_clusters(bed: Bed, waiting: Place) -> None:
+    bed.rounds.once()
+    assert bed.asked() == 3, "the source, the rendered branches, the statuses"
+    events: list[tuple[str, dict[str, Any]]] = bed.log.events
+    assert not [event for event, _ in events if event == "nothing published"]
+
+
+def test_a_publish_lists_the_source_once_and_reads_each_file_of_it_once(
+    bed: Bed, waiting: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed, read = Counter[str](), Counter[bytes]()
+    walk, parse = Trees.walk, documents.read
+    monkeypatch.setattr(Trees, "walk", lambda trees, tree, *more: (listed.update([tree]), walk(trees, tree, *more))[1])
+    monkeypatch.setattr(documents, "read", lambda data: (read.update([data]), parse(data))[1])
+    reading._known.clear()
+    waiting.merge()
+    bed.rounds.once()
+    source = git(waiting.root, "rev-parse", "HEAD^{tree}")
+    assert listed[source] == 1
+    assert read[(waiting.root / "platform/platform.yaml").read_bytes()] == 1
+    assert set(read.values()) == {1}

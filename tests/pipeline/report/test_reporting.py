@@ -1,0 +1,282 @@
+"""What is seen becomes commits: at once, then at most one an interval, none lost, none forced, nobody else believed.
+
+Cases 40 and 41.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from tests import live
+from tests.adapters.git.malformed import write
+from tests.observed.test_instances import CRASHED, RUNS, STOPPED
+from tests.published import git
+from tests.reported import BRANCH, OURS, PATH, Bed
+
+from allotment.adapters.git.commits import Message, write_commit
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.metrics import text_of
+from allotment.pipeline.report import reporting
+from allotment.problems import Refused
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "FIRST_WAIT", 0.0)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    Repository.at(tmp_path / "remote.git")
+    return tmp_path / "remote.git"
+
+
+@pytest.fixture
+def bed(tmp_path: Path, remote: Path) -> Bed:
+    return Bed(tmp_path / "data", remote)
+
+
+def test_the_first_commit_has_all_that_is_seen_and_no_parent(bed: Bed) -> None:
+    bed.report(*RUNS, live.claim())
+    files = git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
+    assert files == ["stocks.yaml", "summary.md", PATH]
+    assert bed.commits() == 1
+    assert bed.way() == ["Init", "Ready", "Running", "Ready"]
+    stocks = yaml.safe_load(git(bed.remote, "show", f"{BRANCH}:stocks.yaml"))
+    assert stocks["status"]["observedAt"] == "2026-11-21T10:00:01Z"
+    assert git(bed.remote, "rev-parse", BRANCH) == git(bed.remote, "rev-parse", OURS)
+    assert "| Running | 1 |" in git(bed.remote, "show", f"{BRANCH}:summary.md")
+
+
+def test_a_commit_comes_only_with_a_change_and_says_which(bed: Bed) -> None:
+    bed.report(*RUNS)
+    bed.report(*RUNS)
+    assert bed.commits() == 1
+    bed.report(*CRASHED)
+    assert (bed.commits(), bed.subject()) == (2, "solo-ada/webui: Running → Failed")
+    bed.report(*CRASHED, live.claim(), live.claim("others", "c2"))
+    assert bed.subject() == "eu-1: 2 changes"
+    bed.report()
+    bed.report(seconds=3700)
+    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md"]
+    assert git(bed.remote, "log", "--format=%s", BRANCH).splitlines()[:2] == ["eu-1: seen", "eu-1: 3 changes"]
+
+
+def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Path, remote: Path) -> None:
+    bed = Bed(tmp_path / "data", remote, interval=60)
+    bed.report(*RUNS)
+    for objects in (CRASHED, RUNS, STOPPED, RUNS, CRASHED, RUNS):
+        bed.report(*objects, seconds=5)
+    assert bed.commits() == 1
+    bed.report(*RUNS, seconds=40)
+    assert bed.commits() == 2
+    assert bed.way()[3:] == [
+        "Failed", "Init", "Ready", "Running", "Stopped", "Init", "Ready", "Running", "Failed", "Init", "Ready", "Running",
+    ]  # fmt: skip
+
+
+def test_it_says_hourly_that_it_looked_and_when_the_cluster_is_silent(bed: Bed) -> None:
+    bed.report(*RUNS)
+    bed.report(*RUNS, seconds=3500)
+    assert bed.commits() == 1
+    bed.report(*RUNS, seconds=200)
+    assert (bed.commits(), bed.subject()) == (2, "eu-1: seen")
+    bed.watch.contact -= 200
+    bed.reporter.once()
+    silent = yaml.safe_load(git(bed.remote, "show", f"{BRANCH}:stocks.yaml"))["status"]
+    assert silent["silentSince"] == silent["observedAt"] < bed.now()
+    assert "eu\\-1 has not answered since" in git(bed.remote, "show", f"{BRANCH}:summary.md")
+    bed.reporter.once()
+    assert bed.commits() == 3, "once is enough"
+    bed.report(*RUNS)
+    assert "silentSince" not in git(bed.remote, "show", f"{BRANCH}:stocks.yaml")
+
+
+def test_nothing_is_written_before_all_was_listed_once(bed: Bed) -> None:
+    bed.watch.synced = False
+    bed.watch.trouble = "it answers 403"
+    bed.report(*RUNS)
+    assert git(bed.remote, "for-each-ref") == ""
+    assert [call.kwargs["message"] for call in bed.log.calls] == ["pods: it answers 403"]
+    assert not bed.reporter.ready()
+
+
+def test_one_that_begins_again_goes_on_where_the_last_one_ended(bed: Bed, tmp_path: Path) -> None:
+    bed.report(*RUNS)
+    since = bed.status().instances[0].since
+    again = Bed(tmp_path / "other", bed.remote)
+    again.clock = 100
+    again.report(*RUNS)
+    assert again.commits() == 1
+    again.report(*STOPPED)
+    assert again.way() == ["Init", "Ready", "Running", "Stopped"]
+    assert bed.status().instances[0].since > since
+    third = Bed(tmp_path / "third", bed.remote)
+    third.clock = 200
+    third.report(*CRASHED)
+    assert third.subject() == "solo-ada/webui: Stopped → Failed", "what happened while nobody looked"
+
+
+def test_two_reporters_tell_every_change_once(bed: Bed, tmp_path: Path) -> None:
+    other = Bed(tmp_path / "other", bed.remote)
+    for number, objects in enumerate((RUNS, CRASHED, STOPPED, RUNS)):
+        for one in (bed, other) if number % 2 else (other, bed):
+            one.report(*objects)
+            one.reporter.once()
+            one.reporter.once()
+    assert bed.way() == ["Init", "Ready", "Running", "Failed", "Stopped", "Init", "Ready", "Running"]
+    assert bed.commits() == 4
+
+
+def test_what_happens_between_two_tries_is_told_too(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "FIRST_WAIT", 0.3)
+    bed.report(*RUNS)
+    bed.remote.rename(tmp_path / "away.git")
+    for objects in (CRASHED, STOPPED, CRASHED):
+        bed.report(*objects)
+    (tmp_path / "away.git").rename(bed.remote)
+    bed.report(*RUNS)
+    assert bed.commits() == 1, "the next try is later"
+    time.sleep(0.5)
+    bed.report(*RUNS)
+    assert bed.way()[3:] == ["Failed", "Stopped", "Failed", "Init", "Ready", "Running"]
+
+
+def test_who_does_not_lead_writes_nothing(bed: Bed) -> None:
+    bed.leads = False
+    bed.report(*RUNS)
+    assert git(bed.remote, "for-each-ref") == ""
+    bed.leads = True
+    bed.reporter.once()
+    assert bed.commits() == 1
+
+
+@pytest.mark.parametrize("looks", [0, 60])
+def test_the_remote_may_be_away_for_an_hour(
+    bed: Bed, tmp_path: Path, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", looks)
+    bed.report(*RUNS)
+    bed.remote.rename(tmp_path / "away.git")
+    for number in range(60):
+        bed.report(*(CRASHED if number % 2 else STOPPED), seconds=60)
+    assert not bed.reporter.ready()
+    (tmp_path / "away.git").rename(bed.remote)
+    bed.report(*RUNS)
+    assert bed.commits() == 2
+    assert len(bed.way()) == 3 + 60 + 3
+    assert bed.reporter.ready()
+
+
+def test_a_commit_of_somebody_else_is_neither_overwritten_nor_believed(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    bed.report(*RUNS)
+    honest = git(bed.remote, "rev-parse", BRANCH)
+    foreign = foreign_commit(bed, honest)
+    git(bed.remote, "update-ref", BRANCH, foreign)
+    bed.reporter.once()
+    assert bed.warnings() == [f"commit {foreign} is not the reporter's"]
+    assert 'allotment_foreign_status_commits_total{cluster="eu-1"} 1.0' in text_of(bed.counts).decode()
+    assert git(bed.remote, "log", "-1", "--format=%P", BRANCH).split() == [foreign, honest]
+    assert bed.status().instances[0].state == "Running"
+    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md", PATH]
+    bed.report(*STOPPED)
+    assert bed.way() == ["Init", "Ready", "Running", "Stopped"]
+
+
+def foreign_commit(bed: Bed, parent: str) -> str:
+    """Write a lie on top of a commit, as somebody who may push."""
+    changes: dict[str, bytes | None] = {PATH: b"lies\n", "more.txt": b"x\n"}
+    made = write_commit(bed.repository, [parent], changes, Message("Mine", b"Eve <eve@evil.example> 1 +0000"))
+    assert Remote(bed.repository, str(bed.remote)).push({"refs/heads/draft": made})
+    git(bed.remote, "update-ref", "-d", "refs/heads/draft")
+    return made
+
+
+@pytest.mark.parametrize("refs", [(BRANCH,), (OURS,), (BRANCH, OURS)])
+def test_a_rewritten_or_lost_branch_is_written_anew(
+    bed: Bed, refs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    bed.report(*STOPPED)
+    bed.report(*RUNS)
+    for ref in refs:
+        git(bed.remote, "update-ref", "-d", ref)
+    for _ in range(3):
+        bed.report(*RUNS)
+    assert bed.status().instances[0].state == "Running"
+    assert git(bed.remote, "rev-parse", BRANCH) == git(bed.remote, "rev-parse", OURS)
+
+
+@pytest.mark.parametrize("kind", ["blob", "commit"])
+def test_what_cannot_be_read_at_our_ref_is_written_over(bed: Bed, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    bed.report(*RUNS)
+    text = git(bed.remote, "cat-file", "commit", BRANCH).encode() + b"x" * (2 << 20)
+    strange = write(bed.remote, kind, text if kind == "commit" else b"x")
+    git(bed.remote, "update-ref", OURS, strange)
+    bed.report(*RUNS)
+    (warned,) = bed.warnings()
+    assert warned.startswith(f"commit {strange} can't be read: ")
+    assert bed.status().instances[0].state == "Running"
+    assert git(bed.remote, "rev-parse", BRANCH) == git(bed.remote, "rev-parse", OURS)
+
+
+def test_only_what_its_key_has_signed_is_believed(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
+    unsigned = Bed(tmp_path / "unsigned", remote)
+    unsigned.report(*STOPPED)
+    key = Repository.at(tmp_path / "data").sign_with(tmp_path / "key")
+    bed = Bed(tmp_path / "data", remote, key=key)
+    lie = git(remote, "rev-parse", BRANCH)
+    bed.clock = 50
+    bed.report(*RUNS)
+    assert bed.warnings() == [f"commit {lie} is not signed with the cluster's key"]
+    assert bed.way() == ["Init", "Ready", "Running"], "nothing of what wasn't signed is believed"
+    tip = git(remote, "rev-parse", BRANCH)
+    assert bed.repository.is_signed_by(tip, key)
+    assert git(remote, "log", "-1", "--format=%P", BRANCH) == lie
+    unsigned.clock = 90
+    unsigned.report(*CRASHED)
+    assert git(remote, "rev-parse", f"{BRANCH}~") == tip
+    bed.clock = 100
+    bed.report(*RUNS)
+    assert bed.repository.is_signed_by(git(remote, "rev-parse", BRANCH), key)
+    assert bed.status().instances[0].state == "Running"
+
+
+def test_a_report_at_once_says_when_it_can_not(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.see(*RUNS)
+    bed.reporter.report_once()
+    assert bed.commits() == 1
+    monkeypatch.setattr(reporting, "SYNC_SECONDS", 0.1)
+    bed.watch.synced = False
+    bed.watch.trouble = "it answers 401"
+    with pytest.raises(Refused, match="eu-1 can't be seen: pods: it answers 401"):
+        bed.reporter.report_once()
+
+
+def test_it_commits_within_two_seconds_of_an_event(bed: Bed) -> None:
+    thread = threading.Thread(target=bed.reporter.run)
+    thread.start()
+    try:
+        bed.see(*RUNS)
+        begun = time.monotonic()
+        while not git(bed.remote, "for-each-ref"):
+            assert time.monotonic() - begun < 10
+            time.sleep(0.02)
+    finally:
+        bed.reporter.stop()
+        thread.join(10)
+    assert not thread.is_alive()
