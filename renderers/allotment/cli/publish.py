@@ -74,7 +74,8 @@ def command(
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
     from allotment.pipeline.declared import places
-    from allotment.pipeline.publish.assembler import Assembler, PlatformInvalid
+    from allotment.pipeline.publish.assembler import Assembler
+    from allotment.pipeline.publish.kept import PlatformInvalid
     from allotment.pipeline.publish.publication import Publisher
 
     root = repository(repo)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -152,15 +152,15 @@ def _surveyed(
     source: Source,
     as_of: datetime.date | None,
     selection: Selection,
-    keep: Keep,
+    keep: Keep[Any],
 ) -> Survey:
     """Check everything and render each selected tenant with `keep`; end with the problems where there are any."""
     from allotment.pipeline.check.survey import survey
-    from allotment.pipeline.render import tenants_with
+    from allotment.pipeline.render import Renderer
 
     clusters, tenants = selection
     with on_terminal("Rendering tenants") as progress:
-        found = survey(source, day_of(source, as_of), each=tenants_with(keep, clusters, tenants), progress=progress)
+        found = survey(source, day_of(source, as_of), render=Renderer(keep, clusters, tenants), progress=progress)
     if found.errors:
         click.echo(as_text(found.problems, Judged(found.files, len(found.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from allotment.accounts.capacity import Claim
     from allotment.declared.inventory import Folder, Offers
     from allotment.manifests.gate.isolation import Gate
-    from allotment.pipeline.check.workers import Each, Entrant
+    from allotment.pipeline.check.workers import Entrant
     from allotment.readiness.standing import Standing
 
 from allotment.pipeline.check.share import TOO_LONG, Share, Spent, Stopped
 from allotment.problems import IsolationBroken
 
-Keep = Callable[[Iterable[tuple[str, bytes]]], Any]
+M = TypeVar("M")
+Keep = Callable[[Iterable[tuple[str, bytes]]], M]
 
 
 def gate_of(offers: Offers) -> Gate:
@@ -51,37 +52,46 @@ def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, b
     return None
 
 
-def tenants_with(keep: Keep, clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()) -> Each:
-    """Return what renders tenants and gives each one's files to `keep`, if there are any; no name selected means all."""
-    gates: dict[int, Gate] = {}
+class Renderer(Generic[M]):
+    """Renders tenants, and gives each one's files to `keep`, if there are any; what that returns is what is made of the tenant.
 
-    def render(offers: Offers, some: list[Entrant]) -> list[Any]:
-        from allotment.manifests.tree import clusters_of, render_tenant
+    Where `clusters` or `tenants` are named, nothing else is rendered. It is used in whatever process has read the tenants.
+    """
 
-        def wanted(tenant: Folder) -> bool:
-            return (not tenants or tenant.name in tenants) and all(
-                name in offers.clusters for name in clusters_of(tenant)
-            )
+    def __init__(
+        self, keep: Keep[M], clusters: frozenset[str] = frozenset(), tenants: frozenset[str] = frozenset()
+    ) -> None:
+        self._keep, self._clusters, self._tenants = keep, clusters, tenants
+        self._gate: tuple[int, Gate] | None = None
 
-        gate = gates.get(os.getpid())
-        if gate is None:
-            gate = gates[os.getpid()] = gate_of(offers)
-
-        def rendered(tenant: Folder, standing: Standing, share: Share) -> list[tuple[str, bytes]] | None:
-            try:
-                with share.taken():
-                    files = render_tenant(offers, tenant, standing, clusters or None) if wanted(tenant) else ()
-                    return list(share.through(files))
-            except Spent:
-                return None
-
-        every = [rendered(*one) for one in some]
+    def __call__(self, offers: Offers, some: list[Entrant]) -> list[M | Stopped | None]:
+        """Return what was made of each tenant: None of one that has no files, why nothing may be of one that is stopped."""
+        every = [self._rendered(offers, *one) for one in some]
+        gate = self._gate_of(offers)
         return [
-            _judged(gate, offers, one[0], files) or (keep(files) if files else None)
+            _judged(gate, offers, one[0], files) or (self._keep(files) if files else None)
             for one, files in zip(some, every, strict=True)
         ]
 
-    return render
+    def _rendered(
+        self, offers: Offers, tenant: Folder, standing: Standing, share: Share
+    ) -> list[tuple[str, bytes]] | None:
+        from allotment.manifests.tree import clusters_of, render_tenant
+
+        wanted = not self._tenants or tenant.name in self._tenants
+        wanted = wanted and all(name in offers.clusters for name in clusters_of(tenant))
+        try:
+            with share.taken():
+                files = render_tenant(offers, tenant, standing, self._clusters or None) if wanted else ()
+                return list(share.through(files))
+        except Spent:
+            return None
+
+    def _gate_of(self, offers: Offers) -> Gate:
+        """Return this process's gate."""
+        if self._gate is None or self._gate[0] != os.getpid():
+            self._gate = os.getpid(), gate_of(offers)
+        return self._gate[1]
 
 
 def cluster_files(

@@ -18,7 +18,7 @@ from allotment.declared.layout import Scope
 from allotment.pipeline.check import workers
 from allotment.pipeline.check.share import RULE, Share, Spent
 from allotment.pipeline.check.survey import survey
-from allotment.pipeline.render import tenants_with
+from allotment.pipeline.render import Renderer
 from allotment.readiness.standing import Standing
 
 DAY = datetime.date(2026, 11, 21)
@@ -36,7 +36,7 @@ def slow_files(root: Path) -> None:
 def test_who_takes_too_long_is_named_and_ends_in_time(sample: Path) -> None:
     slow_files(sample)
     begun = time.thread_time()
-    found = survey(FolderSource(sample), DAY, each=tenants_with(list), processes=1, share=0.5)
+    found = survey(FolderSource(sample), DAY, render=Renderer(list), processes=1, share=0.5)
     assert time.thread_time() - begun < 10
     assert [(one.path, one.rule) for one in found.by_tenant["solo-ada"]] == [(TENANT, RULE)]
     assert "longer than a tenant's share of a publish" in found.by_tenant["solo-ada"][0].message
@@ -77,7 +77,7 @@ def test_rendering_counts_too(sample: Path, processes: int, monkeypatch: pytest.
 
     monkeypatch.setattr(tree, "render_tenant", slow)
     monkeypatch.setattr(workers, "ALONE", 2)
-    found = survey(FolderSource(sample), DAY, each=tenants_with(list), processes=processes, share=0.5)
+    found = survey(FolderSource(sample), DAY, render=Renderer(list), processes=processes, share=0.5)
     assert [one.rule for one in found.by_tenant["studio-kite"] if not one.warning] == [RULE]
     assert found.made["studio-kite"] is None
     assert all(found.made[name] for name in found.parts if name != "studio-kite")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from allotment.adapters.memory import Memory, program_key
 from allotment.adapters.source import Source
 from allotment.declared.layout import Scope
-from allotment.pipeline.check.workers import ALONE, Each, Raw, Work, cores, placed, read_scope, results
+from allotment.pipeline.check.workers import ALONE, Raw, Render, Work, cores, placed, read_scope, results
 from allotment.problems import Finding, Problem
 from allotment.readiness.standing import Standings, nothing_known
 
@@ -60,18 +60,18 @@ def survey(
     as_of: datetime.date,
     *,
     recall: Recall | None = None,
-    each: Each | None = None,
+    render: Render | None = None,
     progress: Callable[[int, int], None] | None = None,
     processes: int | None = None,
     base: Source | None = None,
     standings: Standings = nothing_known,
     share: float | None = None,
 ) -> Survey:
-    """Return everything about `source`. `each` makes something of tenants without errors, in whatever process has them.
+    """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them.
 
     `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that says so.
     `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are remembered aren't
-    read, and nothing is made of them.
+    read, nor rendered.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -85,7 +85,7 @@ def survey(
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
     fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
-    work = Work(source, offers, each if fine else None, recall is not None, standings, share)
+    work = Work(source, offers, render if fine else None, recall is not None, standings, share)
     made: dict[str, Any] = {}
     by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
@@ -114,7 +114,7 @@ def survey(
 
 
 def resurvey(
-    last: Survey, source: Source, tenants: Iterable[str], each: Each | None = None, base: Source | None = None
+    last: Survey, source: Source, tenants: Iterable[str], render: Render | None = None, base: Source | None = None
 ) -> Survey:
     """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses files.
 
@@ -135,7 +135,7 @@ def resurvey(
         parts.pop(name, None)
         by_tenant.pop(name, None)
         if name in there:
-            result = Work(source, last.offers, each, False, last.standings).check([name])[0]
+            result = Work(source, last.offers, render, False, last.standings).check([name])[0]
             parts[name], made[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems

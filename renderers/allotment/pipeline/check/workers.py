@@ -23,7 +23,7 @@ MOST_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
 Entrant = tuple["Folder", Standing, Share]  # a tenant without errors, and what is known of it
-Each = Callable[["Offers", list[Entrant]], list[Any]]
+Render = Callable[["Offers", list[Entrant]], list[Any]]  # `pipeline.render.Renderer`, whose `keep` says what is made
 R = TypeVar("R")
 
 
@@ -46,7 +46,7 @@ class Raw(NamedTuple):
 
 
 class TenantResult(NamedTuple):
-    """What came of a tenant: how many files, its content's key and stamp, its part, its problems, what `each` made."""
+    """What came of a tenant: how many files, its content's key and stamp, its part, its problems, and what `render` made of it."""
 
     name: str
     files: int
@@ -120,7 +120,7 @@ class Work(NamedTuple):
 
     source: Source
     offers: Offers
-    each: Each | None
+    render: Render | None
     stamped: bool
     standings: Standings
     seconds: float | None = None
@@ -135,10 +135,10 @@ class Work(NamedTuple):
             one.judge(self.offers, self.source)
         for one in several:
             one.count(self.offers, self.standings)
-        if self.each is not None:
+        if self.render is not None:
             fine = [(one, folder) for one in several if (folder := one.fine()) is not None]
             some = [(folder, self.standings(folder.name), one.share) for one, folder in fine]
-            made = self.each(self.offers, some)
+            made = self.render(self.offers, some)
             for (one, _), files in zip(fine, made, strict=True):
                 one.take(files)
         return [one.result() for one in several]

@@ -1,33 +1,34 @@
-"""Assembles what is published again and again, rendering only what changed since."""
+"""Assembles what is published next, again and again: every step of it in order, and only what changed since is rendered.
+
+One tenant never stops the others, and none loses data by what another merged: who is invalid keeps what was published
+(`kept`), what runs goes on and what is declared no more leaves in steps (`settled`), who came too late for a unit waits
+(`granted`).
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 
+from allotment.adapters.git.branch import Branch
 from allotment.adapters.memory import Memory
 from allotment.adapters.source import Source
+from allotment.changes.volumes import Users
+from allotment.declared.kinds.platform import Platform
 from allotment.pipeline.check.share import SECONDS
 from allotment.pipeline.check.survey import Survey, survey
-from allotment.pipeline.check.workers import cores
-from allotment.pipeline.publish.assembling import Assembling
-from allotment.pipeline.publish.assembly import Assembly, Blobs, Branches, compared
-from allotment.pipeline.publish.known import Known
+from allotment.pipeline.check.workers import cores, placed
+from allotment.pipeline.publish.assembly import Assembly, Trees
+from allotment.pipeline.publish.before import Before, Blobs
+from allotment.pipeline.publish.granted import Granted, grant
+from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle
+from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
-from allotment.pipeline.render import tenants_with
-from allotment.problems import AllotmentError, Problem
+from allotment.pipeline.publish.rendered import Again, Rendered, complete, of_made
+from allotment.pipeline.publish.settled import Settled, Watched, settle
+from allotment.pipeline.render import Renderer, gate_of
 from allotment.readiness.standing import Job, Standing
-
-
-class PlatformInvalid(AllotmentError):
-    """What the platform itself declares is wrong, so that nothing can be published."""
-
-    def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
-        super().__init__("what the platform declares is wrong")
-        self.problems = problems
-        self.files = files
-        self.tenants = tenants
+from allotment.rules import stock
 
 
 class Assembler:
@@ -53,7 +54,7 @@ class Assembler:
         self,
         source: Source,
         as_of: datetime.date,
-        branches: Branches,
+        branches: Mapping[str, Branch],
         known: Mapping[str, Known],
         observed: Mapping[str, str] | None = None,
     ) -> Assembly:
@@ -61,66 +62,119 @@ class Assembler:
 
         Raises PlatformInvalid.
         """
-        for branch in branches.values():
-            _ = branch.files  # listed once, before other processes are forked
-        prepared = Preparations(known, branches).succeeded()
-        self._forget_changed(prepared)
-        each = tenants_with(lambda files: compared(files, branches))
-        found = survey(
+        before = Before(branches)
+        _ = before.tenants  # listed once, before other processes are forked
+        observed = observed or {}
+        preparations = Preparations(known, branches)
+        found = self._checked(source, as_of, before, preparations)
+        again = Again(source, found, before, self._processes)
+        kept = invalid(found)
+        rendered = self._remembered(found, kept)
+        added, stopped = again.render(complete(rendered, before))
+        rendered, kept = rendered | added, kept | stopped
+
+        settled: dict[str, Settled] = {}
+        for tenant in (before.tenants.keys() | rendered.keys()) - kept.keys():
+            watched = _watched(tenant, found, known, observed, preparations, before)
+            settled[tenant] = settle(tenant, tenant in found.parts, rendered.get(tenant), before, watched)
+        kept |= may_not_settle(settled, source)
+
+        claims = {name: one.claims for name, one in rendered.items() if name not in kept}
+        claims |= {name: tuple(before.claims(name)) for name in kept}
+        granted = grant(found.offers, claims, known, observed, preparations.published)
+        late, stopped = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
+        rendered, kept = rendered | late, kept | stopped
+        return _assembled(source, found, kept, rendered, settled, granted, before)
+
+    def _checked(self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations) -> Survey:
+        """Return the whole source, checked, with what those tenants are rendered to that aren't as they were."""
+        prepared = preparations.succeeded()
+        for tenant in prepared.keys() | self._prepared.keys():
+            if prepared.get(tenant) != self._prepared.get(tenant):
+                self._memory.forget(tenant)  # something else is known of its preparations now
+        self._prepared = dict(prepared)
+        return survey(
             source,
             as_of,
             recall=self._recall,
-            each=each,
+            render=Renderer(before.made),
             progress=self._progress,
             processes=self._processes,
             standings=lambda tenant: Standing(prepared.get(tenant, frozenset())),
             share=self._share,
         )
-        wrong = _by_tenant(found)
-        self._remember(found)
-        return Assembling(
-            source, found, branches, wrong, self._rendered, known, observed or {}, self._processes
-        ).assembly()
-
-    def _forget_changed(self, prepared: Mapping[str, frozenset[Job]]) -> None:
-        """A tenant of whose preparations something else is known now is rendered again."""
-        for tenant in prepared.keys() | self._prepared.keys():
-            if prepared.get(tenant) != self._prepared.get(tenant):
-                self._memory.forget(tenant)
-        self._prepared = dict(prepared)
 
     def _recall(self, key: str) -> Memory:
         if self._memory.key != key:
             self._memory, self._rendered = Memory(None, key, {}), {}
         return self._memory
 
-    def _remember(self, found: Survey) -> None:
+    def _remembered(self, found: Survey, kept: Kept) -> dict[str, Rendered]:
+        """Return what each tenant is rendered to, now or before, but those that are kept."""
         for tenant in self._rendered.keys() - found.parts.keys():
             del self._rendered[tenant]
-        for tenant, made in found.made.items():
-            self._rendered[tenant] = {path: blob for path, (blob, _) in (made or {}).items()}
+        now = {name: of_made(made, found.parts[name].claims) for name, made in found.made.items()}
+        self._rendered |= {name: one.blobs for name, one in now.items()}
+        return {
+            name: now[name] if name in now else Rendered(blobs, {}, found.parts[name].claims)
+            for name, blobs in self._rendered.items()
+            if name not in kept
+        }
 
-    @property
-    def rendered(self) -> Mapping[str, Blobs]:
-        """What each tenant was last rendered to."""
-        return self._rendered
+
+def _watched(
+    tenant: str,
+    found: Survey,
+    known: Mapping[str, Known],
+    observed: Mapping[str, str],
+    preparations: Preparations,
+    before: Before,
+) -> Watched:
+    platform = found.offers.platform.one(Platform)
+    assert platform is not None
+
+    def users(cluster: str, storage: str) -> Users:
+        claims = {claim.instance: claim for claim in found.parts[tenant].claims}
+        return preparations.users(cluster, tenant, storage, claims, before.tenants.get(tenant, ()))
+
+    def last(cluster: str, storage: str) -> str:
+        return preparations.last(cluster, tenant, storage)
+
+    return Watched(known.get(tenant, NOTHING), observed, platform.model.spec.deletion.after, users, last)
 
 
-def _by_tenant(found: Survey) -> dict[str, list[Problem]]:
-    """Return the errors of each tenant. Raises PlatformInvalid where the platform's own are."""
-    wrong: dict[str, list[Problem]] = defaultdict(list)
-    stops = []
-    for problem in found.of_offers:
-        parts = problem.path.split("/")
-        if problem.warning or (parts[0] == "tenants" and len(parts) < 3):
-            continue
-        if parts[0] == "tenants":
-            wrong[parts[1]].append(problem)
-        else:
-            stops.append(problem)
-    if stops:
-        raise PlatformInvalid(sorted(stops), found.files, len(found.parts))
-    for tenant, problems in found.by_tenant.items():
-        if errors := [problem for problem in problems if not problem.warning]:
-            wrong[tenant] += errors
-    return wrong
+def _assembled(
+    source: Source,
+    found: Survey,
+    kept: Kept,
+    rendered: Mapping[str, Rendered],
+    settled: Mapping[str, Settled],
+    granted: Granted,
+    before: Before,
+) -> Assembly:
+    """Return the trees of all clusters, and in words who isn't in them as declared."""
+    trees, gate = Trees(found.offers, before), gate_of(found.offers)
+    published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
+    for tenant, one in published.items():
+        trees.take_tenant(rendered.get(tenant), one)
+    for tenant in kept:
+        files, problems = kept_files(tenant, before, gate)
+        trees.take_kept(files)
+        kept[tenant] = [*kept[tenant], *problems]
+    claims = granted.all({name: one.claims for name, one in rendered.items() if name not in kept})
+    trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster))
+    trees.take_markers()
+    problems = [one for one in found.shared if one.rule != stock.RULE and not one.warning]
+    return Assembly(
+        offers=found.offers,
+        files=trees.files,
+        data=trees.data,
+        kept=dict(sorted(kept.items())),
+        waiting=granted.waiting,
+        leaving=[words for one in published.values() for words in one.leaving],
+        held=[words for one in published.values() for words in one.held],
+        holding=granted.holding,
+        problems=[*problems, *placed(stock.beneath_held(found.offers, claims), source)],
+        declared=frozenset(found.parts),
+        rendered=len(found.made),
+    )

@@ -1,20 +1,24 @@
-"""What is published next: the trees of all clusters, and who is not in them as declared."""
+"""What is published next: the trees of all clusters, put together from what each tenant is rendered to, keeps and leaves."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from allotment.adapters.git.branch import Branch
+from allotment.accounts.capacity import Claim
 from allotment.declared.inventory import blob_id
+from allotment.manifests.folders import folder_of
+from allotment.pipeline.publish.before import Before, Blobs
+from allotment.pipeline.publish.rendered import Rendered
+from allotment.pipeline.publish.settled import Settled
+from allotment.pipeline.render import cluster_files, gate_of, marker_files
 from allotment.problems import Problem
 
 if TYPE_CHECKING:
-    from allotment.declared.inventory import Offers
+    from collections.abc import Callable, Collection
 
-Branches = Mapping[str, Branch]
-Blobs = dict[str, str]  # blob by `<cluster>/<path>`
-Compared = dict[str, tuple[str, bytes | None]]
+    from allotment.declared.inventory import Offers
 
 
 class Assembly(NamedTuple):
@@ -40,11 +44,62 @@ class Assembly(NamedTuple):
     rendered: int
 
 
-def compared(files: Iterable[tuple[str, bytes]], branches: Branches) -> Compared:
-    """Return the blob of each file, and its bytes where it isn't published so."""
-    made: Compared = {}
-    for path, data in files:
+class Trees:
+    """The files of all clusters, taken one after the other: blobs by cluster and path, bytes of those that weren't published so."""
+
+    def __init__(self, offers: Offers, before: Before) -> None:
+        self._offers, self._before = offers, before
+        self._gate = gate_of(offers)
+        self._touched: dict[str, set[str]] = defaultdict(
+            set
+        )  # by cluster: tenants' folders that hold something else than was rendered
+        self.files: dict[str, Blobs] = {name: {} for name in offers.clusters}
+        self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
+
+    def take_tenant(self, rendered: Rendered | None, settled: Settled) -> None:
+        """Take what a tenant is rendered to, and what becomes of what it had."""
+        if rendered is not None:
+            for path, blob in rendered.blobs.items():
+                cluster, _, inner = path.partition("/")
+                self.files[cluster][inner] = blob
+                if path in rendered.data:
+                    self.data[cluster][inner] = rendered.data[path]
+        for path, data in settled.follows.items():
+            self._gate.check(path, data, published=True)
+            self._put(path, data)
+        for path, data in settled.stays.items():
+            left, _ = self._gate.sift(path, data)
+            if left:
+                self._put(path, left)
+
+    def take_kept(self, files: Mapping[str, bytes]) -> None:
+        """Take a kept tenant's files."""
+        for path, data in files.items():
+            self._put(path, data)
+
+    def take_clusters(self, claims: Iterable[Claim], letters: Callable[[str], Collection[str]]) -> None:
+        """Take the clusters' own files."""
+        for path, data in cluster_files(self._offers, claims, letters):
+            self._put(path, data)
+
+    def take_markers(self) -> None:
+        """Take the markers of all folders that hold something else than what their tenant was rendered to, or what somebody
+        else wrote there."""
+        over = {}
+        for cluster, tree in self.files.items():
+            branch = self._before.branches[cluster]
+            if strayed := branch.strayed():
+                strayed &= {folder_of(path) for path in tree}
+                self._touched[cluster] |= {folder for folder in strayed if folder.startswith("tenants/")}
+                over[cluster] = dict.fromkeys(strayed, branch.tip or "")
+        for path, data in list(marker_files(self._offers, self.files, self._touched, over)):
+            self._put(path, data)
+
+    def _put(self, path: str, data: bytes) -> None:
         cluster, _, inner = path.partition("/")
-        blob = blob_id(data)
-        made[path] = (blob, None if branches[cluster].files.get(inner) == blob else data)
-    return made
+        if inner.startswith("tenants/"):
+            self._touched[cluster].add(folder_of(inner))
+        blob = self.files[cluster][inner] = blob_id(data)
+        self.data[cluster].pop(inner, None)
+        if self._before.blob(path) != blob:
+            self.data[cluster][inner] = data

@@ -1,7 +1,7 @@
 """What the clusters' statuses say of each tenant, for the publish that waits for it: preparations, and what is on its way out.
 
 Each cluster's own status branch speaks for that cluster alone. What is lost, older, unreadable or not to be believed says
-nothing, and where nothing is said nothing that runs is changed, and nothing goes (`Assembling`).
+nothing, and where nothing is said nothing that runs is changed, and nothing goes (`settled`).
 """
 
 from __future__ import annotations

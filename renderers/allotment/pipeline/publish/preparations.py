@@ -10,7 +10,6 @@ from allotment.adapters.git.branch import Branch
 from allotment.changes.volumes import Users
 from allotment.manifests import paths
 from allotment.manifests.published import claim_of, mounts_of, predecessor_of, prepared_by, unkept_job
-from allotment.pipeline.publish.assembly import Branches
 from allotment.pipeline.publish.known import NOTHING, Known
 
 MOST_REMEMBERED = 100_000  # of each kind, some 200 bytes each
@@ -23,7 +22,7 @@ _prepared: dict[str, tuple[str, str]] = {}
 class Preparations:
     """What is known of all tenants' preparations, held against what was published."""
 
-    def __init__(self, known: Mapping[str, Known], branches: Branches) -> None:
+    def __init__(self, known: Mapping[str, Known], branches: Mapping[str, Branch]) -> None:
         self._known = known
         self._branches = branches
 
@@ -100,8 +99,11 @@ class Preparations:
                 found.append(spot.name)
         return found
 
-    def published_claim(self, cluster: str, tenant: str, instance: str) -> Claim | None:
-        """Return the units that an instance was published with; None where it wasn't, or with none."""
+    def published(self, claim: Claim) -> Claim | None:
+        """Return what an instance was published with in the same cluster; None where it wasn't, or with no units."""
+        return self._published_claim(claim.cluster, claim.tenant, claim.instance)
+
+    def _published_claim(self, cluster: str, tenant: str, instance: str) -> Claim | None:
         branch, path = self._branches[cluster], paths.tenant_file(tenant, "compute", instance)
         blob = branch.files.get(path)
         if blob is None:
@@ -114,7 +116,7 @@ class Preparations:
         return _claims[key]
 
     def _runs(self, cluster: str, tenant: str, instance: str) -> bool:
-        claim = self.published_claim(cluster, tenant, instance)
+        claim = self._published_claim(cluster, tenant, instance)
         return claim is not None and claim.rendered > 0
 
     def _is_its_own(self, cluster: str, tenant: str, storage: str, uid: str) -> bool:

@@ -14,7 +14,7 @@ from allotment.adapters.git.rendered import Unproven, tips
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.log import Log
-from allotment.pipeline.publish.assembler import PlatformInvalid
+from allotment.pipeline.publish.kept import PlatformInvalid
 from allotment.pipeline.publish.known import Known
 from allotment.pipeline.publish.publication import Braked, KeyMissing, Outcome, Publisher, Rewound
 from allotment.problems import AllotmentError, Refused

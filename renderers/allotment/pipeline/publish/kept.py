@@ -1,0 +1,73 @@
+"""Who is kept as it was published, and why: nothing that is declared of such a tenant counts until the reason is gone.
+
+A tenant is kept when its declarations are wrong or take more than its share (`invalid`), when what is gone may not go or
+its volumes may not become what they would (`may_not_settle`), and when the gate stops what it is rendered to (`invalid`
+and, of one that gets fewer units than it declares, `Again`). Everybody else is published.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from allotment.adapters.source import Source
+from allotment.pipeline.check.survey import Survey
+from allotment.pipeline.check.workers import placed
+from allotment.pipeline.publish.before import Before
+from allotment.problems import AllotmentError, Problem
+
+if TYPE_CHECKING:
+    from allotment.manifests.gate.isolation import Gate
+    from allotment.pipeline.publish.settled import Settled
+
+Kept = dict[str, list[Problem]]  # by tenant: why it is kept
+
+
+class PlatformInvalid(AllotmentError):
+    """What the platform itself declares is wrong, so that nothing can be published."""
+
+    def __init__(self, problems: list[Problem], files: int, tenants: int) -> None:
+        super().__init__("what the platform declares is wrong")
+        self.problems = problems
+        self.files = files
+        self.tenants = tenants
+
+
+def invalid(found: Survey) -> Kept:
+    """Return the tenants whose own declarations are wrong. Raises PlatformInvalid where the platform's are."""
+    kept: Kept = defaultdict(list)
+    stops = []
+    for problem in found.of_offers:
+        parts = problem.path.split("/")
+        if problem.warning or (parts[0] == "tenants" and len(parts) < 3):
+            continue
+        if parts[0] == "tenants":
+            kept[parts[1]].append(problem)
+        else:
+            stops.append(problem)
+    if stops:
+        raise PlatformInvalid(sorted(stops), found.files, len(found.parts))
+    for tenant, problems in found.by_tenant.items():
+        if errors := [problem for problem in problems if not problem.warning]:
+            kept[tenant] += errors
+    return dict(kept)
+
+
+def may_not_settle(settled: Mapping[str, Settled], source: Source) -> Kept:
+    """Return the tenants that want something gone which may not go, or a volume to be what it can't become."""
+    return {name: sorted(placed(one.findings, source)) for name, one in settled.items() if one.findings}
+
+
+def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return a kept tenant's files as they were published, less what no longer passes the gate, and what that was."""
+    files: dict[str, bytes] = {}
+    problems = []
+    for path in before.tenants.get(tenant, ()):
+        data, dropped = gate.sift(path, before.read(path))
+        if dropped:
+            words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
+            problems.append(Problem(path, 1, 1, "(file)", words, "isolation"))
+        if data:
+            files[path] = data
+    return files, problems
