@@ -121,6 +121,11 @@ class Assembler:
             if name not in kept
         }
 
+    @property
+    def rendered(self) -> Mapping[str, Blobs]:
+        """What each tenant was last rendered to."""
+        return self._rendered
+
 
 def _watched(
     tenant: str,
