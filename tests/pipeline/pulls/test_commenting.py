@@ -110,7 +110,7 @@ def test_a_rate_limit_ends_the_round_and_the_next_comes_when_the_forge_says(bed:
     assert bed.log.events[-1][1]["reason"] == "rate-limited"
     assert not bed.world.bodies(1)
     begun = time.monotonic()
-    bed.commenter._interval = 0.1
+    bed.commenter.pace = bed.commenter.pace._replace(interval=0.1)
     import threading
 
     thread = threading.Thread(target=bed.commenter.run)

@@ -134,8 +134,8 @@ def test_two_reporters_tell_every_change_once(bed: Bed, tmp_path: Path) -> None:
     assert bed.commits() == 4
 
 
-def test_what_happens_between_two_tries_is_told_too(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporting, "FIRST_WAIT", 0.3)
+def test_what_happens_between_two_tries_is_told_too(bed: Bed, tmp_path: Path) -> None:
+    bed.reporter.pace = bed.reporter.pace._replace(first=0.3)
     bed.report(*RUNS)
     bed.remote.rename(tmp_path / "away.git")
     for objects in (CRASHED, STOPPED, CRASHED):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,14 +12,15 @@ from allotment.adapters.git.rendered import Unproven, tips
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.log import Log
+from allotment.pipeline.loop import Failure, Loop, Pace
 from allotment.pipeline.publish.kept import PlatformInvalid
 from allotment.pipeline.publish.known import Known
 from allotment.pipeline.publish.publication import Braked, KeyMissing, Outcome, Publisher, Rewound
 from allotment.problems import AllotmentError, Refused
 
-AGAIN_SECONDS = 600  # what is on its way out goes on, and an error is told again, at least so often
-STALLED_ROUNDS = 20  # a round that takes as long as so many intervals, and at least STALLED_SECONDS, has stalled
+AGAIN_SECONDS = 600  # what is on its way out goes on at least so often
 STALLED_SECONDS = 600
+MALFORMED = (MalformedTree, TooMuch, Unsound)
 
 
 class _Seen(NamedTuple):
@@ -34,9 +33,8 @@ class _Seen(NamedTuple):
     moments: Mapping[str, str]
 
 
-class Rounds:
-    """Publishes the newest commit of a branch, again and again, until it is stopped. Its methods may be called by others
-    than the thread that runs it. `leading` says whether this replica is the one that publishes."""
+class Rounds(Loop):
+    """Publishes the newest commit of a branch, again and again, until it is stopped."""
 
     def __init__(
         self,
@@ -49,93 +47,51 @@ class Rounds:
         *,
         leading: Callable[[], bool] = lambda: True,
     ) -> None:
+        super().__init__(Pace(interval, STALLED_SECONDS), log, "nothing published", metrics.failed, leading)
         self._source = source
         self._branch = f"refs/heads/{branch}"
         self._publisher = publisher
         self._metrics = metrics
-        self._log = log
-        self._interval = interval
-        self._leading = leading
         self._distrusted: dict[str, str] = {}
-        self._wake, self._stopped = threading.Event(), threading.Event()
-        self._begun = time.monotonic()
-        self._good = False
         self._seen: _Seen | None = None
         self._due = 0.0
-        self._told: tuple[str, float] | None = None
 
-    def run(self) -> None:
-        """Go on until `stop` is called; a round that has begun is finished."""
-        while not self._stopped.is_set():
-            self._wake.clear()
-            self._begun = time.monotonic()
-            if self._leading():
-                self.once()
-            else:
-                self._good, self._seen = True, None
-            self._wake.wait(self._interval)
+    def stand_by(self) -> None:
+        """Forget what was seen."""
+        self._seen = None
 
-    def wake(self) -> None:
-        """Begin the next round now."""
-        self._wake.set()
+    def failure(self, error: Exception) -> Failure:
+        """Return why nothing was published."""
+        if isinstance(error, PlatformInvalid):
+            return Failure("platform-invalid", "; ".join(str(one) for one in error.problems), reached=True)
+        for kinds, reason in (
+            ((Braked,), "braked"),
+            ((Rewound,), "rewound"),
+            ((Unproven, KeyMissing), "unsigned"),
+            (MALFORMED, "malformed"),
+        ):
+            if isinstance(error, kinds):
+                return Failure(reason, str(error), reached=True)
+        if isinstance(error, Refused):
+            return Failure("unreachable", str(error))
+        return super().failure(error)._replace(reached=isinstance(error, AllotmentError))
 
-    def stop(self) -> None:
-        """End after the round that runs."""
-        self._stopped.set()
-        self._wake.set()
-
-    def alive(self) -> bool:
-        """Return whether rounds go on."""
-        return time.monotonic() - self._begun < max(STALLED_SECONDS, STALLED_ROUNDS * self._interval)
-
-    def ready(self) -> bool:
-        """Return whether the last round reached all it needs."""
-        return self._good
-
-    def once(self) -> None:
-        """Run one round; whatever goes wrong is told and counted, and the next round tries again."""
-        try:
-            self._round()
-            self._good, self._told = True, None
-        except PlatformInvalid as error:
-            self._fail("platform-invalid", "; ".join(str(one) for one in error.problems), reached=True)
-        except Braked as error:
-            self._fail("braked", str(error), reached=True)
-        except Rewound as error:
-            self._fail("rewound", str(error), reached=True)
-        except (Unproven, KeyMissing) as error:
-            self._fail("unsigned", str(error), reached=True)
-        except (MalformedTree, TooMuch, Unsound) as error:
-            self._fail("malformed", str(error), reached=True)
-        except Refused as error:
-            self._fail("unreachable", str(error), reached=False)
-        except AllotmentError as error:
-            self._fail("refused", str(error), reached=True)
-        except Exception:  # a bug of ours in one round is no reason to end
-            self._fail("bug", traceback.format_exc(), reached=False)
-
-    def _fail(self, reason: str, words: str, *, reached: bool) -> None:
-        self._good, self._seen = reached, None
-        self._metrics.failed(reason)
-        now = time.monotonic()
-        if self._told is None or self._told[0] != words or now - self._told[1] > AGAIN_SECONDS:
-            self._told = (words, now)
-            self._log.error("nothing published", reason=reason, message=words)
-
-    def _round(self) -> None:
+    def turn(self) -> None:
+        """Publish the newest commit, unless all is as it was when that was done."""
+        seen, self._seen = self._seen, None  # nothing counts as seen until all is well
         tip = self._source.fetch(self._branch).get(self._branch)
         if tip is None:
             raise Refused(f"the source has no branch {self._branch}")
-        now = time.monotonic()
-        if self._seen is not None and now < self._due and self._look(tip) == self._seen:
-            return
         begun = time.monotonic()
+        if seen is not None and begun < self._due and self._look(tip) == seen:
+            self._seen = seen
+            return
         outcome = self._publisher.publish(tip)
-        self._tell(outcome, time.monotonic() - begun)
+        self._tell(outcome, time.monotonic() - begun, seen)
         # What was published, not what is there by now: somebody may have been quick.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
         statuses = self._publisher.statuses
-        self._seen, self._due = _Seen(tip, refs, statuses.known, statuses.moments()), now + AGAIN_SECONDS
+        self._seen, self._due = _Seen(tip, refs, statuses.known, statuses.moments()), begun + AGAIN_SECONDS
         self._publisher.repository.tidy()
 
     def _look(self, tip: str) -> _Seen:
@@ -150,7 +106,7 @@ class Rounds:
         troubles = self._publisher.statuses.troubles
         for cluster, words in troubles.items():
             if self._distrusted.get(cluster) != words:
-                self._log.warning("status in doubt", cluster=cluster, message=words)
+                self.log.warning("status in doubt", cluster=cluster, message=words)
         self._distrusted = dict(troubles)
 
     @property
@@ -158,29 +114,29 @@ class Rounds:
         """Where the source is, as it may be shown."""
         return str(self._source)
 
-    def _tell(self, outcome: Outcome, seconds: float) -> None:
+    def _tell(self, outcome: Outcome, seconds: float, seen: _Seen | None) -> None:
         self._distrust()
         assembly = outcome.assembly
         if assembly is None:
-            self._log.info("newer source is published", source=outcome.source, newer=outcome.newer)
+            self.log.info("newer source is published", source=outcome.source, newer=outcome.newer)
             return
         for one in outcome.committed:
             counts = {word: one.count(letter) for word, letter in (("added", "A"), ("changed", "M"), ("removed", "D"))}
-            self._log.info("published", cluster=one.cluster, commit=one.commit, source=outcome.source, **counts)
+            self.log.info("published", cluster=one.cluster, commit=one.commit, source=outcome.source, **counts)
             if one.replaced:
-                self._log.warning("foreign commit replaced", cluster=one.cluster, commit=one.replaced)
+                self.log.warning("foreign commit replaced", cluster=one.cluster, commit=one.replaced)
         told: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             *(
-                (self._log.warning, "tenant kept", {"tenant": tenant, "problems": [str(one) for one in problems]})
+                (self.log.warning, "tenant kept", {"tenant": tenant, "problems": [str(one) for one in problems]})
                 for tenant, problems in assembly.kept.items()
             ),
-            *((self._log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
-            *((self._log.info, "leaving", {"message": words}) for words in assembly.leaving),
-            *((self._log.info, "preparation waits", {"message": words}) for words in assembly.held),
-            *((self._log.warning, "units held", {"message": words}) for words in assembly.holding),
-            *((self._log.warning, "published all the same", {"message": str(one)}) for one in assembly.problems),
+            *((self.log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
+            *((self.log.info, "leaving", {"message": words}) for words in assembly.leaving),
+            *((self.log.info, "preparation waits", {"message": words}) for words in assembly.held),
+            *((self.log.warning, "units held", {"message": words}) for words in assembly.holding),
+            *((self.log.warning, "published all the same", {"message": str(one)}) for one in assembly.problems),
         ]
-        if outcome.committed or self._seen is None or self._seen.source != outcome.source:
+        if outcome.committed or seen is None or seen.source != outcome.source:
             for say, event, about in told:
                 say(event, **about)
         self._metrics.published(

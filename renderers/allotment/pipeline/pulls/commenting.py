@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
-import random
-import threading
 import time
-import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +15,7 @@ from typing import NamedTuple
 from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
 from allotment.adapters.metrics import CommentMetrics
 from allotment.pipeline.log import Log
+from allotment.pipeline.loop import Failure, Loop, Pace
 from allotment.pipeline.pulls.reviewing import Place, Reviews, by_head
 from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.pipeline.pulls.troubles import Trouble, tried
@@ -36,11 +34,10 @@ class Work(NamedTuple):
     rollouts: Rollouts
 
 
-class Commenter:
+class Commenter(Loop):
     """Comments on the pull requests of one repository until it is stopped.
 
-    `work` is asked for once the source can be read, since that says which forge it lies on. `leading` says whether this
-    replica is the one that comments.
+    `work` is asked for once the source can be read, since that says which forge it lies on.
     """
 
     def __init__(
@@ -52,46 +49,15 @@ class Commenter:
         *,
         leading: Callable[[], bool] = lambda: True,
     ) -> None:
+        pace = Pace(interval, STALLED_SECONDS, FIRST_WAIT, LONGEST_WAIT)
+        super().__init__(pace, log, "no comments", metrics.failed, leading)
         self._begin = work
         self._work: Work | None = None
         self._metrics = metrics
-        self._log = log
-        self._interval = interval
-        self._leading = leading
-        self._wake, self._stopped = threading.Event(), threading.Event()
         self._reviewed: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
         self._retried: dict[int, float] = {}  # when those are reviewed again of which nothing could be said
         self._open: dict[str, int] = {}  # a pull request of each commit, as it was in the last round
-        self._begun = time.monotonic()
-        self._good = False
-        self._failures = 0
-        self._again = 0.0
-        self._told = ""
         self._troubles: dict[int, str] = {}
-
-    def run(self) -> None:
-        """Go on until `stop` is called."""
-        while not self._stopped.is_set():
-            self._wake.clear()
-            self._begun = time.monotonic()
-            if self._leading() and self._begun >= self._again:
-                self.once()
-            elif not self._leading():
-                self._good = True
-            self._wake.wait(self._interval if self._good else min(self._interval, 1.0))
-
-    def wake(self) -> None:
-        """Begin the next round now, or when the forge takes something again."""
-        self._wake.set()
-
-    def stop(self) -> None:
-        """End after what is being done."""
-        self._stopped.set()
-        self._wake.set()
-
-    def alive(self) -> bool:
-        """Return whether rounds go on."""
-        return time.monotonic() - self._begun < max(STALLED_SECONDS, 20 * self._interval)
 
     def ready(self) -> bool:
         """Return whether this replica does what it should: a forge that is away is no reason to be restarted."""
@@ -102,24 +68,16 @@ class Commenter:
         """Where the source is, as it may be shown."""
         return str(self._work.place.source) if self._work else ""
 
-    def once(self) -> None:
-        """Run one round; whatever goes wrong is told and counted, and tried again later."""
-        try:
-            trouble = self.round()
-            if trouble is not None:
-                self._fail(trouble.reason, trouble.words)
-                return
-            self._good, self._failures, self._told = True, 0, ""
-        except RateLimited as error:
-            self._fail("rate-limited", str(error), error.seconds)
-        except ForgeError as error:
-            self._fail("forge", str(error))
-        except AllotmentError as error:
-            self._fail("refused", str(error))
-        except Exception:  # a bug of ours in one round is no reason to end
-            self._fail("bug", traceback.format_exc())
+    def stand_by(self) -> None:
+        """Forget nothing: what was said is read from the forge each time."""
 
-    def round(self) -> Trouble | None:
+    def failure(self, error: Exception) -> Failure:
+        """Return why there are no comments now, and for how long where the forge says so."""
+        if isinstance(error, RateLimited):
+            return Failure("rate-limited", str(error), seconds=error.seconds)
+        return Failure("forge", str(error)) if isinstance(error, ForgeError) else super().failure(error)
+
+    def turn(self) -> Failure | None:
         """Say what is new, and take back what was withdrawn; follow what was merged; then review what is open and has
         changed, or whose base has.
 
@@ -139,15 +97,15 @@ class Commenter:
             raise Refused(f"the source has no branch {place.branch}")
         trouble = self._follow(self._work.rollouts, len(requests))
         for alike in groups:
-            if self._stopped.is_set():
+            if self.stopped.is_set():
                 return None
-            self._begun = time.monotonic()
+            self.goes_on()
             self._review(self._work.reviews, alike, base)
         for number in self._reviewed.keys() - {request.number for request in requests}:
             del self._reviewed[number]
             self._retried.pop(number, None)
         place.source.repository.tidy()
-        return trouble
+        return None if trouble is None else Failure(trouble.reason, trouble.words)
 
     def _is_known(self, request: PullRequest) -> bool:
         """Return whether a pull request is as it was when it was last reviewed: news go before those whose base moved."""
@@ -197,21 +155,11 @@ class Commenter:
                 self._reviewed |= seen
         elif verdict.state:
             self._metrics.reviewed(verdict.state)
-            self._log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.words)
+            self.log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.words)
             self._reviewed |= seen
 
     def _tell_of(self, event: str, number: int, trouble: Trouble) -> None:
         self._metrics.failed(trouble.reason)
         if self._troubles.get(number) != trouble.words:
             self._troubles[number] = trouble.words
-            self._log.error(event, number=number, reason=trouble.reason, message=trouble.words)
-
-    def _fail(self, reason: str, words: str, seconds: float | None = None) -> None:
-        self._good = False
-        self._metrics.failed(reason)
-        if words != self._told:
-            self._told = words
-            self._log.error("no comments", reason=reason, message=words)
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 2**self._failures) * random.uniform(0.75, 1.25)  # noqa: S311
-        self._failures = min(self._failures + 1, 16)
-        self._again = time.monotonic() + (seconds if seconds is not None else wait)
+            self.log.error(event, number=number, reason=trouble.reason, message=trouble.words)

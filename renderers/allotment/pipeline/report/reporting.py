@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -38,9 +36,10 @@ from allotment.observed.status import (
     text_of,
 )
 from allotment.pipeline.log import Log
+from allotment.pipeline.loop import Loop, Pace
 from allotment.pipeline.report.observing import LiveSources, Observed, Seeing, plain
 from allotment.pipeline.report.published import PublishedBranch
-from allotment.problems import AllotmentError, Refused
+from allotment.problems import Refused
 from allotment.reports.summary import summary
 
 BEAT_SECONDS = 3600  # so often, at least, the status says that it was looked
@@ -48,7 +47,8 @@ MARK_SECONDS = 10  # and so soon after something was marked for deletion
 LOOK_SECONDS = 60  # how often the branch is looked at for commits of others
 GATHER_SECONDS = 0.2  # what belongs together comes close together
 SHOWN_CHANGES = 50  # lines of a commit's message
-FIRST_WAIT, LONGEST_WAIT = 0.8, 30.0
+FIRST_WAIT, LONGEST_WAIT = 0.8, 30.0  # seconds after an error, doubled each time
+LOOK_INTERVAL = 1.0  # between two looks at what changed, at most
 STALLED_SECONDS = 300
 SYNC_SECONDS = 90
 TRIES = 10
@@ -63,8 +63,8 @@ class Place(NamedTuple):
     rendered: Remote
 
 
-class Reporter:
-    """Reports one cluster until it is stopped. `leading` says whether this replica is the one that writes."""
+class Reporter(Loop):
+    """Reports one cluster until it is stopped. Whatever a watch sees wakes it."""
 
     def __init__(
         self,
@@ -77,16 +77,13 @@ class Reporter:
         leading: Callable[[], bool] = lambda: True,
         written: Callable[[], None] = lambda: None,
     ) -> None:
+        pace = Pace(LOOK_INTERVAL, STALLED_SECONDS, FIRST_WAIT, LONGEST_WAIT, GATHER_SECONDS)
+        super().__init__(pace, log, "nothing reported", metrics.failed, leading, seeing.store.changed)
         self._seeing = seeing
         self._place = place
         self._metrics = metrics
-        self._log = log
         self._interval = interval
-        self._leading = leading
         self._committed = written
-        self._stopped = threading.Event()
-        self._turn = time.monotonic()
-        self._good = False
         self._branch: Branch | None = None
         self._believed: str | None = None
         self._foreign = ""
@@ -97,18 +94,6 @@ class Reporter:
         self._unknown = ""
         self._written: dict[str, TenantStatus] = {}
         self._cluster = ClusterStatus(seeing.cluster, "")
-        self._failures = 0
-        self._again = 0.0
-        self._told = ""
-
-    def run(self) -> None:
-        """Report until `stop` is called."""
-        while not self._stopped.is_set():
-            self._turn = time.monotonic()
-            self._seeing.store.changed.wait(1.0)
-            if self._seeing.store.changed.is_set():
-                self._stopped.wait(GATHER_SECONDS)
-            self.once()
 
     @property
     def where(self) -> str:
@@ -129,68 +114,40 @@ class Reporter:
                 return
         raise Refused(f"others were quicker {TRIES} times: try again")
 
-    def wake(self) -> None:
-        """Look now."""
-        self._seeing.store.changed.set()
-
-    def stop(self) -> None:
-        """End after what is being done."""
-        self._stopped.set()
-        self._seeing.store.changed.set()
-
-    def alive(self) -> bool:
-        """Return whether it goes on."""
-        return time.monotonic() - self._turn < STALLED_SECONDS
+    def is_due(self) -> bool:
+        """Return that a turn is taken now: also while nothing can be written it sees what there is, to tell it later."""
+        return True
 
     def ready(self) -> bool:
         """Return whether the cluster is seen, and what there was to write is written."""
-        return self._good and self.synced()
+        return super().ready() and self.synced()
 
     def synced(self) -> bool:
         """Return whether every kind was listed once."""
         return all(watch.synced for watch in self._seeing.watches)
 
-    def once(self) -> None:
-        """Look once, and write what is due; whatever goes wrong is told and counted, and tried again later."""
-        if not self._leading():
-            self._branch, self._believed, self._good = None, None, True  # who leads again looks at what others wrote
-            self._metrics.stands_by()
-            return
-        if not self.synced():
-            self._tell(self._troubles())
-            return
-        try:
+    def stand_by(self) -> None:
+        """Forget the branch: who leads again looks at what others wrote."""
+        self._branch, self._believed = None, None
+        self._metrics.stands_by()
+
+    def turn(self) -> None:
+        """Look once, and write what is due."""
+        if self.synced():
             self._report()
-            if time.monotonic() >= self._again:
-                self._good, self._failures, self._told = True, 0, ""
-        except AllotmentError as error:
-            self._fail("refused", str(error))
-        except Exception:  # a bug of ours in one turn is no reason to end
-            self._fail("bug", traceback.format_exc())
+        else:
+            self.tell(self._troubles())
 
     def _troubles(self) -> str:
         """Return what hasn't been listed yet, and why."""
         return "; ".join(f"{one.name}: {one.trouble}" for one in self._seeing.watches if one.trouble and not one.synced)
-
-    def _fail(self, reason: str, words: str) -> None:
-        self._good = False
-        self._metrics.failed(reason)
-        self._tell(words)
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 2**self._failures)
-        self._failures = min(self._failures + 1, 16)
-        self._again = time.monotonic() + wait * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
-
-    def _tell(self, words: str) -> None:
-        if words and words != self._told:
-            self._told = words
-            self._log.error("nothing reported", cluster=self._seeing.cluster, message=words)
 
     def _report(self) -> None:
         """See what there is, also while nothing can be written: then it is told later, step by step."""
         if self._branch is not None or self._believed is not None:  # else the first look at the branch begins with all
             self._observed.look()
         self._warn()
-        if time.monotonic() < self._again:
+        if self.rests():
             return
         if self._branch is None or time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
@@ -209,10 +166,10 @@ class Reporter:
                 what = f"{one.kind} {one.tenant}/{one.name}"
                 words = f"{one.condition.message}; {one.way_out}"
                 event = "stopped, still running" if one.is_stopped else "removed, not gone"
-                self._log.warning(event, cluster=cluster, what=what, message=words)
+                self.log.warning(event, cluster=cluster, what=what, message=words)
         self._left = {one.key for one in left}
         if self._published.trouble and self._published.trouble != self._unknown:
-            self._log.warning("published objects not known", cluster=cluster, message=self._published.trouble)
+            self.log.warning("published objects not known", cluster=cluster, message=self._published.trouble)
         self._unknown = self._published.trouble
 
     def _look(self) -> None:
@@ -221,7 +178,7 @@ class Reporter:
         self._looked = time.monotonic()
         if found.why and found.why != self._foreign:
             self._metrics.foreign()
-            self._log.warning("foreign commit on the status branch", cluster=self._seeing.cluster, message=found.why)
+            self.log.warning("foreign commit on the status branch", cluster=self._seeing.cluster, message=found.why)
         self._foreign = found.why
         self._branch = found.branch
         if self._believed is None or self._believed != found.believed:
@@ -276,13 +233,13 @@ class Reporter:
         )
         commit = branch.commit(files, branch.changed(files), data, Message(text, self._place.repository.committer()))
         refs = {status_branch(self._seeing.cluster): commit, reported_ref(self._seeing.cluster): commit}
-        if not self._leading():
+        if not self.leading():
             self._branch = None
             return
         over = {reported_ref(self._seeing.cluster): branch.stuck} if branch.stuck else {}
         if not self._place.remote.push(refs, over):
             self._branch = None  # somebody was quicker: look again, and tell what they didn't
-            self._stopped.wait(random.uniform(0.2, 1.0))  # noqa: S311
+            self.stopped.wait(random.uniform(0.2, 1.0))  # noqa: S311
             return
         self._branch = Branch(self._place.repository, self._seeing.cluster, commit, commit, None)
         self._believed = commit
@@ -293,7 +250,7 @@ class Reporter:
             for known in (self._written, self._observed.statuses):
                 known.pop(str(tenant_of(path)), None)
         self._metrics.committed(status.observed_at)
-        self._log.info("reported", cluster=self._seeing.cluster, commit=commit, tenants=len(changed))
+        self.log.info("reported", cluster=self._seeing.cluster, commit=commit, tenants=len(changed))
         self._committed()
 
     def _data(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
