@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
-import signal
-import subprocess
-import sys
+import shutil
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from tests.programs.volumes import killed_at
 
 from allotment.adapters.tree_folder import MARKER, TreeFolder, Written
 from allotment.problems import Refused
@@ -19,11 +18,8 @@ Tree = dict[str, bytes]
 
 
 def write(out: Path, tree: Tree) -> Written:
-    folder = TreeFolder(out)
-    try:
+    with TreeFolder(out) as folder:
         return folder.commit({path: folder.stage(path, data) for path, data in tree.items()}, lambda path: True)
-    finally:
-        folder.close()
 
 
 def read(out: Path) -> Tree:
@@ -51,8 +47,8 @@ def test_only_what_changed_is_touched(tmp_path: Path) -> None:
 def test_what_is_not_selected_stays(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, ONE)
-    folder = TreeFolder(out)
-    folder.commit({"c/a/x0.yaml": folder.stage("c/a/x0.yaml", b"new\n")}, lambda path: path.startswith("c/a/"))
+    with TreeFolder(out) as folder:
+        folder.commit({"c/a/x0.yaml": folder.stage("c/a/x0.yaml", b"new\n")}, lambda path: path.startswith("c/a/"))
     assert read(out) == {path: data for path, data in ONE.items() if path.startswith("c/b/")} | {
         "c/a/x0.yaml": b"new\n"
     }
@@ -81,49 +77,40 @@ def test_what_is_somebody_elses_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_writers_do_not_mix(tmp_path: Path) -> None:
-    first = TreeFolder(tmp_path / "out")
-    with pytest.raises(Refused):
-        TreeFolder(tmp_path / "out")
-    write(tmp_path / "beside", ONE)
-    first.close()
-    write(tmp_path / "out", ONE)
-    assert sorted(os.listdir(tmp_path)) == ["beside", "out"]
-
-
-KILLED = """
-import sys
-sys.path[:0] = {path!r}
-from tests.adapters.test_tree_folder import write
-from pathlib import Path
-generation = int(sys.argv[2])
-print("go", flush=True)
-while True:
-    generation += 1
-    write(Path(sys.argv[1]), {{f"c/{{n % 7}}/x{{n}}.yaml": f"{{generation}}\\n".encode() for n in range(60 + generation % 3)}})
-"""
-
-
-def test_a_kill_at_any_moment_leaves_one_whole_tree(tmp_path: Path) -> None:
-    out, chance = tmp_path / "out", random.Random(7)
-    write(out, {f"c/{n % 7}/x{n}.yaml": b"0\n" for n in range(60)})
-    generations = set()
-    for round_ in range(15):
-        run = [sys.executable, "-c", KILLED.format(path=sys.path), str(out), str(round_ * 1000)]
-        with subprocess.Popen(run, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(chance.uniform(0.0, 0.08))
-            process.send_signal(signal.SIGKILL)
-        texts = set(read(out).values())
-        assert len(texts) == 1, f"a mixed tree: {texts}"
-        generation = int(texts.pop())
-        assert len(read(out)) == 60 + (generation % 3 if generation else 0)
-        assert (out / MARKER).exists()
-        generations.add(generation)
-    assert len(generations) > 3
-    write(out, ONE)
-    assert read(out) == ONE
+    second = threading.Thread(target=write, args=(tmp_path / "out", ONE))
+    with TreeFolder(tmp_path / "out") as folder:
+        second.start()
+        produced = {path: folder.stage(path, b"first\n") for path in ("c/a/x0.yaml", "c/z.yaml")}
+        time.sleep(0.2)
+        assert read(folder.staging) == dict.fromkeys(produced, b"first\n"), "the other one waits"
+        folder.commit(produced, lambda path: True)
+    second.join(10)
+    assert read(tmp_path / "out") == ONE
     assert os.listdir(tmp_path) == ["out"]
+
+
+TWO: Tree = {f"c/a/x{index}.yaml": b"new\n" for index in (0, 1, 7)} | {"c/b/x3.yaml": ONE["c/b/x3.yaml"]}
+
+
+def test_a_kill_at_any_step_leaves_one_whole_tree(tmp_path: Path) -> None:
+    out, left = tmp_path / "out", []
+    for step in range(1, 200):
+        shutil.rmtree(out, ignore_errors=True)
+        write(out, ONE)
+        killed = killed_at(step, lambda: write(out, TWO))
+        found = read(out)
+        assert found in (ONE, TWO), f"a mixed tree, at step {step}"
+        assert (out / MARKER).exists()
+        left.append(found == TWO)
+        write(out, ONE)
+        assert read(out) == ONE
+        assert os.listdir(tmp_path) == ["out"], f"something stays beside, of step {step}"
+        if not killed:
+            break
+    assert not killed, "it ended"
+    assert left == sorted(left)
+    assert left.count(False) > 5, "it was killed before the trees were exchanged"
+    assert left.count(True) > 2, "it was killed after that, and it ended"
 
 
 def test_a_file_system_without_exchange_still_gets_its_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

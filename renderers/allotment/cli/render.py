@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from allotment.pipeline.render import Keep
 
 READER_GONE = 141  # as a shell says of SIGPIPE
-COPIED = 1 << 20  # bytes at a time
+COPIED = 1 << 16  # bytes at a time
 Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty means all
 
 
@@ -69,78 +69,50 @@ def _to_folder(root: Path, source: Source, as_of: datetime.date | None, selectio
     from allotment.declared.inventory import blob_id
 
     _outside_sources(root, out)
-    tree = TreeFolder(out)
-    try:
-        found = _surveyed(
-            root,
-            source,
-            as_of,
-            selection,
-            lambda files: {path: (blob_id(data), tree.stage(path, data)) for path, data in files},
-        )
-        staged: dict[str, tuple[str, bool]] = {}
-        for one in found.made.values():
-            staged.update(one or {})
-        produced = {path: differs for path, (_, differs) in staged.items()}
-        for path, data in _platform_files(found, selection, {path: blob for path, (blob, _) in staged.items()}):
+    with TreeFolder(out) as tree:
+        blobs: dict[str, str] = {}
+        produced: dict[str, bool] = {}
+
+        def staged(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, str, bool]]:
+            return [(path, blob_id(data), tree.stage(path, data)) for path, data in files]
+
+        def take(_: str, made: list[tuple[str, str, bool]] | None) -> None:
+            for path, blob, differs in made or ():
+                blobs[path], produced[path] = blob, differs
+
+        found = _surveyed(root, source, as_of, selection, staged, take)
+        for path, data in _platform_files(found, selection, blobs):
             produced[path] = tree.stage(path, data)
         written = tree.commit(produced, lambda path: _selected(path, selection))
-    finally:
-        tree.close()
     _say(found, produced, written, out)
 
 
 def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selection: Selection) -> None:
-    """Each process keeps what it renders in a file of its own until all is known to be right."""
+    """Nothing is written before all is known to be right: until then it is kept in a file."""
     from allotment.declared.inventory import blob_id
 
-    with tempfile.TemporaryDirectory(prefix="allot-render-") as folder, ExitStack() as files:
-        spools: dict[str, IO[bytes]] = {}
+    with tempfile.TemporaryFile(prefix="allot-render-") as spool:
+        blobs: dict[str, str] = {}
 
-        def opened(name: str, mode: str) -> IO[bytes]:
-            if name + mode not in spools:
-                spools[name + mode] = files.enter_context(open(f"{folder}/{name}", mode))
-            return spools[name + mode]
+        def documents(files: Iterable[tuple[str, bytes]]) -> tuple[dict[str, str], bytes]:
+            several = list(files)
+            return {path: blob_id(data) for path, data in several}, b"".join(_document(*one) for one in several)
 
-        def keep(rendered: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, int, int], dict[str, str]]:
-            name = str(os.getpid())
-            spool = opened(name, "wb")
-            start = spool.tell()
-            files = list(rendered)
-            spool.write(b"".join(_document(path, data) for path, data in files))
-            spool.flush()
-            return (name, start, spool.tell()), {path: blob_id(data) for path, data in files}
+        def take(_: str, made: tuple[dict[str, str], bytes] | None) -> None:
+            if made is not None:
+                blobs.update(made[0])
+                spool.write(made[1])
 
-        found = _surveyed(root, source, as_of, selection, keep)
-        made = [found.made[tenant] for tenant in sorted(found.made) if found.made[tenant]]
-        ranges, blobs = [one for one, _ in made], {path: blob for _, one in made for path, blob in one.items()}
-        target = sys.stdout.buffer
+        found = _surveyed(root, source, as_of, selection, documents, take)
+        for path, data in _platform_files(found, selection, blobs):
+            spool.write(_document(path, data))
+        spool.seek(0)
         try:
-            for path, data in _platform_files(found, selection, blobs):
-                target.write(_document(path, data))
-            for name, start, end in _joined(ranges):
-                spool = opened(name, "rb")
-                spool.seek(start)
-                for at in range(start, end, COPIED):
-                    target.write(spool.read(min(end - at, COPIED)))
-            target.flush()
+            shutil.copyfileobj(spool, sys.stdout.buffer, COPIED)
+            sys.stdout.buffer.flush()
         except BrokenPipeError:  # whoever read has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(READER_GONE) from None
-
-
-def _joined(ranges: list[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yield ranges of files, those that continue one another as one."""
-    current: tuple[str, int, int] | None = None
-    for name, start, end in ranges:
-        if current is not None and current[0] == name and current[2] == start:
-            current = (name, current[1], end)
-            continue
-        if current is not None:
-            yield current
-        current = (name, start, end)
-    if current is not None:
-        yield current
 
 
 def _document(path: str, data: bytes) -> bytes:
@@ -153,14 +125,16 @@ def _surveyed(
     as_of: datetime.date | None,
     selection: Selection,
     keep: Keep[Any],
+    take: Callable[[str, Any], None],
 ) -> Survey:
-    """Check everything and render each selected tenant with `keep`; end with the problems where there are any."""
+    """Check everything, and render each selected tenant; end with the problems where there are any."""
     from allotment.pipeline.check.survey import survey
     from allotment.pipeline.render import Renderer
 
     clusters, tenants = selection
     with on_terminal("Rendering tenants") as progress:
-        found = survey(source, day_of(source, as_of), render=Renderer(keep, clusters, tenants), progress=progress)
+        renderer = Renderer(keep, clusters, tenants)
+        found = survey(source, day_of(source, as_of), render=renderer, take=take, progress=progress)
     if found.errors:
         click.echo(as_text(found.problems, Judged(found.files, len(found.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)

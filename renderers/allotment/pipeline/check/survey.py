@@ -61,13 +61,15 @@ def survey(
     *,
     recall: Recall | None = None,
     render: Render | None = None,
+    take: Callable[[str, Any], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     processes: int | None = None,
     base: Source | None = None,
     standings: Standings = nothing_known,
     share: float | None = None,
 ) -> Survey:
-    """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them.
+    """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them; what it
+    makes of each goes to `take` in the order of their names, or else is kept.
 
     `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that says so.
     `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are remembered aren't
@@ -87,6 +89,7 @@ def survey(
     fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
     work = Work(source, offers, render if fine else None, recall is not None, standings, share)
     made: dict[str, Any] = {}
+    take = take or made.__setitem__
     by_tenant: dict[str, list[Problem]] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
         if result.problems:
@@ -94,7 +97,7 @@ def survey(
         contents[Scope("tenant", result.name)] = result.content
         parts[result.name] = tenants_part(result.part)
         files += result.files
-        made[result.name] = result.made
+        take(result.name, result.made)
         if not result.problems and result.stamp is not None:
             memory.put(result.name, [result.stamp, result.content, result.files, result.part])
         else:
