@@ -8,11 +8,9 @@ complete list or a DELETED event ever takes an object away.
 from __future__ import annotations
 
 import random
-import re
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
@@ -32,8 +30,6 @@ ABSENT_SECONDS = 10.0  # a kind that is missing for so long isn't installed
 AT_ONCE = 1.0  # no watch ends so soon by itself
 MOST_LINE = 32 << 20  # bytes of one event
 _CHUNK = 1 << 16
-_HEAD = 4096  # bytes of a page among which its metadata are
-_TOKEN = re.compile(rb'"continue": ?"([A-Za-z0-9_=-]+)"')
 
 
 class Pace(NamedTuple):
@@ -162,21 +158,14 @@ class Watch:
         return version
 
     def _pages(self) -> Iterator[Page]:
-        """Yield the pages of a list. The next one is on its way while one is read: its token stands at the beginning."""
-        with ThreadPoolExecutor(1) as ahead:
-            coming: Future[bytes] = ahead.submit(self._ask, "")
-            while True:
-                data = coming.result()
-                token = _TOKEN.search(data, 0, _HEAD)
-                guessed = token[1].decode("ascii") if token else ""
-                if guessed:
-                    coming = ahead.submit(self._ask, guessed)
-                page = self.kind.page(data)
-                yield page
-                if not page.more:
-                    return
-                if page.more != guessed:
-                    coming = ahead.submit(self._ask, page.more)
+        """Yield the pages of a list."""
+        more = ""
+        while True:
+            page = self.kind.page(self._ask(more))
+            yield page
+            more = page.more
+            if not more:
+                return
 
     def _ask(self, more: str) -> bytes:
         query = {"labelSelector": self._selector, "limit": str(PAGE_OBJECTS), **({"continue": more} if more else {})}

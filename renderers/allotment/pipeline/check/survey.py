@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allotment.adapters.memory import Memory, program_key
 from allotment.adapters.source import Source
 from allotment.declared.layout import Scope
-from allotment.pipeline.check.workers import ALONE, Raw, Render, Work, cores, placed, read_scope, results
+from allotment.pipeline.check.workers import Raw, Render, Work, cores, placed, read_scope, results
 from allotment.problems import Finding, Problem
 from allotment.readiness.standing import Standings, nothing_known
 
@@ -80,10 +79,9 @@ def survey(
     raw = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
     contents = {one.scope: one.content for one in raw}
     memory = recall(_memory_key(as_of, contents)) if recall else Memory.none()
-    unchanged = _Unchanged(source, memory, processes or cores())
     offers, wrong = _offers(raw, as_of, source)
     problems = [*problems, *wrong]
-    parts, files = _recalled(unchanged, memory, set(tenants), contents)
+    parts, files = _recalled(source, memory, set(tenants), contents)
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
     fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
@@ -183,55 +181,16 @@ def _memory_key(as_of: datetime.date, contents: Mapping[Scope, str]) -> str:
     return f"{program_key()} {as_of} " + json.dumps(sorted((*scope, content) for scope, content in contents.items()))
 
 
-class _Unchanged:
-    """Asks the source which remembered tenants are unchanged, in another process while this one loads its rules."""
-
-    def __init__(self, source: Source, memory: Memory, processes: int) -> None:
-        self._pipe = -1
-        self._child = 0
-        self._names: list[str] = []
-        if not memory.values:
-            return
-        if len(memory.values) < ALONE or processes < 2 or not hasattr(os, "fork"):
-            self._names = _unchanged(source, memory)
-            return
-        self._pipe, write = os.pipe()
-        self._child = os.fork()
-        if self._child == 0:
-            status = 1
-            try:
-                with os.fdopen(write, "w") as file:
-                    json.dump(_unchanged(source, memory), file)
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(write)
-
-    def names(self) -> list[str]:
-        """Return the names of unchanged tenants; none when the other process failed."""
-        if self._child:
-            with os.fdopen(self._pipe) as file:
-                text = file.read()
-            _, status = os.waitpid(self._child, 0)
-            self._names = json.loads(text) if status == 0 else []
-            self._child = 0
-        return self._names
-
-
-def _unchanged(source: Source, memory: Memory) -> list[str]:
-    return [name for name, (stamp, *_) in memory.values.items() if source.unchanged(Scope("tenant", name), stamp)]
-
-
 def _recalled(
-    unchanged: _Unchanged, memory: Memory, tenants: set[str], contents: dict[Scope, str]
+    source: Source, memory: Memory, tenants: set[str], contents: dict[Scope, str]
 ) -> tuple[dict[str, Part], int]:
     """Return the parts of tenants that are as they were when they were found fine, and how many files they have."""
     parts: dict[str, Part] = {}
     files = 0
-    for name in unchanged.names():
-        if name in tenants:
-            _, content, count, part = memory.values[name]
-            contents[Scope("tenant", name)] = content
+    for name, (stamp, content, count, part) in memory.values.items():
+        scope = Scope("tenant", name)
+        if name in tenants and source.unchanged(scope, stamp):
+            contents[scope] = content
             parts[name] = tenants_part(part)
             files += count
     return parts, files
