@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from allotment.adapters.git.commands import QUIET
 from allotment.adapters.git.repository import Repository
 from allotment.problems import Refused
 
@@ -44,11 +45,11 @@ def write_commit(
     if base:
         tree = repository.tree_of(base, "") if base != NOTHING else None
         start = b'M 040000 %s ""\n' % tree.encode("ascii") if tree else b"deleteall\n"
-    process = repository.without_hooks().fast_import(*options, as_process=True, istream=-1)
-    out, said = process.communicate(b"".join(_stream(parents, changes, message, committer, start)))
-    if process.returncode:
-        raise Refused(f"Git made no commit: {said.decode('utf-8', 'replace')[-_SHOWN:]}")
-    made: str = out.decode("ascii").strip()
+    data = b"".join(_stream(parents, changes, message, committer, start))
+    ended = repository.git.run("fast_import", *options, data=data, settings=QUIET)
+    if ended.status:
+        raise Refused(f"Git made no commit: {ended.said[-_SHOWN:]}")
+    made = ended.out.decode("ascii").strip()
     return _signed(repository, made, parents, message) if repository.signs() else made
 
 
@@ -58,16 +59,16 @@ def _signed(repository: Repository, made: str, parents: Sequence[str], message: 
     mail, _, date = rest.partition("> ")
     environment = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": f"@{date}"}
     onto = [word for parent in parents for word in ("-p", parent)]
-    process = (
-        repository.open()
-        .git(c=list(repository.signing))
-        .commit_tree("-S", *onto, "-F", "-", f"{made}^{{tree}}", as_process=True, istream=-1, env=environment)
+    ended = repository.git.run(
+        "commit_tree",
+        *("-S", *onto, "-F", "-", f"{made}^{{tree}}"),
+        data=message.text.encode(),
+        settings=repository.signing,
+        environment=environment,
     )
-    out, said = process.communicate(message.text.encode())
-    if process.returncode:
-        raise Refused(f"Git couldn't sign the commit: {said.decode('utf-8', 'replace')[-_SHOWN:]}")
-    signed: str = out.decode("ascii").strip()
-    return signed
+    if ended.status:
+        raise Refused(f"Git couldn't sign the commit: {ended.said[-_SHOWN:]}")
+    return ended.out.decode("ascii").strip()
 
 
 def _stream(

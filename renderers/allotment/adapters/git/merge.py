@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import git
-
+from allotment.adapters.git.commands import Ended, SaidNo
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import MAX_DEPTH, PATH_BYTES, TREE, Entry, Trees
@@ -49,10 +48,9 @@ class Changed(NamedTuple):
 def merge_base(repository: Repository, one: str, other: str) -> str | None:
     """Return the best common ancestor of two commits, None where there is none."""
     try:
-        found: str = repository.open().git.merge_base(one, other)
-    except git.GitCommandError:
+        return repository.git.text("merge_base", one, other)
+    except SaidNo:
         return None
-    return found
 
 
 def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
@@ -76,16 +74,17 @@ def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
     for one in theirs:
         if one.blob and sizes[one.blob].size > MOST_BYTES:
             raise TooMuch(f"{quoted(one.path)} has more than {MOST_BYTES:,} bytes: keep data elsewhere")
-    process = repository.open().git.merge_tree(
-        "--write-tree", "-z", "--name-only", "--no-messages", base, head, as_process=True
-    )
-    out, said = process.communicate()
-    tree, *paths = str(out.decode("utf-8", "backslashreplace")).split("\0")
-    if process.returncode == 1:
+    ended = _merge_tree(repository, base, head)
+    tree, *paths = ended.out.decode("utf-8", "backslashreplace").split("\0")
+    if ended.status == 1:
         return Conflicted(tuple(sorted({path for path in paths if path})))
-    if process.returncode:
-        raise Refused(f"Git can't merge the two: {said.decode('utf-8', 'replace')[-400:]}")
+    if ended.status:
+        raise Refused(f"Git can't merge the two: {ended.said[-400:]}")
     return tree
+
+
+def _merge_tree(repository: Repository, one: str, other: str) -> Ended:
+    return repository.git.run("merge_tree", "--write-tree", "-z", "--name-only", "--no-messages", one, other)
 
 
 def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
@@ -94,8 +93,8 @@ def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> 
     A rebase applies commit by commit what the head has beside the base. It leaves out merge commits, with whatever they say
     themselves, and what the base has as a commit of its own. Raises TooMuch, and MalformedTree.
     """
-    common, git_ = merge_base(repository, base, head), repository.open().git
-    own = str(git_.rev_list("--parents", f"--max-count={MOST_COMMITS + 1}", f"{base}..{head}")).splitlines()
+    common, git = merge_base(repository, base, head), repository.git
+    own = git.text("rev_list", "--parents", f"--max-count={MOST_COMMITS + 1}", f"{base}..{head}").splitlines()
     parents = {commit: before for commit, *before in (line.split() for line in own)}
     if common == base and all(len(before) == 1 for before in parents.values()):
         return True
@@ -109,7 +108,7 @@ def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> 
             pass
     options = ("--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only")
     landed = base
-    for commit in str(git_.rev_list(*options, f"{base}...{head}")).split():
+    for commit in git.text("rev_list", *options, f"{base}...{head}").split():
         found = _applied(repository, landed, commit, parents[commit][0])
         if found is None:
             return True  # it conflicts, so the forge lands nothing
@@ -119,17 +118,18 @@ def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> 
 
 def _applied(repository: Repository, onto: str, commit: str, before: str) -> str | None:
     """Return a commit with what `commit` changes applied to `onto`; None where that conflicts."""
-    git_ = repository.open().git
     said = {f"GIT_{who}_{what}": "rebase" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
     def child_of(parent: str, tree: str) -> str:
-        return str(git_.commit_tree("-p", parent, "-m", "rebase", tree, env=said))
+        ended = repository.git.run("commit_tree", "-p", parent, "-m", "rebase", tree, environment=said)
+        if ended.status:
+            raise Refused(f"Git makes no commit: {ended.said[-400:]}")
+        return ended.out.decode("ascii").strip()
 
     # The two share the commit before, so that merging them applies what came after it.
     same = child_of(before, repository.trees.root(onto))
-    process = git_.merge_tree("--write-tree", "-z", "--name-only", "--no-messages", same, commit, as_process=True)
-    out, _ = process.communicate()
-    return None if process.returncode else child_of(onto, out.decode("ascii").split("\0")[0])
+    ended = _merge_tree(repository, same, commit)
+    return None if ended.status else child_of(onto, ended.out.decode("ascii").split("\0")[0])
 
 
 def inner(repository: Repository, tree: str, prefix: str) -> str:

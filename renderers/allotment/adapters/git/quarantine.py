@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from allotment.adapters.git.repository import ENVIRONMENT, Repository
+from allotment.adapters.git.commands import ENVIRONMENT, QUIET
+from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Exceeded, Limit, run_within
 
 MOST_BYTES = 256 << 20  # that come, as they are packed: files past 32 MiB can't be merged anyway
@@ -27,9 +28,8 @@ class Ended(NamedTuple):
 
 def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> Ended:
     """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises Exceeded."""
-    opened = repository.open()
-    objects = Path(opened.common_dir).resolve() / "objects"
-    configured = [word for one in (*repository.quiet(), *settings, *_SETTINGS) for word in ("-c", one)]
+    objects = repository.git.objects
+    configured = [word for one in (*QUIET, *settings, *_SETTINGS) for word in ("-c", one)]
     # Git's own name for such a folder, so that its housekeeping removes what a kill leaves.
     with (
         tempfile.TemporaryDirectory(prefix="tmp_objdir-incoming-", dir=objects) as name,
@@ -42,7 +42,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
             "GIT_OBJECT_DIRECTORY": name,
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects),
         }
-        command = ("git", "-C", str(opened.working_dir), *configured, "fetch", *arguments)
+        command = ("git", "-C", str(repository.git.folder), *configured, "fetch", *arguments)
         status = run_within(command, environment, limit, said.fileno(), partial(_check_size, folder))
         said.seek(0)
         words = said.read(_SHOWN).decode("utf-8", "replace")

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import git
-
 from allotment.adapters.git import quarantine
+from allotment.adapters.git.commands import QUIET, SaidNo
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Exceeded, Limit
 from allotment.problems import Refused, quoted
@@ -24,7 +23,6 @@ _OVERTAKEN = (
     "incorrect old value",
     "stale info",
 )
-_SAYS_NO = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 _SHOWN = 800  # characters of what Git said
 _KEPT = "refs/allotment/seen/"
 _FSCK = ("fsck error", "git fsck")
@@ -78,8 +76,8 @@ class Remote:
     @property
     def place(self) -> str:
         """Where it is, as it may be shown; of a name, the URL behind it."""
-        urls = [one.url for one in self.repository.open().remotes if one.name == self.url]
-        return f"{self.url} ({_without_userinfo(urls[0])})" if urls else str(self)
+        url = self.repository.git.url_of(self.url)
+        return f"{self.url} ({_without_userinfo(url)})" if url else str(self)
 
     def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
         """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is left out.
@@ -96,16 +94,16 @@ class Remote:
         try:
             if new:
                 self._bring(new, ours)
-        except _SAYS_NO as error:
-            raise self._refusal(_words(error)) from None
+        except SaidNo as error:
+            raise self._refusal(str(error)[-_SHOWN:]) from None
         return found
 
     def look(self, *refs: str) -> dict[str, str]:
         """Return what refs, by their full names, point at; nothing is fetched. Raises Refused."""
         try:
-            said = str(self.repository.open().git.ls_remote("--end-of-options", self.url, *refs))
-        except _SAYS_NO as error:
-            raise self._refusal(_words(error)) from None
+            said = self.repository.git.text("ls_remote", "--end-of-options", self.url, *refs)
+        except SaidNo as error:
+            raise self._refusal(str(error)[-_SHOWN:]) from None
         found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
         return {name: commit for name, commit in found.items() if name in refs}
 
@@ -128,21 +126,23 @@ class Remote:
             words = self._shown(" ".join(ended.words.split())[-_SHOWN:])
             raise self._unsound(words) if _is_fsck(words) else self._refusal(words)
         if self._keep:
-            self.repository.without_hooks().update_ref(f"{_KEPT}{ref}", commit)
+            self.repository.git.text("update_ref", f"{_KEPT}{ref}", commit, settings=QUIET)
 
     def _unsound(self, words: str) -> Unsound:
         return Unsound(f"{quoted(str(self))} holds objects that Git doesn't write: {words}")
 
     def _bring(self, commits: list[str], ours: bool) -> None:
         try:
-            self.repository.without_hooks(*_STRICT).fetch(*_OPTIONS, self.url, *commits)
-        except git.GitCommandError as error:
-            words = self._shown(_words(error))
+            self.repository.git.text("fetch", *_OPTIONS, self.url, *commits, settings=(*QUIET, *_STRICT))
+        except SaidNo as error:
+            words = self._shown(str(error)[-_SHOWN:])
             if not _is_fsck(words):
                 raise
             if not ours:
                 raise self._unsound(words) from None
-            self.repository.without_hooks("fetch.fsckObjects=false").fetch(*_OPTIONS, self.url, *commits)
+            self.repository.git.text(
+                "fetch", *_OPTIONS, self.url, *commits, settings=(*QUIET, "fetch.fsckObjects=false")
+            )
 
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
         """Point refs at commits, all of them, and return True; False, and none, when another push came first.
@@ -153,11 +153,10 @@ class Remote:
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
         try:
-            self.repository.without_hooks().push(
-                "--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves
-            )
-        except _SAYS_NO as error:
-            words = self._shown(_words(error))
+            arguments = ("--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves)
+            self.repository.git.text("push", *arguments, settings=QUIET)
+        except SaidNo as error:
+            words = self._shown(str(error)[-_SHOWN:])
             if any(reason in words for reason in _OVERTAKEN):
                 return False
             raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {words}") from None
@@ -178,11 +177,3 @@ def _userinfo(url: str) -> str:
 def _without_userinfo(url: str) -> str:
     secret = _userinfo(url)
     return url.replace(secret, "") if secret else url
-
-
-def _words(error: Exception) -> str:
-    """Return what Git said, from both of its outputs, cut."""
-    if not isinstance(error, git.GitCommandError):
-        return str(error)
-    said = f"{error.stdout}\n{error.stderr}".replace("stdout: ", "").replace("stderr: ", "")
-    return " ".join(said.split())[-_SHOWN:]

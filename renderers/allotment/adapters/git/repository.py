@@ -9,24 +9,11 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-import git
-
+from allotment.adapters.git.commands import Commands, SaidNo
 from allotment.adapters.git.objects import IS_ID, Objects, TooMuch
 from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees
 from allotment.problems import Refused, quoted
-
-# Nobody is asked for a password, messages are Git's own, no transport runs a command of a URL's, a path is no pattern.
-ENVIRONMENT = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
-    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
-    "GIT_LITERAL_PATHSPECS": "1",
-    # An object is what its id says, and a commit's parents are what it says, whatever refs or files were brought here.
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": f"{os.devnull}/none",
-}
 
 MOST_FILES = 1_000_000  # of a listing
 MOST_READ = 32 << 20  # bytes of a file
@@ -34,86 +21,46 @@ _COMMITTED = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
-class _Opened:
-    """GitPython's object of a folder, one a process."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._opened: tuple[int, git.Repo] | None = None
-
-    def repo(self) -> git.Repo:
-        """Return it. Raises Refused where the folder is in no repository."""
-        if self._opened is None or self._opened[0] != os.getpid():
-            try:
-                found = git.Repo(self._folder, search_parent_directories=True)
-            except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-                raise Refused(f"{self._folder} is in no Git repository, so there is no commit to read") from None
-            found.git.update_environment(**ENVIRONMENT)
-            self._opened = (os.getpid(), found)
-        return self._opened[1]
-
-    def reader(self) -> Any:
-        """Start Git's object reader."""
-        return self.repo().git.cat_file("--batch-command", "--buffer", as_process=True, istream=-1)
-
-
 class Repository:
     """The repository around a folder. Raises Refused, when it is first used, where there is none."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._opened = _Opened(folder)
+        self.git = Commands(folder)
         self._committer: bytes | None = None
         self._signs: bool | None = None
         self._verified: dict[tuple[str, str], bool] = {}
         self.signing: tuple[str, ...] = ()  # settings of Git's
-        self.objects = Objects(self._opened.reader)
+        self.objects = Objects(self.git.reader)
         self.trees = Trees(self.objects)
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
         """Return the repository at a folder, a new one without a work tree where there is none."""
         if not (folder / "HEAD").exists():
-            git.Repo.init(folder, bare=True)
+            Commands.init(folder)
         return cls(folder)
 
     def tidy(self) -> None:
         """Let Git's housekeeping run, if it is due, and wait for it. It compares nothing large with each other: strangers made
         some of what lies here."""
         settings = ["gc.autoDetach=false", "core.bigFileThreshold=8m", "pack.windowMemory=64m"]
-        self.open().git(c=settings).gc("--auto", "--quiet")
-
-    def open(self) -> git.Repo:
-        """Return GitPython's object, one a process: the pipe to Git's object reader can't be shared after a fork."""
-        return self._opened.repo()
-
-    def without_hooks(self, *settings: str) -> Any:
-        """Return GitPython's command, for one call, in which no hook of the repository runs.
-
-        What it fetches or writes comes as a pack, whole or not at all: single objects, of one that was killed, could lack
-        others. That is quicker too; housekeeping brings packs together.
-        """
-        return self.open().git(c=[*self.quiet(), *settings])
-
-    def quiet(self) -> tuple[str, ...]:
-        """Return the settings of Git's that do so."""
-        return f"core.hooksPath={os.devnull}", "fetch.unpackLimit=1", "fastimport.unpackLimit=1"
+        self.git.text("gc", "--auto", "--quiet", settings=settings)
 
     def resolve(self, name: str, otherwise: str) -> str:
         """Return the id of the commit that a name means. Raises Refused with the words of `otherwise`."""
         if "\n" in name or "\0" in name:
             raise Refused(otherwise)
-        process = self.open().git.cat_file("--batch-check", as_process=True, istream=-1)
-        out, _ = process.communicate(f"{name}^{{commit}}\n".encode())
-        answer = out.decode("utf-8", "replace").split()
+        ended = self.git.run("cat_file", "--batch-check", data=f"{name}^{{commit}}\n".encode())
+        answer = ended.out.decode("utf-8", "replace").split()
         if len(answer) != 3 or answer[1] != "commit":
             raise Refused(otherwise)
         return str(answer[0])
 
     def top(self, folder: Path) -> str:
         """Return where a folder lies in the repository's commits, empty for their top."""
-        tree = self.open().working_tree_dir  # a bare repository has none
-        found = folder.resolve().relative_to(Path(tree).resolve()).as_posix() if tree else "."
+        tree = self.git.work_tree
+        found = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
         return "" if found == "." else found
 
     def listing(self, commit: str, folder: str = "") -> dict[str, str]:
@@ -172,7 +119,7 @@ class Repository:
         """Return those of some commits that no other of them contains; also each that isn't here."""
         several = list(dict.fromkeys(commits))
         here = [one for one, info in self.objects.info(several).items() if info.kind == "commit"]
-        ends = str(self.open().git.merge_base("--independent", *here)).split() if len(here) > 1 else here
+        ends = self.git.text("merge_base", "--independent", *here).split() if len(here) > 1 else here
         return (*ends, *(one for one in several if one not in here))
 
     def author(self, commit: str) -> bytes:
@@ -194,8 +141,7 @@ class Repository:
 
     def back_from(self, commit: str, most: int) -> list[str]:
         """Return a commit and those before it, each before its parents."""
-        said = self.open().git.rev_list("--topo-order", f"--max-count={most}", commit)
-        return str(said).split()
+        return self.git.text("rev_list", "--topo-order", f"--max-count={most}", commit).split()
 
     def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in seconds since 1970; 0 where it doesn't say, as one that Git didn't write."""
@@ -210,7 +156,7 @@ class Repository:
 
     def last_message(self, commit: str, folder: str) -> str:
         """Return what the last commit up to `commit` that changed a folder says; empty where none did."""
-        return str(self.open().git.log("-1", "--format=%B", commit, "--", folder))
+        return self.git.text("log", "-1", "--format=%B", commit, "--", folder)
 
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
         """Sign every commit that is made here with a private SSH key; return its public key. `keep` writes that into
@@ -225,9 +171,7 @@ class Repository:
             raise Refused(f"{key} is no private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
         settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
         if keep:
-            with self.open().config_writer() as configuration:
-                for one in settings:
-                    configuration.set_value(*one)
+            self.git.configure(settings)
         self.signing = tuple(f"{section}.{name}={value}" for section, name, value in settings)
         self._signs = True
         return done.stdout.strip()
@@ -244,15 +188,11 @@ class Repository:
             signers.write(f'reporter namespaces="git" {key}\n')
             signers.flush()
             settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
-            try:
-                self.open().git(c=settings).verify_commit(commit)
-            except git.GitCommandError:
-                return False
-        return True
+            return self.git.run("verify_commit", commit, settings=settings).status == 0
 
     def has_commits(self) -> bool:
         """Return whether HEAD is at a commit: before the first one it is at none."""
-        return bool(self.open().head.is_valid())
+        return self._said("rev_parse", "--verify", "--quiet", "HEAD^{commit}") is not None
 
     def is_shallow(self) -> bool:
         """Return whether a part of the history isn't here."""
@@ -283,7 +223,6 @@ class Repository:
     def _said(self, command: str, *arguments: str) -> str | None:
         """Return what Git says, or None where it says no."""
         try:
-            said: str = getattr(self.open().git, command)(*arguments)
-        except git.GitCommandError:
+            return self.git.text(command, *arguments)
+        except SaidNo:
             return None
-        return said

@@ -1,0 +1,130 @@
+"""Git's commands in one repository: the only module that imports GitPython, by which all of Git is reached.
+
+What strangers made is only ever named by ids and by full names of refs, after `--end-of-options` where Git has that, so
+that no text of theirs stands where an option could.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import git
+
+from allotment.problems import Refused
+
+# Nobody is asked for a password, messages are Git's own, no transport runs a command of a URL's, a path is no pattern.
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    "GIT_LITERAL_PATHSPECS": "1",
+    # An object is what its id says, and a commit's parents are what it says, whatever refs or files were brought here.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": f"{os.devnull}/none",
+}
+# What is fetched or written comes as a pack, whole or not at all: single objects, of a process that was killed, could
+# lack others. That is quicker too; housekeeping brings packs together. No hook of the repository runs.
+QUIET = (f"core.hooksPath={os.devnull}", "fetch.unpackLimit=1", "fastimport.unpackLimit=1")
+_FAILED = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
+
+
+class SaidNo(Exception):
+    """Git ended with an error; the text is what it said, on one line."""
+
+
+class Ended(NamedTuple):
+    """How a command of Git's ended: its exit status, what it wrote, and what it said of errors."""
+
+    status: int
+    out: bytes
+    said: str
+
+
+class Commands:
+    """Runs Git in the repository around a folder. Raises Refused, when it is first used, where there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._around = folder
+        self._opened: tuple[int, git.Repo] | None = None
+
+    @staticmethod
+    def init(folder: Path) -> None:
+        """Make a new repository without a work tree."""
+        git.Repo.init(folder, bare=True)
+
+    def text(self, command: str, *arguments: str, settings: Iterable[str] = ()) -> str:
+        """Return what a command writes, without the last line's end. Raises SaidNo."""
+        try:
+            return str(self._bound(command, settings)(*arguments))
+        except _FAILED as error:
+            raise SaidNo(_words(error)) from None
+
+    def run(
+        self,
+        command: str,
+        *arguments: str,
+        data: bytes = b"",
+        settings: Iterable[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> Ended:
+        """Run a command that reads `data`; return how it ended, whatever that was."""
+        more = {"env": dict(environment)} if environment else {}
+        process = self._bound(command, settings)(*arguments, as_process=True, istream=-1, **more)
+        out, said = process.communicate(data)
+        return Ended(process.returncode, out, said.decode("utf-8", "replace"))
+
+    def reader(self) -> Any:
+        """Start Git's object reader, a process with pipes. It can't be shared after a fork."""
+        return self._repo().git.cat_file("--batch-command", "--buffer", as_process=True, istream=-1)
+
+    def configure(self, settings: Iterable[tuple[str, str, str]]) -> None:
+        """Write settings (section, name, value) into the repository's own configuration."""
+        with self._repo().config_writer() as configuration:
+            for one in settings:
+                configuration.set_value(*one)
+
+    @property
+    def folder(self) -> Path:
+        """The folder to run Git in."""
+        return Path(self._repo().working_dir)
+
+    @property
+    def work_tree(self) -> Path | None:
+        """The folder that is checked out; None in a bare repository."""
+        found = self._repo().working_tree_dir
+        return Path(found) if found else None
+
+    @property
+    def objects(self) -> Path:
+        """The folder of Git's objects."""
+        return Path(self._repo().common_dir).resolve() / "objects"
+
+    def url_of(self, remote: str) -> str | None:
+        """Return the URL behind a name; None where no remote is named so."""
+        return next((one.url for one in self._repo().remotes if one.name == remote), None)
+
+    def _bound(self, command: str, settings: Iterable[str]) -> Any:
+        several = list(settings)
+        return getattr(self._repo().git(c=several) if several else self._repo().git, command)
+
+    def _repo(self) -> git.Repo:
+        """Return GitPython's object, one a process."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            try:
+                found = git.Repo(self._around, search_parent_directories=True)
+            except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+                raise Refused(f"{self._around} is in no Git repository, so there is no commit to read") from None
+            found.git.update_environment(**ENVIRONMENT)
+            self._opened = (os.getpid(), found)
+        return self._opened[1]
+
+
+def _words(error: Exception) -> str:
+    """Return what Git said, from both of its outputs."""
+    if not isinstance(error, git.GitCommandError):
+        return str(error)
+    said = f"{error.stdout}\n{error.stderr}".replace("stdout: ", "").replace("stderr: ", "")
+    return " ".join(said.split())
