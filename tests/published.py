@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -22,7 +23,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import look_status
 from allotment.declared.inventory import blob_id
 from allotment.manifests.paths import spot_of
-from allotment.manifests.text import load
+from allotment.manifests.tenant import programs
+from allotment.manifests.text import dump, load
 from allotment.observed.status import ClusterStatus, Condition, Prepare, Snapshot, Storage, TenantStatus, text_of
 from tests.conftest import DAY, Allot, Result
 
@@ -61,6 +63,31 @@ def git(folder: Path, *words: str) -> str:
     done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def with_own_programs(data: bytes) -> bytes:
+    """Return a storage's file as it was published while each Job had a ConfigMap of its own name beside it."""
+    objects = load(data)
+    (at,) = [number for number, one in enumerate(objects) if one["kind"] == "Job"]
+    job = objects[at]
+    (volume,) = [one for one in job["spec"]["template"]["spec"]["volumes"] if "configMap" in one]
+    held = programs.by_name()[volume["configMap"]["name"]]
+    volume["configMap"] = {"name": job["metadata"]["name"]}
+    metadata = {key: value for key, value in job["metadata"].items() if key != "annotations"}
+    kept = {"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"}
+    own = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "annotations": kept}, "immutable": True}
+    objects.insert(at + 1, {**own, "data": held})
+    return dump(objects)
+
+
+def of_another_version(data: bytes) -> tuple[bytes, str, bytes]:
+    """Return a storage's file whose Job names the programs of another version of ours; their name, and the file that they lie in."""
+    ((name, now),) = [(name, held) for name, held in programs.by_name().items() if name.encode() in data]
+    other = {**now, "__init__.py": "# of another version\n"}
+    renamed = f"{name[:-16]}{programs.hash_of(other)}"
+    (one,) = programs.render("studio-kite", [one for one in load(data) if one["kind"] == "Job"])
+    theirs = {**one, "metadata": {**one["metadata"], "name": renamed}, "data": other}
+    return data.replace(name.encode(), renamed.encode()), renamed, dump([theirs])
 
 
 class Place:
@@ -158,12 +185,17 @@ class Place:
 
     def rewrite(self, cluster: str, path: str, text: str) -> None:
         """Publish another text at a path, as another version of ours would have."""
+        self.rewrite_all(cluster, {path: text.encode()})
+
+    def rewrite_all(self, cluster: str, texts: dict[str, bytes], gone: Collection[str] = ()) -> None:
+        """Publish other texts at some paths, and nothing at others, as another version of ours would have."""
         repository = Repository(self.root)
         remote = Remote(repository, str(self.remote))
         branch = look(repository, remote, [cluster]).branches[cluster]
-        files = {**branch.files, path: blob_id(text.encode())}
+        files = {path: blob for path, blob in branch.files.items() if path not in gone}
+        files |= {path: blob_id(data) for path, data in texts.items()}
         message = Message("Older", b"allotment <allotment@northlight.example> 1 +0000")
-        commit = branch.commit(files, branch.changed(files), {path: text.encode()}, message)
+        commit = branch.commit(files, branch.changed(files), texts, message)
         assert remote.push({f"refs/heads/rendered/{cluster}": commit, f"refs/allotment/published/{cluster}": commit})
 
     def fork(self, folder: Path) -> Place:

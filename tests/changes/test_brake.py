@@ -27,6 +27,7 @@ def test_what_a_tree_holds() -> None:
         "tenants/acme/compute/allotment--marker.rendered.yaml",
         "tenants/acme/compute/webui.rendered.yaml",
         "tenants/acme/storage/allotment--marker.rendered.yaml",
+        "tenants/acme/storage/allotment--programs-seal-0123456789abcdef.rendered.yaml",
         "tenants/acme/storage/models.rendered.yaml",
         "tenants/acme/storage/old--leaving.rendered.yaml",
         "tenants/gone/compute/allotment--leaving.rendered.yaml",

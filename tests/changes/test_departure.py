@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.published import with_own_programs
 
 from allotment.changes.departure import NAMESPACE, Leaver, Sighting, remains
 from allotment.manifests.text import load
@@ -83,19 +84,41 @@ def test_an_unprotected_volume_goes_once_the_cluster_was_seen_to_have_let_it_go(
 
 
 def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
-    data = golden("tenants/solo-ada/storage/models.rendered.yaml", "eu-1").replace(
-        b"deletion-policy: Retain", b"deletion-policy: Delete"
-    )
-    path = "tenants/solo-ada/storage/models.rendered.yaml"
-    seen = Sighting(True, {("storage", "models")})
+    path = "tenants/solo-ada/storage/styles.rendered.yaml"
+    data = with_own_programs(golden(path, "eu-1")).replace(b"deletion-policy: Retain", b"deletion-policy: Delete")
+    seen = Sighting(True, {("storage", "styles")})
     found = remains(
         Leaver("solo-ada", True, {"control/argo/s/solo-ada.rendered.yaml"}, {path}, lambda _: data, seen, AFTER)
     )
-    volume, *jobs = load(found.files["tenants/solo-ada/storage/models--leaving.rendered.yaml"])
+    volume, *jobs = load(found.files["tenants/solo-ada/storage/styles--leaving.rendered.yaml"])
     assert volume["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false"
-    assert {one["kind"] for one in jobs} <= {"Job", "ConfigMap"}
+    assert [one["kind"] for one in jobs] == ["Job", "ConfigMap"]
     for one in jobs:
         assert "argocd.argoproj.io/sync-options" not in one["metadata"].get("annotations", {})
+
+
+def test_programs_are_nothing_that_leaves() -> None:
+    """What the Jobs that stay name is beside them, whatever leaves (`changes/programs.py`)."""
+
+    def read(path: str) -> bytes:
+        raise AssertionError(path)
+
+    gone = {f"{STORAGE}/allotment--programs-seal-0123456789abcdef.rendered.yaml"}
+    assert remains(Leaver(TENANT, True, OTHERS, gone, read, NOTHING_KNOWN, AFTER)) == ({}, [], [])
+
+
+def test_the_applications_of_a_tenant_that_goes_stay_while_there_are_programs_to_prune() -> None:
+    left = {ARGO, NAMESPACE_FILE, *(path.replace("--marker", "--leaving") for path in MARKERS)}
+    retired = golden(ARGO).replace(b"lifecycle: Active", b"lifecycle: Retired")
+
+    def read(path: str) -> bytes:
+        return retired if path == ARGO else golden(path.replace("--leaving", "--marker"))
+
+    def stays(gone: set[str]) -> bool:
+        return ARGO in remains(Leaver(TENANT, False, set(), gone, read, Sighting(True, {NAMESPACE}), AFTER)).files
+
+    assert not stays(left)
+    assert stays({*left, f"{STORAGE}/allotment--programs-seal-0123456789abcdef.rendered.yaml"})
 
 
 def test_an_instance_goes_at_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.published import with_own_programs
 
 from allotment.changes.volumes import Users, succeeded
 from allotment.manifests.published import job_names, keeps_jobs, predecessor_of, with_jobs_let_go, with_predecessor
@@ -53,6 +54,24 @@ def test_a_job_that_was_published_before_it_was_kept_is_kept_from_now_on() -> No
     data = succeeded(PATH, before, swapped("memory: 8Gi", "memory: 9Gi"), Users).data
     assert keeps_jobs(data)
     assert b"memory: 8Gi" in data
+
+
+OLDER = with_own_programs(GOLDEN.read_bytes())  # published while each Job had its programs beside it
+
+
+def test_a_job_that_has_its_programs_beside_it_keeps_them() -> None:
+    assert succeeded(PATH, OLDER, GOLDEN.read_bytes(), Users).data == OLDER
+    assert succeeded(PATH, OLDER, swapped("memory: 8Gi", "memory: 9Gi"), Users).data == OLDER
+    assert OLDER.count(b"\nkind: ConfigMap\n") == OLDER.count(b"\nkind: Job\n") == 1
+
+
+def test_programs_beside_a_job_are_let_go_and_go_with_it() -> None:
+    follows = succeeded(PATH, OLDER, NEXT, lambda: Users(over=[OLD_JOB]))
+    assert follows.pending == "its last preparation is let go first"
+    assert follows.data.partition(b"\n---\n")[2] == with_jobs_let_go(OLDER).partition(b"\n---\n")[2]
+    assert follows.data.count(b"Prune=false") == 1, "of the volume alone"
+    assert b"\nimmutable: true\n" in follows.data
+    assert succeeded(PATH, follows.data, NEXT, lambda: Users(over=[OLD_JOB])) == (NEXT, [], "")
 
 
 NEXT = swapped("memory: 8Gi", "memory: 9Gi").replace(b"-2\n", b"-3\n")

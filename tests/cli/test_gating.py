@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import edit
 from tests.controlplane.processes import eventually
-from tests.published import Place, Running, git
+from tests.published import Place, Running, git, with_own_programs
 
 from allotment.adapters.git.repository import Repository
 from allotment.manifests.published import job_names, predecessor_of, prepared_by, unkept_job
@@ -334,7 +334,7 @@ def test_what_ran_before_its_storage_said_that_it_is_prepared_runs_on_without_a_
     seen(waiting)
     waiting.publish()
     assert replicas(waiting) == 1
-    texts = waiting.tree("eu-1")[STORED].splitlines()
+    texts = with_own_programs(waiting.tree("eu-1")[STORED].encode()).decode().splitlines()
     lines = [line for line in texts if "allotment.dev/prepared:" not in line and "/sync-options:" not in line]
     older = "\n".join(lines).replace("  annotations:\nimmutable: true", "immutable: true") + "\n"
     assert unkept_job(older.encode()) == job(waiting)

@@ -74,12 +74,12 @@ def test_what_the_driver_makes_is_not_made_before_its_source_is_ready(waiting: P
 def test_it_is_made_then_by_the_driver_or_file_by_file(waiting: Place) -> None:
     seen(waiting, "seed")
     assert waiting.publish().err == ""
-    assert kinds(waiting, "twin") == ["PersistentVolumeClaim", "Job", "ConfigMap"]
+    assert kinds(waiting, "twin") == ["PersistentVolumeClaim", "Job"]
     assert claim(waiting, "twin")["spec"]["dataSourceRef"] == {"kind": "PersistentVolumeClaim", "name": "seed"}
     assert kinds(waiting, "moment--snapshot") == ["VolumeSnapshot"]
     restored = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "moment"}
     assert claim(waiting, "later")["spec"]["dataSourceRef"] == restored
-    assert kinds(waiting, "files") == ["PersistentVolumeClaim", "Job", "ConfigMap"]
+    assert kinds(waiting, "files") == ["PersistentVolumeClaim", "Job"]
     assert "dataSourceRef" not in claim(waiting, "files")["spec"]
     assert "programs.copy_folder" in waiting.tree("eu-1")[f"{FOLDER}/files.rendered.yaml"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kubernetes.dynamic.exceptions import NotFoundError
 
+from allotment.manifests.tenant import programs
 from allotment.observed.status import Snapshot, Storage
 from tests.controlplane.client import Object, refusal
 from tests.controlplane.processes import eventually
@@ -65,6 +66,13 @@ def claim(cloud: Cloud, name: str, space: str = SPACE) -> Object | None:
         return cloud.clusters["eu-1"].client.get("v1", "PersistentVolumeClaim", name, space)
     except NotFoundError:
         return None
+
+
+def ran(cloud: Cloud, *storages: str) -> set[str]:
+    """Return the names of the programs that the Jobs of some storages run, one Job each."""
+    jobs = cloud.clusters["eu-1"].client.list("batch/v1", "Job", SPACE)
+    of = {job["metadata"]["labels"]["allotment.dev/storage"]: job["spec"]["template"]["spec"] for job in jobs}
+    return {volume["configMap"]["name"] for name in storages for volume in of[name]["volumes"] if "configMap" in volume}
 
 
 def recover(cloud: Cloud, *words: str) -> subprocess.CompletedProcess[str]:
@@ -128,6 +136,14 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     assert refused.returncode == 2
     assert f"attempt 2 of {TENANT}/origin succeeded on eu-1" in refused.stderr
     cloud.all_synced()
+
+    client = cloud.clusters["eu-1"].client
+    (shared,) = ran(cloud, "origin", "twin")
+    held = client.get("v1", "ConfigMap", shared, SPACE)
+    assert (held["immutable"], held["data"]) == (True, programs.data_of("seal"))
+    evil = {"data": {"seal.py": "import evil"}}
+    why = refusal(client.patch, "v1", "ConfigMap", shared, evil, SPACE)
+    assert "field is immutable when `immutable` is set" in (why or "")
 
 
 def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Cloud) -> None:

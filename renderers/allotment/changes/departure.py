@@ -88,7 +88,7 @@ def remains(leaver: Leaver) -> Remains:
     found = Remains({}, [], [])
     for path in sorted(leaver.gone):
         spot = paths.spot_of(path)
-        if spot is not None and spot.part == "storage" and spot.name not in (paths.MARKER, paths.LEAVING_MARKER):
+        if spot is not None and spot.part == "storage" and spot.is_of_thing:
             _storage(leaver, path, spot.name, found)
     if not leaver.rendered:
         _tenant(leaver, found)

@@ -14,6 +14,7 @@ ENDING = ".rendered.yaml"
 MARKER = "allotment--marker"  # keeps a folder from being empty
 LEAVING_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that leaves the cluster
 MARKERS = (MARKER, LEAVING_MARKER)
+PROGRAMS = "allotment--programs-"  # begins the name of a ConfigMap with programs of ours, and of its file
 LEAVING = "--leaving"  # after the name of a storage or snapshot whose declaration is gone
 SNAPSHOT = "--snapshot"  # after the name of a snapshot: a storage may have the same
 
@@ -44,6 +45,11 @@ class Spot(NamedTuple):
             return "instance"
         return "storage" if self.thing == self.name else "snapshot"
 
+    @property
+    def is_of_thing(self) -> bool:
+        """Whether it is a thing's file, also while that is leaving: neither what keeps a folder, nor programs."""
+        return self.part in PARTS and self.name not in MARKERS and not is_programs(self.name)
+
 
 def argo_file(tenant: str) -> str:
     """Return the path of a tenant's project and Applications."""
@@ -63,6 +69,11 @@ def tenant_file(tenant: str, part: str, name: str) -> str:
 def is_marker(path: str) -> bool:
     """Return whether a file is what keeps its folder."""
     return stem_of(path) in MARKERS
+
+
+def is_programs(path: str) -> bool:
+    """Return whether a file has the programs that Jobs beside it name."""
+    return stem_of(path).startswith(PROGRAMS)
 
 
 def stem_of(path: str) -> str:

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim
 from allotment.declared.values import size_of
-from allotment.manifests import names
+from allotment.manifests import names, paths
 from allotment.manifests.text import Malformed, Object, dump, load, load_one, split
 
 _PREPARED = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.MULTILINE)
 UNPROTECTED = {names.PROTECTED: "false"}
 _NO_REPLICAS = re.compile(r"^spec:\n(?:  .*\n)*?  replicas: 0$", re.MULTILINE)
 _KIND = re.compile(r"^kind: (.+)$", re.MULTILINE)
+# The text of a Job's volume, at its depth there.
+_PROGRAMS = re.compile(rb"^          name: (" + re.escape(paths.PROGRAMS).encode() + rb"[a-z0-9-]+)$", re.MULTILINE)
 _NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
 
@@ -156,6 +158,14 @@ def job_names(data: bytes) -> frozenset[str]:
     return frozenset(name for text in split(data) if (kind := _ran(text)) and kind[0] == "Job" for name in kind[1:])
 
 
+def programs_of(data: bytes) -> frozenset[str]:
+    """Return the names of the programs that the Jobs in a storage's file run; none of a Job that has its own beside it.
+
+    They are read from the text: where a tenant has Jobs of an older version, a publish asks it of all its storages.
+    """
+    return frozenset(name.decode("ascii") for name in _PROGRAMS.findall(data))
+
+
 def mounts_of(data: bytes) -> frozenset[str]:
     """Return the storages that an instance's file mounts."""
     deployment = load_one(split(data)[0])
@@ -237,7 +247,7 @@ def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
     """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand; `held`, with all.
 
     A Job's template can't change, and a Job that ran must not run again because we write it differently today. But that Argo CD
-    doesn't prune it is written of each that isn't `held`.
+    doesn't prune it is written of each that isn't `held`. What it runs lay beside it once, and does so as long as it stands.
     """
     old = {ran: text for text in split(before) if (ran := _ran(text)) is not None}
     if held:
@@ -250,13 +260,13 @@ def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
             ran = _ran(text)
             if ran is None or ran[1] not in had:
                 texts.append(text)
-            elif ran in old:
-                texts.append(_kept(old[ran]))
+            elif ran[0] == "Job":
+                texts += [_kept(one) for (_, name), one in old.items() if name == ran[1]]
     return ("\n---\n".join(texts) + "\n").encode()
 
 
 def _ran(text: str) -> tuple[str, str] | None:
-    """Return the kind and name of a Job, or of the ConfigMap of the same name that holds its programs."""
+    """Return the kind and name of a Job, or of the ConfigMap of the same name that held its programs once."""
     lines = f"\n{text}\n"
     if "\nkind: Job\n" not in lines and "\nimmutable: true\n" not in lines:
         return None

@@ -4,7 +4,7 @@
     control/argo/<letter>/<tenant>        AppProject and Applications of a tenant
     control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
     platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
-    tenants/<tenant>/storage/, compute/   one file a declared thing
+    tenants/<tenant>/storage/, compute/   one file a declared thing; in storage/ also one a set of programs that Jobs run
 
 Every file ends in `.rendered.yaml` (`paths`).
 An Application reads the files of one folder and none below it (`folders`), so no folder that one reads has another in it but
@@ -27,7 +27,15 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.manifests import folders, paths
 from allotment.manifests.cluster import control, device_plugin, foundation, node_pool, stock
-from allotment.manifests.tenant import applications, gpu_instance, gpu_storage, gpu_storage_snapshot, namespace, sharing
+from allotment.manifests.tenant import (
+    applications,
+    gpu_instance,
+    gpu_storage,
+    gpu_storage_snapshot,
+    namespace,
+    programs,
+    sharing,
+)
 from allotment.manifests.text import Object, dump
 from allotment.readiness.standing import NOTHING, Standing
 
@@ -93,11 +101,16 @@ def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder, standing: Sta
         *applications.secret_grant(cluster, tenant),
     ]
     yield paths.namespace_file(tenant.name), dump(isolation)
+    jobs: list[Object] = []
     for kind, rendered in TENANT_MANIFESTS.items():
         for declared in tenant.of(kind).values():
             if rendered.cluster(tenant, declared.model) == cluster.name:
                 path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
-                yield path, dump(rendered.render(offers, cluster, tenant, standing, declared))
+                objects = rendered.render(offers, cluster, tenant, standing, declared)
+                jobs += [one for one in objects if one["kind"] == "Job"]
+                yield path, dump(objects)
+    for one in programs.render(tenant.name, jobs):
+        yield paths.tenant_file(tenant.name, "storage", one["metadata"]["name"]), dump([one])
 
 
 def render_cluster(

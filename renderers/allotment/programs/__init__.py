@@ -1,7 +1,8 @@
 """The programs that fill a volume: what a preparation's pod runs, with Python's standard library alone.
 
-They are data to the rest of Allotment: a Job's ConfigMap holds the modules it needs, so that what ran lies beside the Job
-for as long as it stands. `ending` has the exit statuses, which a status reads as reasons.
+They are data to the rest of Allotment: a ConfigMap of the tenant's namespace holds the modules that a Job needs, so that what
+ran lies there for as long as the Job stands (`manifests/tenant/programs.py`). `ending` has the exit statuses, which a status reads
+as reasons.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-# Program → the modules that its ConfigMap holds.
+# Program → the modules that it runs.
 MODULES: dict[str, tuple[str, ...]] = {
     "check": ("ending", "volume", "check"),
     "hold": ("ending", "volume", "hold"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.conftest import PROJECT
 from tests.manifests.test_tree import sample_tree
+from tests.published import of_another_version, with_own_programs
 
 from allotment.adapters.folder import FolderSource
 from allotment.declared.layout import Scope
@@ -19,6 +20,7 @@ from allotment.manifests.gate.entitlements import Entitlements
 from allotment.manifests.gate.isolation import NOT_ENTITLED, STAND_IN_TENANT, Gate, owner_of
 from allotment.manifests.gate.judgement import judge
 from allotment.manifests.paths import spot_of
+from allotment.manifests.tenant import programs
 from allotment.manifests.text import dump, load
 from allotment.pipeline.check.survey import survey
 from allotment.pipeline.check.workers import read_scope
@@ -42,6 +44,7 @@ BUCKET = "eu-1/tenants/ml-orbit/storage/datasets.rendered.yaml"
 LAB = "eu-1/tenants/ml-orbit/compute/lab.rendered.yaml"
 SHARING = "eu-1/control/namespaces/s/studio-kite.rendered.yaml"
 STORE = "eu-1/control/namespaces/m/ml-orbit.rendered.yaml"
+PROGRAMS = f"eu-1/tenants/studio-kite/storage/{programs.name_of('seal')}.rendered.yaml"
 Objects = list[dict[str, Any]]
 
 
@@ -75,6 +78,12 @@ def rule(objects: Objects) -> dict[str, Any]:
 def first(objects: Objects) -> dict[str, Any]:
     """Return the first container of a Job's pod."""
     return of(objects, "Job")["spec"]["template"]["spec"]["initContainers"][0]
+
+
+def ran(objects: Objects) -> dict[str, Any]:
+    """Return the volume of a Job's pod that has programs."""
+    volumes: Objects = of(objects, "Job")["spec"]["template"]["spec"]["volumes"]
+    return next(one for one in volumes if one["name"] == "programs")
 
 
 def opening(objects: Objects) -> dict[str, Any]:
@@ -241,7 +250,44 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
     ),
     "programs from elsewhere": (
         COPY,
-        lambda o: of(o, "Job")["spec"]["template"]["spec"]["volumes"][1].update(configMap={"name": "mine"}),
+        lambda o: ran(o).update(configMap={"name": "mine"}),
+    ),
+    "programs of a name that begins as ours": (
+        COPY,
+        lambda o: ran(o).update(configMap={"name": "allotment--programs-mine"}),
+    ),
+    "programs of which some are left out": (
+        COPY,
+        lambda o: ran(o)["configMap"].update(items=[{"key": "seal.py", "path": "check.py"}]),
+    ),
+    "an instance with programs": (
+        WEBUI,
+        lambda o: pod(o)["volumes"].append({"name": "programs", "configMap": {"name": programs.name_of("seal")}}),
+    ),
+    "programs of another text": (PROGRAMS, lambda o: o[0]["data"].update({"seal.py": "import evil"})),
+    "programs with another file": (PROGRAMS, lambda o: o[0]["data"].update({"evil.py": ""})),
+    "programs without a file": (PROGRAMS, lambda o: o[0]["data"].pop("seal.py")),
+    "programs of no text": (PROGRAMS, lambda o: o[0].pop("data")),
+    "programs that can be changed": (PROGRAMS, lambda o: o[0].pop("immutable")),
+    "programs that can be changed, in a word": (PROGRAMS, lambda o: o[0].update(immutable="true")),
+    "programs of another name": (PROGRAMS, lambda o: o[0]["metadata"].update(name=programs.name_of("fetch_url"))),
+    "programs that hide from their name": (PROGRAMS, lambda o: o[0]["metadata"].update(name="mine")),
+    "programs that Argo CD never prunes": (
+        PROGRAMS,
+        lambda o: o[0]["metadata"].update(annotations={"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"}),
+    ),
+    "another object among programs": (PROGRAMS, lambda o: o.append({**o[0], "kind": "Service"})),
+    "programs in a storage's file": (
+        FILLED,
+        lambda o: o.append(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": programs.name_of("seal"), "namespace": "t-studio-kite"},
+                "immutable": True,
+                "data": programs.data_of("seal"),
+            }
+        ),
     ),
     "a Job that ends by another program": (FILLED, lambda o: rule(o)["onExitCodes"].update(containerName="prepare")),
     "a Job that ends by any program": (FILLED, lambda o: rule(o)["onExitCodes"].pop("containerName")),
@@ -361,6 +407,58 @@ def test_a_job_from_before_the_check_passes(sample_tree: dict[str, bytes]) -> No
     Gate(BOUNDARIES).check(FILLED, dump(objects), published=True)
     with pytest.raises(IsolationBroken):
         Gate(BOUNDARIES).check(FILLED, dump(objects), entitled(FILLED))
+
+
+def test_a_job_that_has_its_own_programs_beside_it_passes(sample_tree: dict[str, bytes]) -> None:
+    """It keeps its bytes for as long as it is published."""
+    data = with_own_programs(sample_tree[FILLED])
+    gate = Gate(BOUNDARIES)
+    gate.check(FILLED, data, published=True)
+    assert gate.sift(FILLED, data) == (data, [])
+    with pytest.raises(IsolationBroken):
+        gate.check(FILLED, data, entitled(FILLED))
+
+
+def test_programs_of_another_version_pass_as_published_and_are_rendered_no_more(sample_tree: dict[str, bytes]) -> None:
+    job, name, theirs = of_another_version(sample_tree[FILLED])
+    path = f"{PROGRAMS.rpartition('/')[0]}/{name}.rendered.yaml"
+    gate = Gate(BOUNDARIES)
+    for place, data in ((FILLED, job), (path, theirs)):
+        gate.check(place, data, published=True)
+        assert gate.sift(place, data) == (data, [])
+        with pytest.raises(IsolationBroken):
+            gate.check(place, data, entitled(FILLED))
+    forged = theirs.replace(b"# of another version", b"import evil")
+    assert forged != theirs
+    assert gate.sift(path, forged)[0] == b""
+    with pytest.raises(IsolationBroken):
+        gate.check(PROGRAMS, theirs, published=True)
+
+
+@pytest.mark.parametrize("program", sorted(set(programs.SETS) - {"copy_shared"}))
+def test_a_job_has_the_programs_that_it_runs(program: str, sample_tree: dict[str, bytes]) -> None:
+    objects = load(sample_tree[COPY])
+    ran(objects)["configMap"] = {"name": programs.name_of(program)}
+    with pytest.raises(IsolationBroken, match="must be allotment--programs-copy-shared-"):
+        Gate(BOUNDARIES).check(COPY, dump(objects), entitled(COPY))
+
+
+def test_programs_are_judged_once_for_all_tenants(sample_tree: dict[str, bytes]) -> None:
+    """They are the longest texts of a tree, and the same in every namespace."""
+    gate = Gate(BOUNDARIES)
+
+    def check(tenant: str, told: str) -> None:
+        data = sample_tree[PROGRAMS].replace(b": t-studio-kite", f": t-{told}".encode())
+        data = data.replace(b"tenant: studio-kite", f"tenant: {told}".encode())
+        gate.check(PROGRAMS.replace("studio-kite", tenant), data, NOT_ENTITLED)
+
+    check("solo-ada", "solo-ada")
+    check("uni-lab", "uni-lab")
+    assert list(gate._verdicts.values()) == [True]
+    with pytest.raises(IsolationBroken):
+        check("solo-ada", "uni-lab")
+    for tenant in ("seal", "volume", "allotment"):  # names that stand in the programs too
+        check(tenant, tenant)
 
 
 @pytest.mark.parametrize("tenant", ["gpu", "edge", "data", "main", "sha256", "kube", "example", "allotment", "system"])

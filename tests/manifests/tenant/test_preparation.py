@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.manifests.test_tree import sample_tree
 
 from allotment.manifests.text import load
@@ -50,10 +49,19 @@ def test_check_and_hold_are_of_the_job_and_only_hold_stays(sample_tree: dict[str
             assert one.get("restartPolicy") == ("Always" if one["name"] == "hold" else None)
 
 
-@pytest.mark.parametrize("module", ["check.py", "hold.py", "seal.py", "volume.py", "ending.py"])
-def test_what_an_images_pod_runs_lies_beside_it(module: str, sample_tree: dict[str, bytes]) -> None:
+def test_what_a_pod_runs_lies_in_its_namespace(sample_tree: dict[str, bytes]) -> None:
+    ran = set()
     for path, data in sample_tree.items():
-        objects = load(data)
-        if any("initContainers" in one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Job"):
-            programs = [one["data"] for one in objects if one["kind"] == "ConfigMap" and one.get("immutable")]
-            assert [module in one for one in programs] == [True], path
+        for job in (one for one in load(data) if one["kind"] == "Job"):
+            pod = job["spec"]["template"]["spec"]
+            (name,) = [one["configMap"]["name"] for one in pod["volumes"] if "configMap" in one]
+            (held,) = load(sample_tree[f"{path.rpartition('/')[0]}/{name}.rendered.yaml"])
+            assert held["metadata"]["name"] == name
+            assert held["metadata"]["namespace"] == job["metadata"]["namespace"]
+            for one in (*pod.get("initContainers", ()), *pod["containers"]):
+                if {"name": "programs", "mountPath": "/allotment/programs", "readOnly": True} in one["volumeMounts"]:
+                    module = one["command"][2].removeprefix("programs.")
+                    ran.add(module)
+                    assert f"{module}.py" in held["data"], path
+                    assert {"__init__.py", "ending.py", "volume.py"} <= held["data"].keys()
+    assert ran == {"check", "hold", "seal", "copy_shared", "fetch_s3", "fetch_url"}

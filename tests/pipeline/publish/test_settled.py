@@ -8,6 +8,7 @@ import pytest
 import yaml
 from tests.conftest import edit
 from tests.pipeline.publish.written import before, checked, of_files
+from tests.published import of_another_version, with_own_programs
 
 from allotment.adapters.folder import FolderSource
 from allotment.changes.volumes import Users
@@ -127,6 +128,39 @@ def test_a_new_storage_is_not_prepared_because_another_of_its_name_was(sample: P
     claim = next(yaml.safe_load_all(one.follows[FILE]))
     assert "uid-of-eu-1-models" in claim["metadata"]["annotations"].values()
     assert settled(files, before({}), watched) == NOTHING_BECOMES, "a branch that is new says nothing of its storages"
+
+
+def test_a_jobs_programs_stay_as_long_as_it_does(sample: Path, files: dict[str, bytes]) -> None:
+    (now,) = [path for path in files if paths.is_programs(path)]
+    path = f"eu-1/{paths.tenant_file('solo-ada', 'storage', 'styles')}"
+    job, name, theirs = of_another_version(files[path])
+    other = f"eu-1/{paths.tenant_file('solo-ada', 'storage', name)}"
+    older = {**{one: data for one, data in files.items() if one != now}, path: job, other: theirs}
+    one = settled(files, before(older))
+    assert (one.follows, one.stays, one.unnamed) == ({path: job}, {other: theirs}, {now})
+    edit(sample, MODELS, "size: 60Gi", "size: 70Gi")
+    grown = checked(FolderSource(sample)).made["solo-ada"]
+    one = settled(grown, before(older))
+    assert (one.follows.keys(), one.stays, one.unnamed) == ({path, FILE}, {other: theirs}, {now})
+    assert settled(files, before({**files, other: theirs})) == NOTHING_BECOMES, "nobody names them any more"
+    lost = {one: data for one, data in older.items() if one != other}
+    assert settled(files, before(lost)).stays == {}
+
+
+def test_what_lies_where_programs_or_a_marker_should_is_followed_by_nothing(files: dict[str, bytes]) -> None:
+    """Somebody else's Job there is neither kept nor asked after."""
+    job = files[f"eu-1/{paths.tenant_file('solo-ada', 'storage', 'styles')}"]
+    for path in files:
+        if "/storage/allotment--" in path:
+            assert settled(files, before({**files, path: job})) == NOTHING_BECOMES, path
+
+
+def test_a_job_with_programs_beside_it_needs_no_others(files: dict[str, bytes]) -> None:
+    (now,) = [path for path in files if paths.is_programs(path)]
+    path = f"eu-1/{paths.tenant_file('solo-ada', 'storage', 'styles')}"
+    older = {**{one: data for one, data in files.items() if one != now}, path: with_own_programs(files[path])}
+    one = settled(files, before(older))
+    assert (one.follows, one.stays, one.unnamed) == ({path: older[path]}, {}, {now})
 
 
 def test_a_tenant_without_a_folder_may_not_go_unless_it_is_retired(files: dict[str, bytes]) -> None:

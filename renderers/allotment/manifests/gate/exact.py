@@ -23,10 +23,9 @@ from allotment.manifests import folders, names, paths, pods
 from allotment.manifests.cluster import device_plugin, node_pool, stock
 from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.patterns import OneOf, nearest
-from allotment.manifests.tenant.preparation import PROGRAMS_OF
+from allotment.manifests.tenant import programs
 from allotment.manifests.text import Object
 from allotment.problems import printable
-from allotment.programs import MODULES, texts
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _FILLS = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # what follows a storage's name in its Jobs'
@@ -94,7 +93,7 @@ def _values(boundary: Boundary, part: str, tenant: str, inner: str, one: Object)
     if part == "argo":
         return values
     things = {kind: _named(labels.get(key)) for kind, key in _THINGS.items()}
-    own = {**values, **things, "part": OneOf(paths.PARTS), "programs": _programs()}
+    own = {**values, **things, "part": OneOf(paths.PARTS), **_programs(one)}
     filled = name.removeprefix(things["storage"]) if isinstance(things["storage"], str) else ""
     own["job"] = name if _FILLS.fullmatch(filled) else _NOTHING
     return {**own, **_route(boundary, tenant, name, things), **_unit(boundary, tenant, labels.get(names.GPU_SPEC))}
@@ -141,9 +140,16 @@ def _unit(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
     return {"unit": {"requests": amounts, "limits": amounts}, "disk": size_text(spec.disk), "placement": placement}
 
 
-@lru_cache
-def _programs() -> OneOf:
-    return OneOf(texts(*PROGRAMS_OF.get(program, (program,))) for program in MODULES)
+def _programs(one: Object) -> dict[str, Any]:
+    """Return the name of the programs that an object is, or that a Job runs by what it ends with, and what they are."""
+    name = str(one.get("metadata", {}).get("name"))
+    if one.get("kind") == "Job":
+        containers = one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
+        command = containers[0].get("command") if containers else None
+        program = next((one for one in programs.SETS if command == ["python3", "-m", f"programs.{one}"]), None)
+        name = programs.name_of(program) if program is not None else ""
+    data = programs.by_name().get(name)
+    return {"programs-name": name if data is not None else _NOTHING, "programs": data if data is not None else _NOTHING}
 
 
 def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class Gate:
         if owner.part == "platform" or STAND_IN in text or owner.tenant in self._reserved[boundary.cluster]:
             return None
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
-        if owner.thing and owner.thing not in STAND_IN_TENANT:
+        if owner.thing and owner.thing not in STAND_IN_TENANT and not paths.is_programs(owner.thing):
             shape = shape.replace(owner.thing, STAND_IN_THING)
         return boundary.cluster, owner.part, shape
 
@@ -159,7 +159,8 @@ class Gate:
             return False
         passed = self._verdict(shape)
         if passed is None:
-            wrong = _judge_all(boundary, Owner(owner.part, STAND_IN_TENANT, STAND_IN_THING), shape[2])
+            thing = owner.thing if paths.is_programs(owner.thing) else STAND_IN_THING
+            wrong = _judge_all(boundary, Owner(owner.part, STAND_IN_TENANT, thing), shape[2])
             passed = next(wrong, None) is None
             self._remember(shape, passed)
         return passed

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from allotment.manifests import names
+from allotment.manifests import names, paths
 from allotment.manifests.gate.judged_fields import only, same
+from allotment.manifests.tenant.programs import hash_of
+from allotment.manifests.text import Object
 from allotment.problems import printable
 from allotment.programs import ending
 
@@ -28,12 +31,13 @@ _CHECK_COMMAND = ["python3", "-m", "programs.check"]
 _ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.ALREADY_COMPLETE]}
 _FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
+_PROGRAMS = re.compile(re.escape(paths.PROGRAMS) + r"[a-z0-9-]+-[0-9a-f]{16}")
 
 
 def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
     """Yield what is wrong with a pod template of a tenant's; `job` names the Job that it is of, empty where it is of none.
 
-    A Job's pod has init containers too, and the programs of the Job's own ConfigMap.
+    A Job's pod has init containers too, and programs: those of its namespace, or of a ConfigMap of its own, as they lay once.
     """
     yield from only("template", template, frozenset(("metadata", "spec")))
     yield from only("template.metadata", template.get("metadata"), frozenset(("labels",)))
@@ -59,13 +63,35 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
     for volume in pod.get("volumes", ()):
         yield from only("volume", volume, _VOLUMES)
         if "configMap" in volume:
-            yield from same("volume.configMap", volume["configMap"], {"name": job})
+            yield from _judge_programs_of(volume["configMap"], job)
         yield from only("volume.emptyDir", volume.get("emptyDir", {}), frozenset(("medium", "sizeLimit")))
         yield from only(
             "volume.persistentVolumeClaim",
             volume.get("persistentVolumeClaim", {}),
             frozenset(("claimName", "readOnly")),
         )
+
+
+def _judge_programs_of(source: Any, job: str) -> Iterator[str]:
+    name = str(source.get("name")) if isinstance(source, dict) else ""
+    yield from same("volume.configMap", source, {"name": name if job and _PROGRAMS.fullmatch(name) else job})
+
+
+def judge_programs(thing: str, one: Object) -> Iterator[str]:
+    """Yield what is wrong with programs, or with what lies in their file `thing`.
+
+    Each lies alone in a file of its name, which ends with the hash of what it holds: whichever version of ours wrote it, nothing
+    else can stand under that name, and nobody but us can tell a Job another.
+    """
+    name = str(one.get("metadata", {}).get("name"))
+    if not thing.startswith(paths.PROGRAMS) and not (
+        one.get("kind") == "ConfigMap" and name.startswith(paths.PROGRAMS)
+    ):
+        return
+    yield from same("programs' kind", one.get("kind"), "ConfigMap")
+    yield from same("programs' metadata.name", name, thing)
+    yield from same("programs' immutable", one.get("immutable"), True)
+    yield from same("the hash in the name of programs", name[-17:], f"-{hash_of(one.get('data', {}))}")
 
 
 def judge_failure_policy(spec: Any) -> Iterator[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from allotment.manifests import names
+from allotment.manifests import names, paths
 from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.judged_fields import identity, let_go, only, same
 from allotment.manifests.gate.judged_namespaces import judge_isolation_object
-from allotment.manifests.gate.judged_pods import judge_failure_policy, judge_template
+from allotment.manifests.gate.judged_pods import judge_failure_policy, judge_programs, judge_template
 from allotment.manifests.tenant import project_roles
 from allotment.manifests.text import Malformed, Object, load_one
 from allotment.problems import printable
@@ -86,6 +86,7 @@ def judge(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
         return
     if owner.part == "tenant":
         yield from _judge_tenant_object(boundary, owner.tenant, one)
+        yield from judge_programs(owner.thing, one)
     elif owner.part == "namespaces":
         yield from judge_isolation_object(boundary, owner.tenant, one)
     elif owner.part == "argo":
@@ -104,9 +105,13 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
     if kind != "ConfigMap":
         yield from same("metadata.labels tenant", metadata.get("labels", {}).get(names.TENANT), tenant)
         yield from only("spec", spec, _SPEC_FIELDS.get(str(kind), frozenset()))
-    keeps = kind in (*_KEPT, "Job") or (kind == "ConfigMap" and one.get("immutable") is True)
+    options: tuple[str, ...] = ()
+    if kind in (*_KEPT, "Job"):
+        options = (names.KEEP,)
+    elif kind == "ConfigMap" and one.get("immutable") is True:
+        options = (names.OUTLIVE,) if str(metadata.get("name")).startswith(paths.PROGRAMS) else (names.KEEP,)
     for key, value in metadata.get("annotations", {}).items():
-        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and keeps and value == names.KEEP)):
+        if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and value in options)):
             yield f"annotation {printable(key)} is not allowed"
     if kind in ("Deployment", "Job"):
         yield from judge_template(tenant, spec.get("template", {}), metadata.get("name", "") if kind == "Job" else "")

@@ -36,7 +36,7 @@ def render(
     if job and source:
         objects.append(waiting.marker(metadata, storage.name, source, declared.blob, job))
     elif job:
-        objects += preparation.render(offers, tenant, storage, metadata, job)
+        objects.append(preparation.render(offers, tenant, storage, metadata, job))
     if accessor.is_wanted(storage) and not (source and cloned):
         objects += accessor.render(offers, cluster, tenant, standing, storage, metadata)
     return objects

@@ -1,16 +1,16 @@
-"""GPUStorage → the Job that fills its volume, and the programs of ours that it runs."""
+"""GPUStorage → the Job that fills its volume."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Source
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import names, pods
+from allotment.manifests.tenant import programs
 from allotment.manifests.text import Fixed
-from allotment.programs import ending, texts
+from allotment.programs import ending
 from allotment.readiness.preparation import input_hash
 from allotment.readiness.sources import foreign_source, is_cloned_by_driver, own_source, writes_once
 
@@ -31,7 +31,6 @@ HELD = Fixed(name="held", mountPath="/held")
 IS_HELD = Fixed(
     exec={"command": ["test", "-e", "/held/ready"]}, periodSeconds=2, timeoutSeconds=5, failureThreshold=300
 )
-PROGRAMS_OF = {"hold": ("check", "hold", "seal")}
 # Written as the API server keeps it, so that Argo CD sees no difference.
 ENDED_BY_CHECK = Fixed(
     rules=[
@@ -44,16 +43,13 @@ ENDED_BY_CHECK = Fixed(
 AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-def render(
-    offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any], name: str
-) -> list[dict[str, Any]]:
-    """Return the Job, and a ConfigMap of its name with what it runs; `metadata` is what the storage's objects share.
+def render(offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the Job, whose programs `programs` renders; `metadata` is what the storage's objects share.
 
-    Both stay whatever becomes of the branch: a Job that was pruned and comes back would run beside its instances.
+    It stays whatever becomes of the branch: a Job that was pruned and comes back would run beside its instances.
     """
     prepare = storage.spec.prepare
     assert prepare is not None
-    program, spec = _pod(offers, tenant, storage, name)
     foreign = foreign_source(storage, tenant.name) is not None
     role = names.COPY_ROLE if foreign else names.PREPARE_ROLE
     annotations = {
@@ -62,7 +58,7 @@ def render(
         names.ATTEMPT: str(prepare.attempt),
         **_log(offers, tenant, storage, name),
     }
-    job = {
+    return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {**metadata, "name": name, "annotations": annotations},
@@ -71,39 +67,30 @@ def render(
             "backoffLimit": 2,
             # A pod has no way to succeed before its last container; so the Job fails, and is read as what succeeded before.
             **({"podFailurePolicy": ENDED_BY_CHECK} if prepare.source.image is not None else {}),
-            "template": {"metadata": {"labels": {**metadata["labels"], names.ROLE: role}}, "spec": spec},
+            "template": {
+                "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},
+                "spec": _pod(offers, tenant, storage, name),
+            },
         },
     }
-    programs = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {**metadata, "name": name, "annotations": {names.SYNC_OPTIONS: names.KEEP}},
-        "immutable": True,
-        "data": _files(program),
-    }
-    return [job, programs]
 
 
-def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> tuple[str, dict[str, Any]]:
-    """Return which program the pod runs, and the pod."""
+def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[str, Any]:
     prepare = storage.spec.prepare
     assert prepare is not None
     source, image = prepare.source, _image(offers)
     to = ["--volume=/workspace", f"--job={job}"]
-    volumes: list[dict[str, Any]] = [
-        {"name": "workspace", "persistentVolumeClaim": {"claimName": storage.name}},
-        {"name": "programs", "configMap": {"name": job}},
-    ]
+    volumes: list[dict[str, Any]] = [{"name": "workspace", "persistentVolumeClaim": {"claimName": storage.name}}]
     more: dict[str, Any] = {}
     if source.image is not None:
-        program = "hold"
+        program = "seal"
         check = _container("check", image, "check", to, SMALL_RESOURCES)
         more["initContainers"] = [check, _holder(image, job), _declared(source.image)]
         volumes.append({"name": "held", "emptyDir": {"sizeLimit": "1Mi"}})
-        container = _container("seal", image, "seal", to, SMALL_RESOURCES)
+        container = _container("seal", image, program, to, SMALL_RESOURCES)
     elif is_cloned_by_driver(offers, tenant, storage):
         program = "seal"
-        container = _container("seal", image, "seal", [*to, "--alone"], SMALL_RESOURCES)
+        container = _container("seal", image, program, [*to, "--alone"], SMALL_RESOURCES)
     elif foreign := foreign_source(storage, tenant.name):
         program = "copy_shared"
         url = names.files_url(foreign.name, str(foreign.tenant))
@@ -126,13 +113,8 @@ def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> tuple
         if source.s3.secret_ref is not None:
             container["env"] = [*PYTHON_ENV, *(_secret(key, source.s3.secret_ref.name) for key in AWS_KEYS)]
     affinity = _affinity(offers, tenant, storage)
-    pod = pods.pod(names.STORAGE_PRIORITY, [container], volumes, restartPolicy="Never", affinity=affinity, **more)
-    return program, pod
-
-
-@lru_cache
-def _files(program: str) -> Fixed:
-    return Fixed(texts(*PROGRAMS_OF.get(program, (program,))))
+    volumes.append({"name": "programs", "configMap": {"name": programs.name_of(program)}})
+    return pods.pod(names.STORAGE_PRIORITY, [container], volumes, restartPolicy="Never", affinity=affinity, **more)
 
 
 def _log(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[str, str]:

@@ -60,6 +60,8 @@ class Trees:
         """Take what a tenant is rendered to, and what becomes of what it had."""
         if rendered is not None:
             for path, blob in rendered.blobs.items():
+                if path in settled.unnamed:
+                    continue
                 cluster, _, inner = path.partition("/")
                 self.files[cluster][inner] = blob
                 if path in rendered.data:

@@ -140,7 +140,7 @@ def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str, str, str]
     that was written down; either is empty. One that is leaving is among them: its volume is there.
     """
     found = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.part == "storage"}
-    spots = {path: spot for path, spot in found.items() if spot.name not in paths.MARKERS}
+    spots = {path: spot for path, spot in found.items() if spot.is_of_thing}
     unread = [path for path in spots if branch.files[path] not in _prepared]
     if len(_prepared) + len(unread) > MOST_REMEMBERED:
         _prepared.clear()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from allotment.changes import programs
 from allotment.changes.departure import Leaver, Sighting, declaration_of, remains
 from allotment.changes.volumes import Users, succeeded
 from allotment.manifests import paths
+from allotment.manifests.folders import folder_of
 from allotment.manifests.published import taken_back, with_predecessor
 from allotment.observed.conditions import seconds_between
 from allotment.pipeline.publish.before import Before, leaving
@@ -20,8 +22,9 @@ class Settled(NamedTuple):
     """What becomes of what a tenant had.
 
     `findings` say what may not become so, which keeps the tenant. `follows` are the files that differ from what it is
-    rendered to, since they follow what was published; `stays` are those of what is declared no more. `leaving` and `held`
-    say in words what is on its way out, and which preparations wait.
+    rendered to, since they follow what was published; `stays` are those of what is declared no more, and programs that
+    Jobs still name; `unnamed` are the paths of programs that no Job names yet. `leaving` and `held` say in words what is
+    on its way out, and which preparations wait.
     """
 
     findings: list[Finding]
@@ -29,6 +32,7 @@ class Settled(NamedTuple):
     stays: dict[str, bytes]
     leaving: list[str]
     held: list[str]
+    unnamed: frozenset[str] = frozenset()
 
 
 class Watched(NamedTuple):
@@ -70,7 +74,25 @@ def settle(tenant: str, declared: bool, rendered: Rendered | None, before: Befor
         _succeed(tenant, path, now, before, watched, found)
     for path, uid in _anew(now, before, watched):
         found.follows[path] = with_predecessor(now.data[path], uid)
-    return found
+    return _with_programs(now, before, found)
+
+
+def _with_programs(now: Rendered, before: Before, found: Settled) -> Settled:
+    """Where storages aren't as they were rendered, have beside them the programs that their Jobs name."""
+    folders = {folder_of(path) for path in (*found.follows, *found.stays)}
+    files = [
+        path
+        for path in {**now.blobs, **found.follows, **found.stays}
+        if (folder := folder_of(path)) in folders and folder.endswith("/storage")
+    ]
+    made = {**now.data, **found.follows, **found.stays}
+
+    def read(path: str) -> bytes:
+        return made[path] if path in made else before.read(path)
+
+    missing, unnamed = programs.beside(files, read)
+    found.stays.update({path: before.read(path) for path in sorted(missing) if before.blob(path)})
+    return found._replace(unnamed=unnamed)
 
 
 def _succeed(tenant: str, path: str, now: Rendered, before: Before, watched: Watched, found: Settled) -> None:
@@ -88,11 +110,13 @@ def _succeed(tenant: str, path: str, now: Rendered, before: Before, watched: Wat
 def _changed_storages(tenant: str, now: Rendered, before: Before) -> list[str]:
     """Return the paths of what follows a storage or snapshot that was published, also as one that was leaving."""
     part = f"/tenants/{tenant}/storage/"
-    return [
-        path
-        for path, blob in now.blobs.items()
-        if part in path and before.blob(path) != blob and (before.blob(path) or before.blob(leaving(path)))
-    ]
+    changed = [path for path, blob in now.blobs.items() if part in path and before.blob(path) != blob]
+    return [path for path in changed if _is_of_thing(path) and (before.blob(path) or before.blob(leaving(path)))]
+
+
+def _is_of_thing(path: str) -> bool:
+    spot = paths.spot_of(path.partition("/")[2])
+    return spot is not None and spot.is_of_thing
 
 
 def _anew(now: Rendered, before: Before, watched: Watched) -> Iterator[tuple[str, str]]:

@@ -103,9 +103,9 @@ class Comparing(NamedTuple):
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Note the files that differ; a marker differs with those beside it, and says nothing more to anybody."""
+    """Note the files that differ; a marker, or programs that Jobs name, follow from those beside them, and say nothing more to anybody."""
     for path in sorted(before.keys() | after.keys()):
-        if paths.is_marker(path):
+        if paths.is_marker(path) or paths.is_programs(path):
             continue
         old, new = before.get(path), after.get(path)
         if old != new:

@@ -1,0 +1,33 @@
+"""The programs beside a tenant's Jobs: those that some Job names lie in the folder, also of another version of ours, and no others.
+
+A Job keeps its text for as long as it stands (`volumes`), so the programs that it names aren't always those that its storage would
+be rendered with today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from allotment.manifests import paths
+from allotment.manifests.folders import folder_of
+from allotment.manifests.published import programs_of
+
+
+class Beside(NamedTuple):
+    """The paths of programs that Jobs name and that aren't there, and of those that are there and that no Job names."""
+
+    missing: frozenset[str]
+    unnamed: frozenset[str]
+
+
+def beside(files: Collection[str], read: Callable[[str], bytes]) -> Beside:
+    """Return what is wrong with the programs among the files of some storage folders; `read` returns a file's bytes."""
+    there = frozenset(path for path in files if paths.is_programs(path))
+    named = frozenset(
+        f"{folder_of(path)}/{name}{paths.ENDING}"
+        for path in files
+        if path not in there and not paths.is_marker(path)
+        for name in programs_of(read(path))
+    )
+    return Beside(named - there, there - named)

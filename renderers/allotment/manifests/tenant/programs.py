@@ -1,0 +1,74 @@
+"""The programs of ours that a tenant's Jobs run → ConfigMaps: one for each set of programs that some Job of the namespace runs.
+
+A ConfigMap is named by the hash of what it holds. So Jobs share it, those that an older version of ours brought keep theirs
+beside it, and one that somebody deleted comes back as what it was: nothing but Git has to keep it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from allotment.manifests import names, paths
+from allotment.manifests.text import Fixed, Object
+from allotment.programs import texts
+
+# The program that a pod ends with → all that stand in its ConfigMap. A clone's pod runs `seal` alone: the two beside it are
+# less than a ConfigMap of its own would be in a namespace that has an image's too.
+SETS: dict[str, tuple[str, ...]] = {
+    "seal": ("check", "hold", "seal"),
+    "copy_folder": ("copy_folder",),
+    "copy_shared": ("copy_shared",),
+    "fetch_url": ("fetch_url",),
+    "fetch_s3": ("fetch_s3",),
+}
+_OUTLIVES = Fixed({names.SYNC_OPTIONS: names.OUTLIVE})
+
+
+def hash_of(data: Mapping[str, Any]) -> str:
+    """Return the hash that the name of programs ends with."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@cache
+def data_of(program: str) -> Fixed:
+    """Return what a pod runs that ends with a program, as files by name."""
+    return Fixed(texts(*SETS[program]))
+
+
+@cache
+def name_of(program: str) -> str:
+    """Return the name of the ConfigMap that a pod runs which ends with a program."""
+    return f"{paths.PROGRAMS}{program.replace('_', '-')}-{hash_of(data_of(program))}"
+
+
+@cache
+def by_name() -> dict[str, Fixed]:
+    """Return what each ConfigMap of programs holds today."""
+    return {name_of(program): data_of(program) for program in SETS}
+
+
+def render(tenant: str, jobs: Iterable[Object]) -> Iterator[Object]:
+    """Yield the programs that a tenant's Jobs name, each once."""
+    for name in sorted({name for one in jobs for name in _named(one)}):
+        metadata = {
+            "name": name,
+            "namespace": names.namespace(tenant),
+            "labels": names.labels(tenant=tenant),
+            "annotations": _OUTLIVES,
+        }
+        yield {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": metadata,
+            "immutable": True,
+            "data": by_name()[name],
+        }
+
+
+def _named(job: Object) -> list[str]:
+    volumes = job["spec"]["template"]["spec"]["volumes"]
+    return [volume["configMap"]["name"] for volume in volumes if "configMap" in volume]
