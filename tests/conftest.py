@@ -15,7 +15,7 @@ import pytest
 from allotment.cli.main import main
 
 if TYPE_CHECKING:
-    from tests.published import Place
+    from tests.published import Place, Places
 
 pytest_plugins = ["tests.controlplane.fixtures"]
 
@@ -37,6 +37,9 @@ class Result(NamedTuple):
         return self.out.splitlines()[:-1]
 
 
+# Git as tests want it, whatever the machine's is: no housekeeping after each commit, and no waiting for the disk.
+os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).with_name("git.config"))
+
 Allot = Callable[..., Result]
 
 
@@ -48,7 +51,10 @@ def _own_memory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
     """Return a copy of this repository's own declarations."""
-    root = tmp_path / "repo"
+    return copy_sample(tmp_path / "repo")
+
+
+def copy_sample(root: Path) -> Path:
     for name in ROOTS:
         shutil.copytree(PROJECT / name, root / name)
     return root
@@ -101,12 +107,48 @@ def golden(path: Path, text: str) -> None:
     )
 
 
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    """Return the places that tests begin with."""
+    from tests.published import Places
+
+    return Places(tmp_path_factory.mktemp("places"))
+
+
+Begin = Callable[[str, Callable[["Place"], object]], "Place"]
+
+
 @pytest.fixture
-def place(sample: Path, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """Return the sample as a repository with a remote, nothing of it published yet."""
+def begin(places: Places, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Begin:
+    """Return what makes the sample a repository with a remote, and lets it be as something makes it, under a name."""
     from tests.published import Place
 
     monkeypatch.setenv("GIT_COMMITTER_NAME", "allotment")
     monkeypatch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    return Place(sample, tmp_path / "remote.git", allot, monkeypatch)
+
+    def begun(name: str, make: Callable[[Place], object]) -> Place:
+        def made(place: Place) -> None:
+            copy_sample(place.root)
+            place.begin()
+            make(place)
+
+        return places.begin(name, Place(tmp_path / "repo", tmp_path / "remote.git", allot, monkeypatch), made)
+
+    return begun
+
+
+@pytest.fixture
+def place(begin: Begin) -> Place:
+    """Return the sample as a repository with a remote, nothing of it published yet."""
+    return begin("sample", lambda place: None)
+
+
+@pytest.fixture
+def published(begin: Begin) -> Place:
+    """Return the sample as a repository with a remote to which it is published."""
+
+    def publish(place: Place) -> None:
+        assert place.publish().code == 0
+
+    return begin("published", publish)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -21,6 +22,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import look_status
+from allotment.adapters.memory import memory_name
 from allotment.declared.inventory import blob_id
 from allotment.manifests.paths import spot_of
 from allotment.manifests.tenant import programs
@@ -90,6 +92,23 @@ def of_another_version(data: bytes) -> tuple[bytes, str, bytes]:
     return data.replace(name.encode(), renamed.encode()), renamed, dump([theirs])
 
 
+def files_of(folder: Path, commit: str, *paths: str) -> dict[str, str]:
+    """Return the texts of a commit's files by path: of all, or of these. One process of Git's reads them all."""
+    listed = git(folder, "ls-tree", "-r", "-z", commit, *paths).split("\0")
+    blobs = {path: about.split()[2] for about, _, path in (line.partition("\t") for line in listed if line)}
+    asked = "".join(f"{blob}\n" for blob in blobs.values()).encode()
+    command = ["git", "-C", str(folder), "cat-file", "--batch"]
+    said = subprocess.run(command, input=asked, capture_output=True, check=True).stdout
+    found, at = {}, 0
+    for path, blob in blobs.items():
+        begin = said.index(b"\n", at) + 1
+        id_, kind, size = said[at : begin - 1].decode().split()
+        assert (id_, kind) == (blob, "blob"), path
+        at = begin + int(size) + 1
+        found[path] = said[begin : at - 1].decode()
+    return found
+
+
 class Place:
     """A source repository and the bare repository it is published to."""
 
@@ -98,10 +117,15 @@ class Place:
         self.remote = remote
         self._allot = allot
         self._monkeypatch = monkeypatch
-        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
-        git(root, "init", "-q", "-b", "main")
-        git(root, "remote", "add", "origin", str(remote))
+
+    def begin(self) -> None:
+        """Commit what the folder holds, and push it to a remote that is new."""
+        subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(self.remote)], check=True)
+        git(self.root, "init", "-q", "--template=", "-b", "main")
+        git(self.root, "remote", "add", "origin", str(self.remote))
         self.merge()
+        for folder in (self.root, self.remote):
+            git(folder, "repack", "-d", "-q")
 
     def merge(self) -> str:
         """Commit what the folder holds, as somebody's merge, and push it; return the commit."""
@@ -130,8 +154,7 @@ class Place:
 
     def tree(self, cluster: str) -> dict[str, str]:
         """Return the texts of a rendered branch by path."""
-        names = git(self.remote, "ls-tree", "-r", "--name-only", f"rendered/{cluster}").splitlines()
-        return {name: git(self.remote, "show", f"rendered/{cluster}:{name}") + "\n" for name in names}
+        return files_of(self.remote, f"rendered/{cluster}")
 
     def log(self, cluster: str, style: str) -> list[str]:
         """Return a line for each commit of a rendered branch, the newest first."""
@@ -156,12 +179,13 @@ class Place:
     def synced(self, cluster: str, tenant: str, *, marked: str = OBSERVED, observed: str = OBSERVED) -> str:
         """Report that a cluster has all that is published of a tenant, what is marked for deletion since a time; return the commit."""
         storages, snapshots, namespace = [], [], ""
-        names = git(self.remote, "ls-tree", "-r", "--name-only", f"rendered/{cluster}").splitlines()
-        for path in names:
+        for path, text in files_of(
+            self.remote, f"rendered/{cluster}", f"tenants/{tenant}", "control/namespaces"
+        ).items():
             spot = spot_of(path)
             if spot is None or spot.tenant != tenant or spot.part not in ("storage", "namespaces"):
                 continue
-            one, *others = load((git(self.remote, "show", f"rendered/{cluster}:{path}") + "\n").encode())
+            one, *others = load(text.encode())
             annotations = one["metadata"].get("annotations", {})
             free = annotations.get("allotment.dev/protected") == "false"
             if spot.part == "namespaces":
@@ -201,10 +225,36 @@ class Place:
     def fork(self, folder: Path) -> Place:
         """Return another clone of the same source, with the same remote."""
         shutil.copytree(self.root, folder)
-        other = object.__new__(Place)
-        other.root, other.remote = folder, self.remote
-        other._allot, other._monkeypatch = self._allot, self._monkeypatch
-        return other
+        return Place(folder, self.remote, self._allot, self._monkeypatch)
+
+
+class Places:
+    """Places that tests begin with. Each is made once, by the first test that wants it; the others get a copy."""
+
+    def __init__(self, kept: Path) -> None:
+        self._kept = kept
+
+    def begin(self, name: str, place: Place, make: Callable[[Place], object]) -> Place:
+        """Let a place, of which nothing is there yet, be as it was made under a name, and remembered as then."""
+        kept = Place(self._kept / name / "repo", self._kept / name / "remote.git", place._allot, place._monkeypatch)
+        memory = Path(os.environ["XDG_CACHE_HOME"]) / "allotment"
+        if kept.root.exists():
+            _copy(kept, place, kept.root.parent / "memory", memory)
+        else:
+            make(place)
+            _copy(place, kept, memory, kept.root.parent / "memory")
+        return place
+
+
+def _copy(one: Place, other: Place, memory: Path, other_memory: Path) -> None:
+    for old, new in ((one.root, other.root), (one.remote, other.remote)):
+        shutil.copytree(old, new, symlinks=True)
+    settings = other.root / ".git/config"
+    settings.write_text(settings.read_text().replace(str(one.remote), str(other.remote)))
+    if memory.exists():
+        other_memory.mkdir(parents=True)
+        for file in memory.iterdir():
+            shutil.copy(file, other_memory / file.name.replace(memory_name(one.root), memory_name(other.root)))
 
 
 def _prepared(job: dict[str, Any]) -> Prepare:

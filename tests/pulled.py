@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from allotment.pipeline.pulls import apart
+from allotment.pipeline.pulls.apart import Asked, Budget, Planned
 from tests.conftest import DAY, Allot, Result, copy, edit
 from tests.published import git
 
@@ -87,3 +92,17 @@ class Pull:
         """Return what is wrong with it as somebody's change."""
         more = [word for one in approvers for word in ("--approved-by", one)]
         return self.problems("--author", author, "--team", TEAM, *more)
+
+
+def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pull requests be planned in this process, which knows the sample already. What the process of a plan does is tested
+    in test_apart.py."""
+
+    def planned(asked: Asked, budget: Budget, cache: Path | None) -> Planned:
+        with monkeypatch.context() as patch:
+            if cache is not None:
+                patch.setenv("XDG_CACHE_HOME", str(cache))
+            answer = apart._answer(Asked(**json.loads(json.dumps(asked._asdict()))), lambda: None)
+        return apart._meant(apart._READY + json.dumps(answer).encode(), 0, io.BytesIO())
+
+    monkeypatch.setattr(apart, "_plan", planned)

@@ -12,13 +12,15 @@ import pytest
 from tests.adapters.forge.server import BOT, REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
 from tests.conftest import Allot, Result, edit
 from tests.published import Place, git
+from tests.pulled import plan_here
 
 from allotment.declared.inventory import blob_id
 from allotment.observed.status import Condition, Instance, Part, TenantStatus
-from allotment.pipeline.pulls import reviewing
+from allotment.pipeline.pulls import apart, reviewing
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
+BY_A_PROCESS = apart._plan
 COMMENTS, STATUSES = r"POST .*(comments|notes)$", r"POST .*statuses/"
 
 
@@ -92,11 +94,15 @@ def desk(request: pytest.FixtureRequest, place: Place, allot: Allot, monkeypatch
     world.page = 3
     world.teams["@northlight-example/platform"] = ["pat"]
     monkeypatch.setenv("ALLOT_FORGE_TOKEN", TOKEN)
+    plan_here(monkeypatch)
     yield Desk(place, world, allot)
     world.close()
 
 
-def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(desk: Desk) -> None:
+def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "_plan", BY_A_PROCESS)
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     result = desk.comment("--number", 1, "--head", head)
     assert (result.code, result.out) == (0, "#1: can be merged\n"), result.err

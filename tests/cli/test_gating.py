@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import edit
+from tests.conftest import Begin, edit
 from tests.controlplane.processes import eventually
 from tests.published import Place, Running, git, with_own_programs
 
@@ -60,14 +60,17 @@ def replicas(place: Place) -> int:
 
 
 @pytest.fixture
-def waiting(place: Place) -> Place:
+def waiting(begin: Begin) -> Place:
     """Return a place where one instance waits for its storage, alone."""
-    for file in (place.root / f"tenants/{TENANT}/instances").glob("*.yaml"):
-        if STORAGE in file.read_text() and file.stem != INSTANCE:
-            file.unlink()
-    assert place.merged(hours_ago=6).code == 0
-    assert replicas(place) == 0
-    return place
+
+    def make(place: Place) -> None:
+        for file in (place.root / f"tenants/{TENANT}/instances").glob("*.yaml"):
+            if STORAGE in file.read_text() and file.stem != INSTANCE:
+                file.unlink()
+        assert place.merged(hours_ago=6).code == 0
+        assert replicas(place) == 0
+
+    return begin("waiting for a storage", make)
 
 
 def test_it_starts_when_its_storage_was_seen_prepared(waiting: Place) -> None:

@@ -17,13 +17,8 @@ EVIL = "tenants/northlight/instances/evil.yaml"
 
 
 @pytest.fixture
-def place(sample: Path, tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """Return the sample, published."""
-    found = Place(sample, tmp_path / "remote.git", allot, monkeypatch)
-    monkeypatch.setenv("GIT_COMMITTER_NAME", "allotment")
-    monkeypatch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
-    assert found.publish().code == 0
-    return found
+def place(published: Place) -> Place:
+    return published
 
 
 def raw(folder: Path, tree: str) -> list[tuple[str, str, bytes]]:

@@ -69,14 +69,13 @@ def test_a_commit_says_what_it_is_of_in_nobodys_words(place: Place) -> None:
     ]
 
 
-def test_only_what_changed_is_committed(place: Place) -> None:
-    place.publish()
-    before = place.refs()
-    again = place.publish()
-    assert (again.code, again.out, place.refs()) == (0, "2 clusters: nothing changed\n", before)
-    edit(place.root, WEBUI, *STOPPED)
-    said = place.merged()
-    after = place.refs()
+def test_only_what_changed_is_committed(published: Place) -> None:
+    before = published.refs()
+    again = published.publish()
+    assert (again.code, again.out, published.refs()) == (0, "2 clusters: nothing changed\n", before)
+    edit(published.root, WEBUI, *STOPPED)
+    said = published.merged()
+    after = published.refs()
     assert {name for name in after if after[name] != before[name]} == {
         "refs/allotment/source",
         "refs/allotment/published/eu-1",
@@ -86,24 +85,23 @@ def test_only_what_changed_is_committed(place: Place) -> None:
     assert said.out.splitlines()[0].startswith("eu-1: 0 added, 2 changed, 0 removed: ")
     assert said.out.splitlines()[1].startswith("Pushed to origin (")
     assert said.out.splitlines()[2] == "1 cluster more: nothing changed"
-    assert git(place.remote, "diff", "--name-only", "rendered/eu-1~", "rendered/eu-1").splitlines() == [
+    assert git(published.remote, "diff", "--name-only", "rendered/eu-1~", "rendered/eu-1").splitlines() == [
         "tenants/solo-ada/compute/allotment--marker.rendered.yaml",
         "tenants/solo-ada/compute/webui.rendered.yaml",
         "tenants/solo-ada/storage/allotment--marker.rendered.yaml",
         "tenants/solo-ada/storage/models.rendered.yaml",
     ]
-    (place.root / "README.md").write_text("no declaration\n")
-    assert place.merged().out == "2 clusters: nothing changed\n"
-    assert place.refs() == {**after, "refs/allotment/source": git(place.root, "rev-parse", "HEAD")}
+    (published.root / "README.md").write_text("no declaration\n")
+    assert published.merged().out == "2 clusters: nothing changed\n"
+    assert published.refs() == {**after, "refs/allotment/source": git(published.root, "rev-parse", "HEAD")}
 
 
-def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(place: Place) -> None:
-    place.publish()
-    before = place.refs()
-    edit(place.root, WEBUI, *STOPPED)
-    copy(place.root, "tenants/uni-lab/instances/group-a.yaml", "tenants/uni-lab/instances/group-e.yaml")
-    (place.root / "tenants/uni-lab/instances/group-a.yaml").unlink()
-    said = place.merged("--dry-run")
+def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(published: Place) -> None:
+    before = published.refs()
+    edit(published.root, WEBUI, *STOPPED)
+    copy(published.root, "tenants/uni-lab/instances/group-a.yaml", "tenants/uni-lab/instances/group-e.yaml")
+    (published.root / "tenants/uni-lab/instances/group-a.yaml").unlink()
+    said = published.merged("--dry-run")
     assert said.code == 0, said.err
     assert said.out.splitlines() == [
         "eu-1: 1 added, 2 changed, 1 removed: rendered/eu-1 would be committed",
@@ -111,10 +109,10 @@ def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(place: Place)
         "  M tenants/solo-ada/storage/models.rendered.yaml",
         "  D tenants/uni-lab/compute/group-a.rendered.yaml",
         "  A tenants/uni-lab/compute/group-e.rendered.yaml",
-        f"To origin ({place.remote}), of {git(place.root, 'rev-parse', 'HEAD')[:12]}",
+        f"To origin ({published.remote}), of {git(published.root, 'rev-parse', 'HEAD')[:12]}",
         "1 cluster more: nothing changed",
     ]
-    assert place.refs() == before
+    assert published.refs() == before
 
 
 def test_another_repository_may_hold_the_branches(place: Place, tmp_path: Path) -> None:
@@ -135,22 +133,21 @@ def test_another_repository_may_hold_the_branches(place: Place, tmp_path: Path) 
     assert "repoURL: https://127.0.0.1:1/r" in place.tree("eu-1")["control/argo/s/solo-ada.rendered.yaml"]
 
 
-def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(place: Place, tmp_path: Path) -> None:
-    place.publish()
-    before = place.refs()
-    edit(place.root, WEBUI, *STOPPED)
-    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-a", "-m", "By hand")
-    commit = git(place.root, "rev-parse", "HEAD")
-    said = place.publish()
+def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(published: Place, tmp_path: Path) -> None:
+    before = published.refs()
+    edit(published.root, WEBUI, *STOPPED)
+    git(published.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-a", "-m", "By hand")
+    commit = git(published.root, "rev-parse", "HEAD")
+    said = published.publish()
     assert (said.code, said.out) == (2, "")
     assert f"{commit[:12]} isn't in the branch main of origin" in said.err
-    assert place.refs() == before
+    assert published.refs() == before
     subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "mine.git")], check=True)
-    tried = place.publish("--to", tmp_path / "mine.git")
+    tried = published.publish("--to", tmp_path / "mine.git")
     assert (tried.code, f"Pushed to {tmp_path / 'mine.git'}, of {commit[:12]}\n" in tried.out) == (0, True)
-    git(place.root, "push", "-q", "origin", "main")
-    done = place.publish()
-    assert (done.code, f"Pushed to origin ({place.remote}), of {commit[:12]}\n" in done.out) == (0, True)
+    git(published.root, "push", "-q", "origin", "main")
+    done = published.publish()
+    assert (done.code, f"Pushed to origin ({published.remote}), of {commit[:12]}\n" in done.out) == (0, True)
 
 
 @pytest.mark.parametrize("ref", ["--help", "-x", "no-such", "HEAD^{tree}", "a\nb"])
@@ -164,12 +161,11 @@ def test_what_names_no_commit_is_told(place: Place, ref: str) -> None:
 # One tenant never stops the others
 
 
-def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(place: Place) -> None:
-    place.publish()
-    before = place.tree("eu-1")
-    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
-    edit(place.root, GROUP, *STOP)
-    said = place.merged()
+def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Place) -> None:
+    before = published.tree("eu-1")
+    edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
+    edit(published.root, GROUP, *STOP)
+    said = published.merged()
     assert said.code == 1
     assert said.out.startswith("eu-1: 0 added, 1 changed, 0 removed: ")
     assert said.err.splitlines() == [
@@ -177,14 +173,14 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(place: Place) 
         "  tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
         "1 tenant kept as published before, 6 published. Correct them and publish again.",
     ]
-    after = place.tree("eu-1")
+    after = published.tree("eu-1")
     assert {path for path in after if after[path] != before.get(path)} == {
         f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("allotment--marker", "group-a")
     }
-    assert place.publish().code == 1
-    assert place.tree("eu-1") == after
-    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quater", "l4-quarter")
-    assert place.merged().code == 0
+    assert published.publish().code == 1
+    assert published.tree("eu-1") == after
+    edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quater", "l4-quarter")
+    assert published.merged().code == 0
 
 
 def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> None:
@@ -195,34 +191,32 @@ def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> 
     assert "tenants/uni-lab/compute/group-a.rendered.yaml" in place.tree("eu-1")
 
 
-def test_what_the_platform_declares_wrongly_stops_everything(place: Place) -> None:
-    place.publish()
-    before = place.refs()
-    edit(place.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
-    edit(place.root, WEBUI, *STOPPED)
-    said = place.merged()
-    assert (said.code, said.out, place.refs()) == (1, "", before)
+def test_what_the_platform_declares_wrongly_stops_everything(published: Place) -> None:
+    before = published.refs()
+    edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
+    edit(published.root, WEBUI, *STOPPED)
+    said = published.merged()
+    assert (said.code, said.out, published.refs()) == (1, "", before)
     assert "clusters/" in said.err and "[domain]" in said.err
-    (place.root / "clusters/eu-1/cluster.yaml").write_text("kind: [\n")
-    assert place.merged().code == 1
-    assert place.refs() == before
+    (published.root / "clusters/eu-1/cluster.yaml").write_text("kind: [\n")
+    assert published.merged().code == 1
+    assert published.refs() == before
 
 
-def test_a_link_in_a_tenants_folder_is_that_tenants_problem(place: Place) -> None:
-    place.publish()
-    before = place.tree("eu-1")
-    (place.root / "tenants/solo-ada/instances/passwd.yaml").symlink_to("/etc/passwd")
-    (place.root / "tenants/stray.yaml").write_text("kind: Tenant\n")
-    edit(place.root, GROUP, *STOP)
-    said = place.merged()
+def test_a_link_in_a_tenants_folder_is_that_tenants_problem(published: Place) -> None:
+    before = published.tree("eu-1")
+    (published.root / "tenants/solo-ada/instances/passwd.yaml").symlink_to("/etc/passwd")
+    (published.root / "tenants/stray.yaml").write_text("kind: Tenant\n")
+    edit(published.root, GROUP, *STOP)
+    said = published.merged()
     assert said.code == 1
     assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
     assert "tenants/solo-ada/instances/passwd.yaml:1:1: (file): is a symbolic link" in said.err
     assert (
-        place.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
+        published.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
         != before["tenants/uni-lab/compute/group-a.rendered.yaml"]
     )
-    assert {path for path in place.tree("eu-1") if "solo-ada" in path} == {
+    assert {path for path in published.tree("eu-1") if "solo-ada" in path} == {
         path for path in before if "solo-ada" in path
     }
 
@@ -236,13 +230,12 @@ def test_a_folders_name_does_nothing_to_a_terminal(place: Place) -> None:
     assert "kept as it was: tenant evil\\x1b[31m" in said.err
 
 
-def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(place: Place) -> None:
-    place.publish()
-    edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
-    edit(place.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
-    said = place.merged()
+def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published: Place) -> None:
+    edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
+    edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
+    said = published.merged()
     assert said.code == 1
-    kept = load(place.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
+    kept = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
     assert "HTTPRoute" not in [one["kind"] for one in kept]
     assert "Deployment" in [one["kind"] for one in kept]
     assert "what was published of it no longer fits its cluster, and is left out" in said.err
@@ -277,116 +270,110 @@ def room(place: Place, units: int) -> None:
     file.write_text("\n".join(line for line in lines if "warm:" not in line) + "\n")
 
 
-def test_who_was_published_keeps_its_units_and_the_newcomer_waits(place: Place) -> None:
-    place.publish()
-    room(place, 1)
-    assert place.merged().code == 0
-    unlimited(place)
-    another(place, "aaa-first")  # two pull requests, each fine alone
-    another(place, "zzz-second")
-    said = place.merged()
+def test_who_was_published_keeps_its_units_and_the_newcomer_waits(published: Place) -> None:
+    room(published, 1)
+    assert published.merged().code == 0
+    unlimited(published)
+    another(published, "aaa-first")  # two pull requests, each fine alone
+    another(published, "zzz-second")
+    said = published.merged()
     assert said.err.splitlines() == [
         "waits: uni-lab/zzz-second: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
     ]
     assert said.code == 0
     first, second = (f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("aaa-first", "zzz-second"))
-    assert deployment(place, first)["metadata"]["annotations"]["allotment.dev/units"] == "1"
-    waiting = deployment(place, second)
+    assert deployment(published, first)["metadata"]["annotations"]["allotment.dev/units"] == "1"
+    waiting = deployment(published, second)
     assert waiting["spec"]["replicas"] == 0
     noted = waiting["metadata"]["annotations"]
     assert (noted["allotment.dev/units"], noted["allotment.dev/waits-reason"]) == ("0", "NoFreeUnit")
     words = "1 unit of l4-quarter on eu-1: none is free; preparation of storage course"
     assert noted["allotment.dev/waits-for"] == words
-    assert place.publish().err == said.err
-    another(place, "aaa-before")
-    (place.root / "tenants/uni-lab/instances/group-b.yaml").unlink()
-    edit(place.root, "tenants/uni-lab/instances/aaa-before.yaml", "replicas: 1", "replicas: 5")
-    said = place.merged()
-    assert deployment(place, second)["metadata"]["annotations"]["allotment.dev/units"] == "1", "who waited longer"
+    assert published.publish().err == said.err
+    another(published, "aaa-before")
+    (published.root / "tenants/uni-lab/instances/group-b.yaml").unlink()
+    edit(published.root, "tenants/uni-lab/instances/aaa-before.yaml", "replicas: 1", "replicas: 5")
+    said = published.merged()
+    assert deployment(published, second)["metadata"]["annotations"]["allotment.dev/units"] == "1", "who waited longer"
     assert [line.split(":")[1] for line in said.err.splitlines()] == [" uni-lab/aaa-before"]
     assert "gets 4 of 5 units" in said.err
 
 
-def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(place: Place) -> None:
+def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(published: Place) -> None:
     """A frozen Application stops nothing: Git alone frees no unit where a reporter says who runs."""
-    place.publish()
-    room(place, 0)
-    unlimited(place)
-    assert place.merged().err == "", "all units are held"
+    room(published, 0)
+    unlimited(published)
+    assert published.merged().err == "", "all units are held"
     runs = Instance("group-a", "b", "Running", "ProbesAnswered", gpu_spec="l4-quarter", units=5, pods=5)
-    place.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(runs,)))
-    another(place, "newcomer")
-    edit(place.root, GROUP, *STOP)
-    said = place.merged()
+    published.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(runs,)))
+    another(published, "newcomer")
+    edit(published.root, GROUP, *STOP)
+    said = published.merged()
     assert said.err.splitlines() == [
         "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first",
         "holds: eu-1: instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter, by its status of"
         " 2026-11-21T12:00:00Z",
     ]
-    assert deployment(place, "tenants/uni-lab/compute/group-a.rendered.yaml")["spec"]["replicas"] == 0
-    free = deployment(place, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
+    assert deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")["spec"]["replicas"] == 0
+    free = deployment(published, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
     stopped = runs.__class__("group-a", "b", "Stopped", "StoppedAsDeclared", gpu_spec="l4-quarter")
-    place.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(stopped,)))
-    assert place.publish().err == ""
-    newcomer = deployment(place, "tenants/uni-lab/compute/newcomer.rendered.yaml")
+    published.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(stopped,)))
+    assert published.publish().err == ""
+    newcomer = deployment(published, "tenants/uni-lab/compute/newcomer.rendered.yaml")
     assert newcomer["metadata"]["annotations"]["allotment.dev/units"] == "1"
-    after = deployment(place, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
+    after = deployment(published, "platform/stock/l4-quarter.rendered.yaml")["spec"]["replicas"]
     assert after - free == 5, "no placeholder took what ran"
 
 
-def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(place: Place) -> None:
-    place.publish()
-    room(place, 0)
-    unlimited(place)
+def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(published: Place) -> None:
+    room(published, 0)
+    unlimited(published)
     runs = Instance("group-a", "b", "Running", "ProbesAnswered", gpu_spec="l4-quarter", units=5, pods=5)
-    place.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(runs,)))
-    another(place, "aaa-newcomer")
-    edit(place.root, GROUP, *STOP)
-    place.merged()
-    edit(place.root, GROUP, *reversed(STOP))
-    said = place.merged().err.splitlines()
+    published.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(runs,)))
+    another(published, "aaa-newcomer")
+    edit(published.root, GROUP, *STOP)
+    published.merged()
+    edit(published.root, GROUP, *reversed(STOP))
+    said = published.merged().err.splitlines()
     assert [line for line in said if line.startswith("waits")] == [
         "waits: uni-lab/aaa-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"
     ]
-    again = deployment(place, "tenants/uni-lab/compute/group-a.rendered.yaml")
+    again = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
     assert again["metadata"]["annotations"]["allotment.dev/units"] == "5"
 
 
-def test_one_that_grows_keeps_what_it_had(place: Place) -> None:
-    place.publish()
-    room(place, 1)
-    unlimited(place)
-    edit(place.root, "tenants/uni-lab/instances/group-a.yaml", "replicas: 5", "replicas: 8")
-    said = place.merged()
+def test_one_that_grows_keeps_what_it_had(published: Place) -> None:
+    room(published, 1)
+    unlimited(published)
+    edit(published.root, "tenants/uni-lab/instances/group-a.yaml", "replicas: 5", "replicas: 8")
+    said = published.merged()
     assert "gets 6 of 8 units" in said.err
-    grown = deployment(place, "tenants/uni-lab/compute/group-a.rendered.yaml")
+    grown = deployment(published, "tenants/uni-lab/compute/group-a.rendered.yaml")
     assert grown["metadata"]["annotations"]["allotment.dev/units"] == "6"
-    assert place.publish().out == "2 clusters: nothing changed\n"
+    assert published.publish().out == "2 clusters: nothing changed\n"
 
 
-def test_a_stock_below_what_is_held_stops_nobody_and_is_told(place: Place) -> None:
-    place.publish()
-    before = place.tree("eu-1")
-    room(place, -2)
-    said = place.merged()
+def test_a_stock_below_what_is_held_stops_nobody_and_is_told(published: Place) -> None:
+    before = published.tree("eu-1")
+    room(published, -2)
+    said = published.merged()
     assert (said.code, said.err) == (0, OVERSOLD)
-    after = place.tree("eu-1")
+    after = published.tree("eu-1")
     assert {path for path in after if after[path] != before[path]} == {
         f"platform/stock/{name}.rendered.yaml" for name in ("allotment--marker", "l4-quarter")
     }
-    assert place.publish().err == OVERSOLD, "as long as it is so"
-    unlimited(place)
-    another(place, "newcomer")
+    assert published.publish().err == OVERSOLD, "as long as it is so"
+    unlimited(published)
+    another(published, "newcomer")
     waits = "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first\n"
-    assert place.merged().err == OVERSOLD + waits, "who waits holds nothing"
-    edit(place.root, GROUP, "replicas: 5", "replicas: 3")
-    assert place.merged().err == waits, "two were given back"
+    assert published.merged().err == OVERSOLD + waits, "who waits holds nothing"
+    edit(published.root, GROUP, "replicas: 5", "replicas: 3")
+    assert published.merged().err == waits, "two were given back"
 
 
-def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(place: Place) -> None:
-    place.publish()
-    (place.root / "clusters/us-1/stocks/l40s-spot.yaml").unlink()
-    said = place.merged()
+def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(published: Place) -> None:
+    (published.root / "clusters/us-1/stocks/l40s-spot.yaml").unlink()
+    said = published.merged()
     assert said.code == 1, "its tenants are invalid"
     assert said.err.splitlines()[0] == (
         "published all the same: clusters/us-1/cluster.yaml:2:1: (file): 6 units of l40s-spot are held in us-1, 6 more than"
@@ -395,15 +382,14 @@ def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(place: Place
     assert "kept as it was: tenant acme-robotics" in said.err
 
 
-def test_a_kept_tenant_keeps_its_units_too(place: Place) -> None:
-    place.publish()
-    room(place, 0)
-    edit(place.root, WEBUI, "1.11.0", "0.0.0")
-    unlimited(place)
-    another(place, "newcomer")
-    said = place.merged()
+def test_a_kept_tenant_keeps_its_units_too(published: Place) -> None:
+    room(published, 0)
+    edit(published.root, WEBUI, "1.11.0", "0.0.0")
+    unlimited(published)
+    another(published, "newcomer")
+    said = published.merged()
     assert "waits: uni-lab/newcomer: gets 0 of 1 units" in said.err
-    assert deployment(place, "tenants/solo-ada/compute/webui.rendered.yaml")["spec"]["replicas"] == 1
+    assert deployment(published, "tenants/solo-ada/compute/webui.rendered.yaml")["spec"]["replicas"] == 1
 
 
 # Deletion
@@ -445,15 +431,14 @@ def test_nothing_that_holds_data_goes_in_one_merge(place: Place, way: str) -> No
             assert gone == set()
 
 
-def test_a_cluster_that_went_missing_keeps_its_branch(place: Place) -> None:
-    place.publish()
-    before, refs = place.tree("eu-1"), place.refs()
-    shutil.rmtree(place.root / "clusters/us-1")
-    said = place.merged()
+def test_a_cluster_that_went_missing_keeps_its_branch(published: Place) -> None:
+    before, refs = published.tree("eu-1"), published.refs()
+    shutil.rmtree(published.root / "clusters/us-1")
+    said = published.merged()
     assert said.code == 1
     assert "kept as it was: tenant acme-robotics" in said.err
-    assert place.refs()["refs/heads/rendered/us-1"] == refs["refs/heads/rendered/us-1"]
-    assert place.tree("eu-1") == before
+    assert published.refs()["refs/heads/rendered/us-1"] == refs["refs/heads/rendered/us-1"]
+    assert published.tree("eu-1") == before
 
 
 MARKED, HOUR_LATER = "2026-11-21T08:00:00Z", "2026-11-21T09:00:00Z"
@@ -508,15 +493,14 @@ def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_sa
 
 
 @pytest.mark.parametrize("time", ["soon", "2026-11-21", "2026-11-21T08:00:00", "0001-01-01T00:00:00Z", ""])
-def test_a_time_that_is_none_makes_nothing_go_and_stops_nobody(place: Place, time: str) -> None:
-    place.publish()
-    place.synced("us-1", "acme-robotics", marked=time, observed=MARKED)
-    (place.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
-    said = place.merged()
+def test_a_time_that_is_none_makes_nothing_go_and_stops_nobody(published: Place, time: str) -> None:
+    published.synced("us-1", "acme-robotics", marked=time, observed=MARKED)
+    (published.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
+    said = published.merged()
     assert said.code == 0
     assert ("unprotected" in said.err) == time.endswith("00Z"), "a year long ago is a time"
-    place.synced("us-1", "acme-robotics", marked=MARKED, observed="whenever")
-    assert place.publish().code == 0
+    published.synced("us-1", "acme-robotics", marked=MARKED, observed="whenever")
+    assert published.publish().code == 0
 
 
 def test_a_status_of_another_version_makes_nothing_go(place: Place) -> None:
@@ -610,34 +594,32 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     assert "control/tenants-a.rendered.yaml" in place.tree("us-1"), "a letter's shard stays"
 
 
-def test_a_volume_never_shrinks_whatever_was_merged(place: Place) -> None:
-    place.publish()
-    edit(place.root, "tenants/film-house/storages/loras.yaml", "300Gi", "100Gi")
+def test_a_volume_never_shrinks_whatever_was_merged(published: Place) -> None:
+    edit(published.root, "tenants/film-house/storages/loras.yaml", "300Gi", "100Gi")
     for _ in range(2):
-        said = place.merged()
+        said = published.merged()
         assert said.code == 1
         assert "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in said.err
-        assert "storage: 300Gi" in place.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
+        assert "storage: 300Gi" in published.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
 
 
 def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    published: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.publish()
-    before = place.tree("eu-1")
+    before = published.tree("eu-1")
 
     def judge(_: Entitlements, text: str) -> Iterator[str]:
         wrong = "namespace: t-solo-ada" in text and "kind: Service\n" in text
         yield from ["a mistake of ours"] if wrong else []
 
     monkeypatch.setattr(Entitlements, "judge", judge)
-    edit(place.root, WEBUI, *STOPPED)
-    edit(place.root, GROUP, *STOP)
-    said = place.merged()
+    edit(published.root, WEBUI, *STOPPED)
+    edit(published.root, GROUP, *STOP)
+    said = published.merged()
     assert said.code == 1
     assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
     assert "the gate stops what it is rendered to, by a mistake of ours: report it with these words: eu-1/" in said.err
-    after = place.tree("eu-1")
+    after = published.tree("eu-1")
     changed = {path for path in before if before[path] != after[path] and "allotment--marker" not in path}
     assert changed == {"tenants/uni-lab/compute/group-a.rendered.yaml"}
 
@@ -750,17 +732,16 @@ def test_few_are_not_counted(place: Place) -> None:
 
 
 @pytest.mark.parametrize("committer", ["committer a <a@b.example> never +0000\n", ""], ids=["nonsense", "none"])
-def test_a_commit_whose_date_is_none_ends_the_look_back(place: Place, committer: str) -> None:
-    place.publish()
-    tip, tree = (git(place.remote, "rev-parse", f"rendered/eu-1{one}") for one in ("", "^{tree}"))
+def test_a_commit_whose_date_is_none_ends_the_look_back(published: Place, committer: str) -> None:
+    tip, tree = (git(published.remote, "rev-parse", f"rendered/eu-1{one}") for one in ("", "^{tree}"))
     text = f"tree {tree}\nparent {tip}\nauthor a <a@b.example> 1 +0000\n{committer}\nx\n"
-    commit = write(place.remote, "commit", text.encode())
+    commit = write(published.remote, "commit", text.encode())
     for ref in ("refs/heads/rendered/eu-1", "refs/allotment/published/eu-1"):
-        git(place.remote, "update-ref", ref, commit)
-    (place.root / WEBUI).unlink()
-    said = place.merged()
+        git(published.remote, "update-ref", ref, commit)
+    (published.root / WEBUI).unlink()
+    said = published.merged()
     assert said.code == 0, said.err
-    assert "tenants/solo-ada/compute/webui.rendered.yaml" not in place.tree("eu-1")
+    assert "tenants/solo-ada/compute/webui.rendered.yaml" not in published.tree("eu-1")
 
 
 # Others at the same branches
@@ -778,94 +759,91 @@ def push_foreign(place: Place, tmp_path: Path, path: str, text: str) -> str:
     return git(clone, "rev-parse", "HEAD")
 
 
-def test_a_commit_of_somebody_else_is_told_and_replaced(place: Place, tmp_path: Path) -> None:
-    place.publish()
-    before = place.tree("eu-1")
-    foreign = push_foreign(place, tmp_path, "tenants/solo-ada/compute/root.rendered.yaml", "kind: ClusterRoleBinding\n")
-    push_foreign(place, tmp_path, "tenants/solo-ada/compute/webui.rendered.yaml", "kind: Nothing\n")
-    tip = git(place.remote, "rev-parse", "rendered/eu-1")
-    said = place.publish()
+def test_a_commit_of_somebody_else_is_told_and_replaced(published: Place, tmp_path: Path) -> None:
+    before = published.tree("eu-1")
+    foreign = push_foreign(
+        published, tmp_path, "tenants/solo-ada/compute/root.rendered.yaml", "kind: ClusterRoleBinding\n"
+    )
+    push_foreign(published, tmp_path, "tenants/solo-ada/compute/webui.rendered.yaml", "kind: Nothing\n")
+    tip = git(published.remote, "rev-parse", "rendered/eu-1")
+    said = published.publish()
     assert said.code == 0
     assert f"; it replaces {tip[:12]}, which Allotment didn't write" in said.out
     marker = "tenants/solo-ada/compute/allotment--marker.rendered.yaml"
-    after = place.tree("eu-1")
+    after = published.tree("eu-1")
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == {marker}
-    assert git(place.remote, "merge-base", "--is-ancestor", foreign, "rendered/eu-1") == "", "nothing was forced"
-    assert sorted(place.log("eu-1", "%an")) == ["Ada Löwe", "Ada Löwe", "Mallory", "Mallory"]
-    assert place.publish().code == 0
-    assert place.tree("eu-1") == before
-    assert place.publish().out == "2 clusters: nothing changed\n"
-    edit(place.root, WEBUI, *STOPPED)
-    assert place.merged().code == 0
+    assert git(published.remote, "merge-base", "--is-ancestor", foreign, "rendered/eu-1") == "", "nothing was forced"
+    assert sorted(published.log("eu-1", "%an")) == ["Ada Löwe", "Ada Löwe", "Mallory", "Mallory"]
+    assert published.publish().code == 0
+    assert published.tree("eu-1") == before
+    assert published.publish().out == "2 clusters: nothing changed\n"
+    edit(published.root, WEBUI, *STOPPED)
+    assert published.merged().code == 0
 
 
 def test_a_tree_of_an_older_version_moves_to_the_endings_of_today_and_nothing_is_removed(
-    place: Place, tmp_path: Path
+    published: Place, tmp_path: Path
 ) -> None:
-    place.publish()
-    before = place.tree("eu-1")
+    before = published.tree("eu-1")
     clone = tmp_path / "older"
-    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
+    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(published.remote), str(clone)], check=True)
     for path in before:
         git(clone, "mv", path, path.replace(".rendered.yaml", ".yaml"))
     git(clone, "-c", "user.name=Older", "-c", "user.email=older@northlight.example", "commit", "-q", "-m", "Older")
     git(clone, "push", "-q", "origin", "rendered/eu-1", "HEAD:refs/allotment/published/eu-1")
-    brake(place, 1, 1)
-    edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
-    said = place.merged()
+    brake(published, 1, 1)
+    edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
+    said = published.merged()
     assert said.code == 1
     assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
-    assert place.tree("eu-1") == before
+    assert published.tree("eu-1") == before
 
 
 def test_a_folder_that_somebody_else_moved_a_file_from_or_to_is_named_once_it_is_replaced(
-    place: Place, tmp_path: Path
+    published: Place, tmp_path: Path
 ) -> None:
-    place.publish()
     one, other = "tenants/solo-ada/compute", "tenants/uni-lab/compute"
     clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
+    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(published.remote), str(clone)], check=True)
     git(clone, "mv", f"{one}/webui.rendered.yaml", f"{other}/webui.rendered.yaml")  # and no marker is touched
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
     foreign = git(clone, "rev-parse", "HEAD")
-    assert place.publish().code == 0
-    named = git(place.remote, "diff", "--name-only", foreign, "rendered/eu-1").splitlines()
+    assert published.publish().code == 0
+    named = git(published.remote, "diff", "--name-only", foreign, "rendered/eu-1").splitlines()
     assert {path.rpartition("/")[0] for path in named} == {one, other}
-    assert place.publish().code == 0
-    assert place.publish().out == "2 clusters: nothing changed\n"
+    assert published.publish().code == 0
+    assert published.publish().out == "2 clusters: nothing changed\n"
 
 
 @pytest.mark.parametrize("mode", ["100755", "120000", "160000"])
-def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(place: Place, tmp_path: Path, mode: str) -> None:
-    place.publish()
-    before = git(place.remote, "rev-parse", "rendered/eu-1^{tree}")
-    push_foreign(place, tmp_path, '"quoted\nand broken', "x\n")
+def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(published: Place, tmp_path: Path, mode: str) -> None:
+    before = git(published.remote, "rev-parse", "rendered/eu-1^{tree}")
+    push_foreign(published, tmp_path, '"quoted\nand broken', "x\n")
     clone = tmp_path / "theirs"
-    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(place.remote), str(clone)], check=True)
+    subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(published.remote), str(clone)], check=True)
     path = "tenants/solo-ada/compute/webui.rendered.yaml"
     one = git(clone, "rev-parse", "HEAD" if mode == "160000" else f"HEAD:{path}")
     git(clone, "update-index", "--cacheinfo", f"{mode},{one},{path}")
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
-    said = place.publish()
+    said = published.publish()
     assert (said.code, "which Allotment didn't write" in said.out) == (0, True), said.err
-    assert place.publish().code == 0, "a folder that a submodule changed has its own marker again"
-    assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
-    assert place.publish().out == "2 clusters: nothing changed\n"
+    assert published.publish().code == 0, "a folder that a submodule changed has its own marker again"
+    assert git(published.remote, "rev-parse", "rendered/eu-1^{tree}") == before
+    assert published.publish().out == "2 clusters: nothing changed\n"
 
 
-def test_a_branch_that_was_wound_back_or_deleted_is_brought_back(place: Place) -> None:
-    place.publish()
-    edit(place.root, WEBUI, *STOPPED)
-    place.merged()
-    before = place.refs()
-    git(place.remote, "update-ref", "refs/heads/rendered/eu-1", "refs/heads/rendered/eu-1~")
-    assert place.publish().code == 0
-    assert place.refs() == before
-    git(place.remote, "update-ref", "-d", "refs/heads/rendered/eu-1")
-    assert place.publish().code == 0
-    assert place.refs() == before
+def test_a_branch_that_was_wound_back_or_deleted_is_brought_back(published: Place) -> None:
+    edit(published.root, WEBUI, *STOPPED)
+    published.merged()
+    before = published.refs()
+    git(published.remote, "update-ref", "refs/heads/rendered/eu-1", "refs/heads/rendered/eu-1~")
+    assert published.publish().code == 0
+    assert published.refs() == before
+    git(published.remote, "update-ref", "-d", "refs/heads/rendered/eu-1")
+    assert published.publish().code == 0
+    assert published.refs() == before
 
 
 def test_a_branch_that_was_never_ours_is_taken_over_on_top(place: Place) -> None:
@@ -877,28 +855,27 @@ def test_a_branch_that_was_never_ours_is_taken_over_on_top(place: Place) -> None
 
 
 @pytest.mark.parametrize("left", ["nothing", "a blob", "a long commit"])
-def test_a_ref_of_ours_that_is_lost_stops_until_a_person_believes_the_branch(place: Place, left: str) -> None:
+def test_a_ref_of_ours_that_is_lost_stops_until_a_person_believes_the_branch(published: Place, left: str) -> None:
     """It isn't known which commit of the branch was ours: whoever guesses deletes what is kept, or waits."""
-    place.publish()
-    ref, before = "refs/allotment/published/eu-1", place.refs()
-    tree = git(place.remote, "rev-parse", "rendered/eu-1^{tree}")
+    ref, before = "refs/allotment/published/eu-1", published.refs()
+    tree = git(published.remote, "rev-parse", "rendered/eu-1^{tree}")
     long = f"tree {tree}\nparent {before[ref]}\nauthor a <a@b.example> 1 +0000\ncommitter a <a@b.example> 1 +0000\n\n"
     strange = {
         "nothing": lambda: "",
-        "a blob": lambda: write(place.remote, "blob", b"x"),
-        "a long commit": lambda: write(place.remote, "commit", long.encode() + b"x" * (2 << 20)),
+        "a blob": lambda: write(published.remote, "blob", b"x"),
+        "a long commit": lambda: write(published.remote, "commit", long.encode() + b"x" * (2 << 20)),
     }[left]()
-    git(place.remote, "update-ref", *((ref, strange) if strange else ("-d", ref)))
-    moved = place.refs()
-    said = place.publish()
-    assert (said.code, place.refs()) == (2, moved), said
+    git(published.remote, "update-ref", *((ref, strange) if strange else ("-d", ref)))
+    moved = published.refs()
+    said = published.publish()
+    assert (said.code, published.refs()) == (2, moved), said
     assert f"{ref} is at {strange[:12]}, and that can't be read: " in said.err or f"{ref} is gone, and " in said.err
     assert "`allot publish --adopt`, once" in said.err
-    (place.root / WEBUI).write_text("nonsense")
-    said = place.merged("--adopt")
+    (published.root / WEBUI).write_text("nonsense")
+    said = published.merged("--adopt")
     assert "kept as it was: tenant solo-ada" in said.err, said
-    assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}", f"{ref}^{{tree}}").split() == [tree, tree]
-    assert place.publish().out == "2 clusters: nothing changed\n"
+    assert git(published.remote, "rev-parse", "rendered/eu-1^{tree}", f"{ref}^{{tree}}").split() == [tree, tree]
+    assert published.publish().out == "2 clusters: nothing changed\n"
 
 
 def test_an_older_source_changes_nothing(place: Place, tmp_path: Path) -> None:
@@ -933,12 +910,11 @@ def test_a_source_that_was_rewound_stops_it(place: Place, to: str) -> None:
     assert place.publish().code == 0
 
 
-def test_half_a_history_is_refused(place: Place, tmp_path: Path) -> None:
-    place.publish()
-    place.merge()
-    url = place.remote.as_uri()
+def test_half_a_history_is_refused(published: Place, tmp_path: Path) -> None:
+    published.merge()
+    url = published.remote.as_uri()
     subprocess.run(["git", "clone", "-q", "--depth", "1", url, str(tmp_path / "shallow")], check=True)
-    shallow = place.fork(tmp_path / "unused")
+    shallow = published.fork(tmp_path / "unused")
     shallow.root = tmp_path / "shallow"
     said = shallow.publish()
     assert (said.code, said.out) == (2, "")
@@ -947,13 +923,12 @@ def test_half_a_history_is_refused(place: Place, tmp_path: Path) -> None:
     assert shallow.publish().code == 0
 
 
-def test_who_is_overtaken_looks_again(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.publish()
-    edit(place.root, GROUP, *STOP)
-    place.merge()
-    older = place.fork(tmp_path / "older")
-    edit(place.root, WEBUI, *STOPPED)
-    place.merge()
+def test_who_is_overtaken_looks_again(published: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(published.root, GROUP, *STOP)
+    published.merge()
+    older = published.fork(tmp_path / "older")
+    edit(published.root, WEBUI, *STOPPED)
+    published.merge()
     push, raced = Remote.push, list[Result]()
 
     def pushing(self: Remote, refs: dict[str, str], over: dict[str, str]) -> bool:
@@ -963,25 +938,24 @@ def test_who_is_overtaken_looks_again(place: Place, tmp_path: Path, monkeypatch:
         return push(self, refs, over)
 
     monkeypatch.setattr(Remote, "push", pushing)
-    said = place.publish()
+    said = published.publish()
     assert (raced[0].code, said.code) == (0, 0), said.err
     lines = raced[0].out.splitlines()
     assert [line.split(":")[0] for line in (lines[0], lines[-1])] == ["eu-1", "1 cluster more"]
-    assert lines[1].startswith(f"Pushed to origin ({place.remote}), of ")
+    assert lines[1].startswith(f"Pushed to origin ({published.remote}), of ")
     for path in ("tenants/solo-ada/compute/webui.rendered.yaml", "tenants/uni-lab/compute/group-a.rendered.yaml"):
-        annotations = deployment(place, path)["metadata"]["annotations"]
+        annotations = deployment(published, path)["metadata"]["annotations"]
         assert annotations["allotment.dev/waits-for"] == "state: Stopped"
-    assert len(place.log("eu-1", "%h")) == 3
+    assert len(published.log("eu-1", "%h")) == 3
 
 
-def test_two_at_once_end_with_the_newer_source(place: Place, tmp_path: Path) -> None:
-    place.publish()
+def test_two_at_once_end_with_the_newer_source(published: Place, tmp_path: Path) -> None:
     forks = []
     for number in range(1, 6):
-        copy(place.root, "tenants/uni-lab/instances/group-a.yaml", f"tenants/uni-lab/instances/extra-{number}.yaml")
-        edit(place.root, f"tenants/uni-lab/instances/extra-{number}.yaml", *STOP)
-        place.merge()
-        forks.append(place.fork(tmp_path / f"fork-{number}"))
+        copy(published.root, "tenants/uni-lab/instances/group-a.yaml", f"tenants/uni-lab/instances/extra-{number}.yaml")
+        edit(published.root, f"tenants/uni-lab/instances/extra-{number}.yaml", *STOP)
+        published.merge()
+        forks.append(published.fork(tmp_path / f"fork-{number}"))
     command = [sys.executable, "-m", "allotment", "publish", "--as-of", DAY, "--repo"]
     running = [
         subprocess.Popen([*command, str(fork.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for fork in forks
@@ -992,25 +966,24 @@ def test_two_at_once_end_with_the_newer_source(place: Place, tmp_path: Path) -> 
         one.stdout.close()
         one.stderr.close()
     assert [code for code, _ in ended] == [0] * 5, ended
-    assert place.refs()["refs/allotment/source"] == git(place.root, "rev-parse", "HEAD")
-    extra = [path for path in place.tree("eu-1") if "/extra-" in path]
+    assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
+    extra = [path for path in published.tree("eu-1") if "/extra-" in path]
     assert len(extra) == 5
-    fresh = place.publish()
+    fresh = published.publish()
     assert fresh.out == "2 clusters: nothing changed\n"
 
 
-def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(place: Place, tmp_path: Path) -> None:
-    place.publish()
-    command = ("allotment", "publish", "--as-of", DAY, "--repo", str(place.root))
-    declared = (place.root / WEBUI).read_text()
+def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(published: Place, tmp_path: Path) -> None:
+    command = ("allotment", "publish", "--as-of", DAY, "--repo", str(published.root))
+    declared = (published.root / WEBUI).read_text()
     states = [declared.replace(*STOPPED), declared]
 
     def killed(step: int) -> tuple[str, bool]:
         """Publish what is declared otherwise now, killed; return before which command it was, and whether it is published."""
-        (place.root / WEBUI).write_text(states[0])
-        before, source = place.refs(), place.merge()
+        (published.root / WEBUI).write_text(states[0])
+        before, source = published.refs(), published.merge()
         run = killed_at(step, tmp_path / "said", *command)
-        after = place.refs()
+        after = published.refs()
         new = after["refs/allotment/source"] == source
         assert after["refs/heads/rendered/eu-1"] == after["refs/allotment/published/eu-1"]
         assert new or after == before
@@ -1026,12 +999,12 @@ def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(place: Place, tmp_pa
     assert any(" push " in one for one in commands), "between the commits and the push"
     assert {new for command, new in seen if command} == {False}
     assert seen[-1] == ("", True)
-    kill_when(place.remote, "received")
+    kill_when(published.remote, "received")
     assert killed(0) == ("nothing", False), "in the push, before a ref moved"
-    kill_when(place.remote, "committed")
+    kill_when(published.remote, "committed")
     assert killed(0) == ("nothing", True), "in the push, after all did"
-    assert place.publish().code == 0
-    assert place.refs()["refs/allotment/source"] == git(place.root, "rev-parse", "HEAD")
+    assert published.publish().code == 0
+    assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
 
 
 def test_a_plan_that_is_demanded_must_still_hold(place: Place, allot: Allot) -> None:

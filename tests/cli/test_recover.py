@@ -33,12 +33,6 @@ def seen(place: Place, state: str = "Failed", attempt: int = 1, digest: str = ""
     place.report("eu-1", TenantStatus("studio-kite", "eu-1", storages=(storage,)))
 
 
-@pytest.fixture
-def published(place: Place) -> Place:
-    assert place.publish().code == 0
-    return place
-
-
 def recover(place: Place, allot: Allot, *words: str) -> Result:
     return allot("recover", WHAT, "--repo", place.root, "--reason", "The volume is larger now.", *words)
 

@@ -279,21 +279,22 @@ def test_what_was_signed_for_another_cluster_counts_for_none(place: Place, key: 
     assert place.refs() == refs
 
 
-def test_nothing_signed_before_stops_until_a_person_believes_it(place: Place, tmp_path: Path) -> None:
-    assert place.publish().code == 0
-    before = {name: git(place.remote, "rev-parse", f"{name}^{{tree}}") for name in ("rendered/eu-1", "rendered/us-1")}
+def test_nothing_signed_before_stops_until_a_person_believes_it(published: Place, tmp_path: Path) -> None:
+    before = {
+        name: git(published.remote, "rev-parse", f"{name}^{{tree}}") for name in ("rendered/eu-1", "rendered/us-1")
+    }
     key = new_key(tmp_path, "key")
-    declare(place, key)
-    place.merge()
-    refs = place.refs()
-    said = place.publish("--signing-key", key)
+    declare(published, key)
+    published.merge()
+    refs = published.refs()
+    said = published.publish("--signing-key", key)
     assert (said.code, "`allot publish --adopt --signing-key FILE`, once" in said.err) == (2, True)
-    assert place.refs() == refs
-    assert place.publish("--signing-key", key, "--adopt").code == 0
-    assert {name: git(place.remote, "rev-parse", f"{name}^{{tree}}") for name in before} == before
-    assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n", "once is enough"
-    edit(place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
-    assert place.merged("--signing-key", key).code == 0
+    assert published.refs() == refs
+    assert published.publish("--signing-key", key, "--adopt").code == 0
+    assert {name: git(published.remote, "rev-parse", f"{name}^{{tree}}") for name in before} == before
+    assert published.publish("--signing-key", key).out == "2 clusters: nothing changed\n", "once is enough"
+    edit(published.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    assert published.merged("--signing-key", key).code == 0
 
 
 def test_a_running_publisher_tells_it(place: Place, key: Path, tmp_path: Path) -> None:
@@ -308,15 +309,14 @@ def test_a_running_publisher_tells_it(place: Place, key: Path, tmp_path: Path) -
     assert ROOT not in place.tree("eu-1")
 
 
-def test_the_way_out_of_rewound_is_what_the_message_says(place: Place) -> None:
+def test_the_way_out_of_rewound_is_what_the_message_says(published: Place) -> None:
     """A source ref that somebody moved away stops publishing until it is gone; deleting it loses nothing that runs."""
-    place.publish()
-    branches = {name: commit for name, commit in place.refs().items() if name != SOURCE}
-    orphan = write_commit(place.remote, git(place.remote, "rev-parse", "main^{tree}"))
-    git(place.remote, "update-ref", SOURCE, orphan)
-    said = place.publish()
+    branches = {name: commit for name, commit in published.refs().items() if name != SOURCE}
+    orphan = write_commit(published.remote, git(published.remote, "rev-parse", "main^{tree}"))
+    git(published.remote, "update-ref", SOURCE, orphan)
+    said = published.publish()
     assert (said.code, "the source was rewound" in said.err) == (2, True)
     command = said.err.partition("`git push ")[2].partition("`")[0].split()
-    git(place.root, "push", "-q", *command)
-    assert place.publish().out == "2 clusters: nothing changed\n"
-    assert place.refs() == {**branches, SOURCE: git(place.root, "rev-parse", "main")}
+    git(published.root, "push", "-q", *command)
+    assert published.publish().out == "2 clusters: nothing changed\n"
+    assert published.refs() == {**branches, SOURCE: git(published.root, "rev-parse", "main")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conftest import edit
+from tests.conftest import Begin, edit
 from tests.published import STORAGE, Place, git
 
 from allotment.manifests.published import awaits, declared_blob, job_names
@@ -44,18 +44,21 @@ def seen(place: Place, *names: str) -> None:
 
 
 @pytest.fixture
-def waiting(place: Place) -> Place:
+def waiting(begin: Begin) -> Place:
     """Return a place where a clone, a copy, a snapshot and what is restored from it wait for one storage."""
-    stored = place.root / f"tenants/{TENANT}/storages"
-    (stored / "seed.yaml").write_text(SEED)
-    (stored / "twin.yaml").write_text(named(FILLED.format(kind="storage", of="seed"), "twin"))
-    files = named(FILLED.format(kind="storage", of="seed"), "files").replace("block-ssd", "shared-files")
-    (stored / "files.yaml").write_text(files.replace("20Gi", "50Gi"))
-    (stored / "later.yaml").write_text(named(FILLED.format(kind="snapshot", of="moment"), "later"))
-    (place.root / f"tenants/{TENANT}/snapshots/moment.yaml").write_text(named(SNAPSHOT, "moment"))
-    said = place.merged()
-    assert said.code == 0, said
-    return place
+
+    def make(place: Place) -> None:
+        stored = place.root / f"tenants/{TENANT}/storages"
+        (stored / "seed.yaml").write_text(SEED)
+        (stored / "twin.yaml").write_text(named(FILLED.format(kind="storage", of="seed"), "twin"))
+        files = named(FILLED.format(kind="storage", of="seed"), "files").replace("block-ssd", "shared-files")
+        (stored / "files.yaml").write_text(files.replace("20Gi", "50Gi"))
+        (stored / "later.yaml").write_text(named(FILLED.format(kind="snapshot", of="moment"), "later"))
+        (place.root / f"tenants/{TENANT}/snapshots/moment.yaml").write_text(named(SNAPSHOT, "moment"))
+        said = place.merged()
+        assert said.code == 0, said
+
+    return begin("several wait for a storage", make)
 
 
 def test_what_the_driver_makes_is_not_made_before_its_source_is_ready(waiting: Place) -> None:

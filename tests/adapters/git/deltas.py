@@ -8,7 +8,6 @@ import subprocess
 import zlib
 from pathlib import Path
 
-from tests.adapters.git.conftest import git
 from tests.adapters.git.malformed import write
 
 MOST_COPIED = 0xFFFFFF  # bytes by one step of a delta
@@ -55,8 +54,9 @@ def write_deltas(bare: Path, parent: str, size: int, count: int) -> str:
     words = ["git", "-C", str(bare)]
     done = subprocess.run([*words, "index-pack", "--stdin"], input=pack(size, count), capture_output=True, check=True)
     name = done.stdout.decode().split()[-1]
-    lines = git(bare, "verify-pack", "-v", f"objects/pack/pack-{name}.idx").splitlines()
-    blobs = [line.split()[0] for line in lines if " blob " in line]
+    index = (bare / f"objects/pack/pack-{name}.idx").read_bytes()
+    listed = subprocess.run(["git", "show-index"], input=index, capture_output=True, check=True).stdout
+    blobs = [line.split()[1].decode() for line in listed.splitlines()]
     entries = b"".join(b"100644 f%04d\0" % at + bytes.fromhex(blob) for at, blob in enumerate(blobs))
     tree = write(bare, "tree", entries)
     who = "a <a@b.example> 1 +0000"

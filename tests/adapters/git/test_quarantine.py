@@ -27,9 +27,20 @@ AMPLE = Limit(60, 1024)
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
     """Return a remote with one commit on main."""
-    made = tmp_path / "remote.git"
-    subprocess.run(["git", "init", "-q", "--bare", str(made)], check=True)
-    git(made, "update-ref", MAIN, write_commit(made, write_tree(made, named("a.yaml"))))
+    return new_remote(tmp_path / "remote.git")
+
+
+def new_remote(folder: Path) -> Path:
+    subprocess.run(["git", "init", "-q", "--bare", str(folder)], check=True)
+    git(folder, "update-ref", MAIN, write_commit(folder, write_tree(folder, named("a.yaml"))))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unfolding(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a remote like the other, whose pull request is short and unfolds to half a gigabyte."""
+    made = new_remote(tmp_path_factory.mktemp("unfolding") / "remote.git")
+    propose(made, write_deltas(made, git(made, "rev-parse", MAIN), 64 << 20, 8))
     return made
 
 
@@ -83,13 +94,15 @@ def test_what_comes_is_here_and_kept(url: str, bare: Path, here: Repository) -> 
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"), [(Limit(0.3, 1024), "longer than 0.3 seconds"), (Limit(60, 50), "more than 50 MB of memory")]
+    ("limit", "words"), [(Limit(0.2, 1024), "longer than 0.2 seconds"), (Limit(60, 50), "more than 50 MB of memory")]
 )
-def test_what_unfolds_to_much_ends_and_leaves_nothing(limit: Limit, words: str, bare: Path, here: Repository) -> None:
-    head = propose(bare, write_deltas(bare, git(bare, "rev-parse", MAIN), 64 << 20, 24))
+def test_what_unfolds_to_much_ends_and_leaves_nothing(
+    limit: Limit, words: str, unfolding: Path, here: Repository
+) -> None:
+    head = git(unfolding, "rev-parse", HEAD)
     before, begun = objects(here), time.monotonic()
     with pytest.raises(Costly, match=words):
-        Remote(here, str(bare), keep=True).fetch_within(limit, HEAD, head)
+        Remote(here, str(unfolding), keep=True).fetch_within(limit, HEAD, head)
     assert time.monotonic() - begun < 10
     assert objects(here) == before
     assert not here.has(head)
@@ -97,13 +110,13 @@ def test_what_unfolds_to_much_ends_and_leaves_nothing(limit: Limit, words: str, 
 
 
 def test_what_is_too_large_ends_and_leaves_nothing(
-    bare: Path, here: Repository, monkeypatch: pytest.MonkeyPatch
+    unfolding: Path, here: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quarantine, "MOST_BYTES", 10_000)
-    head = propose(bare, write_deltas(bare, git(bare, "rev-parse", MAIN), 64 << 20, 8))
+    head = git(unfolding, "rev-parse", HEAD)
     before = objects(here)
     with pytest.raises(Costly, match="it has more than 0 MB"):
-        Remote(here, str(bare)).fetch_within(AMPLE, HEAD, head)
+        Remote(here, str(unfolding)).fetch_within(AMPLE, HEAD, head)
     assert objects(here) == before
 
 

@@ -46,18 +46,17 @@ def test_who_takes_too_long_is_named_and_ends_in_time(sample: Path) -> None:
     assert all(found.made[name] for name in found.parts if name != "solo-ada")
 
 
-def test_it_keeps_what_was_published_and_the_others_follow(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert place.publish().code == 0
-    before = {path: text for path, text in place.tree("eu-1").items() if path.startswith("tenants/solo-ada/")}
-    slow_files(place.root)
-    edit(place.root, "tenants/studio-kite/instances/comfy.yaml", "spec:\n", "spec:\n  description: New.\n")
-    result = place.merged()
+def test_it_keeps_what_was_published_and_the_others_follow(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {path: text for path, text in published.tree("eu-1").items() if path.startswith("tenants/solo-ada/")}
+    slow_files(published.root)
+    edit(published.root, "tenants/studio-kite/instances/comfy.yaml", "spec:\n", "spec:\n  description: New.\n")
+    result = published.merged()
     assert result.code == 1
     assert "kept as it was: tenant solo-ada, 1 problem" in result.err
     assert "longer than a tenant's share of a publish" in result.err
-    after = place.tree("eu-1")
+    after = published.tree("eu-1")
     assert {path: text for path, text in after.items() if path.startswith("tenants/solo-ada/")} == before
-    assert place.log("eu-1", "%s")[0].startswith("Publish eu-1: ")
+    assert published.log("eu-1", "%s")[0].startswith("Publish eu-1: ")
 
 
 @pytest.mark.parametrize("processes", [1, 2])

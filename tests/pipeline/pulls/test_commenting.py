@@ -14,6 +14,7 @@ from tests.adapters.git.malformed import write
 from tests.cli.test_comment import WEBUI, Desk
 from tests.conftest import Allot, edit
 from tests.published import Place, git
+from tests.pulled import plan_here
 
 from allotment.adapters.forge.forge import PullRequest, Token, Unreachable
 from allotment.adapters.git import quarantine
@@ -75,6 +76,7 @@ def bed(place: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Return a commenter of a repository to which nothing was proposed."""
     world = GitHubWorld()
     world.teams["@northlight-example/platform"] = ["pat"]
+    plan_here(monkeypatch)
     yield Bed(Desk(place, world, allot), tmp_path / "clone")
     world.close()
 

@@ -46,6 +46,12 @@ class Objects:
                 found |= zip(some, map(_info, _lines(said, len(some))), strict=True)
         return found
 
+    def commit_named(self, name: str) -> str | None:
+        """Return the id of the commit that a name means, which is one line; None where it means none."""
+        with self._asked("info", [f"{name}^{{commit}}"]) as said:
+            words = _lines(said, 1)[0].split()
+        return words[0].decode("ascii") if len(words) == 3 and words[1] == b"commit" else None
+
     def read(self, ids: Iterable[str], kind: str, most: int) -> Iterator[tuple[str, bytes | None]]:
         """Yield each different object of a kind with its bytes, in the order of `ids`; None for one of more than
         `most` bytes, which isn't read. Raises Refused where one is of another kind, or isn't here."""
@@ -95,7 +101,7 @@ class Objects:
             self._reader = os.getpid(), process, weakref.finalize(self, _end, os.getpid(), process)
         _, process, end = self._reader
         try:
-            process.stdin.write("".join([f"{command} {one}\n" for one in ids]).encode("ascii") + b"flush\n")
+            process.stdin.write("".join([f"{command} {one}\n" for one in ids]).encode() + b"flush\n")
             process.stdin.flush()
             yield process.stdout
         except BaseException:  # what it would still say is no answer to whatever is asked next

@@ -51,11 +51,10 @@ class Repository:
         """Return the id of the commit that a name means. Raises Refused with the words of `otherwise`."""
         if "\n" in name or "\0" in name:
             raise Refused(otherwise)
-        ended = self.git.run("cat_file", "--batch-check", data=f"{name}^{{commit}}\n".encode())
-        answer = ended.out.decode("utf-8", "replace").split()
-        if len(answer) != 3 or answer[1] != "commit":
+        commit = self.objects.commit_named(name)
+        if commit is None:
             raise Refused(otherwise)
-        return str(answer[0])
+        return commit
 
     def top(self, folder: Path) -> str:
         """Return where a folder lies in the repository's commits, empty for their top."""
@@ -102,7 +101,7 @@ class Repository:
 
     def has(self, commit: str) -> bool:
         """Return whether the object of an id is here."""
-        return self._said("cat_file", "-e", commit) is not None
+        return IS_ID.fullmatch(commit) is not None and self.objects.info([commit])[commit].kind != ""
 
     def commit_of(self, one: str) -> str | None:
         """Return the commit that an object is, or that a tag names; None where it is none."""
