@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
 
+# What Python compiled is kept, whatever the environment says: tests start many processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-install e2e e2e-scale check controlplane cluster cluster-down golden bench lock clean
 
 demo: .venv/ready
@@ -11,7 +14,7 @@ demo: .venv/ready
 test: .venv/ready
 	$(BIN)/pytest -n auto -m "not e2e and not install"
 
-# What installs packages from an index, as CI and pre-commit do it for those who use Allotment.
+# What installs packages, or refuses to, as CI and pre-commit do it for those who use Allotment.
 test-install: .venv/ready
 	$(BIN)/pytest -n auto -m install
 

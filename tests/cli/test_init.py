@@ -311,6 +311,7 @@ def test_the_ci_publishes_what_is_merged(
     assert (again / "requirements.lock").read_bytes() == (site.source / "requirements.lock").read_bytes()
 
 
+@pytest.mark.install  # needs no index, but an environment of its own for each job, each of 5 s
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])
 @pytest.mark.parametrize(
     ("options", "said"),
