@@ -152,3 +152,19 @@ def published(begin: Begin) -> Place:
         assert place.publish().code == 0
 
     return begin("published", publish)
+
+
+@pytest.fixture
+def small(begin: Begin) -> Place:
+    """Return the sample with one tenant alone, published: for tests of processes, which have to read all that is declared."""
+
+    def publish(place: Place) -> None:
+        for folder in (place.root / "tenants").iterdir():
+            if folder.name != "solo-ada":
+                shutil.rmtree(folder)
+        for stock in place.root.glob("clusters/*/stocks/*.yaml"):
+            if "  tenant: " in stock.read_text(encoding="utf-8"):
+                stock.unlink()
+        assert place.merged().code == 0
+
+    return begin("small", publish)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,3 +64,20 @@ def kill_when(remote: Path, moment: str) -> None:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(_HOOK.format(moment=argument))
     os.chmod(hook, 0o755)
+
+
+def kill_everywhere(remote: Path, killed: Callable[[int], tuple[Run, bool]]) -> None:
+    """Kill a program that commits and pushes before each of its commands that may write, then at both ends of its push, and see
+    that it takes effect with the push and not before. `killed` runs it with something new, killed at a step, and returns how it
+    ended and whether that took effect."""
+    seen: list[tuple[Run, bool]] = []
+    while not seen or seen[-1][0].killed:
+        seen.append(killed(len(seen) + 1))
+    commands = [run.command for run, _ in seen]
+    assert any("fast-import" in one for one in commands), "before the commits"
+    assert any(" push " in one for one in commands), "between the commits and the push"
+    assert [new for _, new in seen] == [False] * (len(seen) - 1) + [True]
+    for moment, took_effect in (("received", False), ("committed", True)):
+        kill_when(remote, moment)
+        run, new = killed(0)
+        assert (run.killed, run.command, new) == (True, "", took_effect), f"in the push, {moment}"

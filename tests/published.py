@@ -44,7 +44,7 @@ metadata:
     name: jupyter
     version: "4.5.0"
 """
-STORAGE = """\
+EMPTY_STORAGE = """\
 apiVersion: allotment.dev/v1alpha1
 kind: GPUStorage
 metadata:
@@ -53,6 +53,9 @@ spec:
   cluster: eu-1
   storageSpec: block-ssd
   size: 20Gi
+"""
+STORAGE = f"""\
+{EMPTY_STORAGE}\
   prepare:
     source:
       image:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.adapters.git.malformed import write
 from tests.conftest import DAY, Allot, Result, copy, edit
-from tests.killed import kill_when, killed_at
+from tests.killed import Run, kill_everywhere, killed_at
 from tests.published import Place, git
 
 from allotment.adapters.git.remote import Remote
@@ -973,38 +973,27 @@ def test_two_at_once_end_with_the_newer_source(published: Place, tmp_path: Path)
     assert fresh.out == "2 clusters: nothing changed\n"
 
 
-def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(published: Place, tmp_path: Path) -> None:
-    command = ("allotment", "publish", "--as-of", DAY, "--repo", str(published.root))
-    declared = (published.root / WEBUI).read_text()
+def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(small: Place, tmp_path: Path) -> None:
+    command = ("allotment", "publish", "--as-of", DAY, "--repo", str(small.root))
+    declared = (small.root / WEBUI).read_text()
     states = [declared.replace(*STOPPED), declared]
 
-    def killed(step: int) -> tuple[str, bool]:
-        """Publish what is declared otherwise now, killed; return before which command it was, and whether it is published."""
-        (published.root / WEBUI).write_text(states[0])
-        before, source = published.refs(), published.merge()
+    def killed(step: int) -> tuple[Run, bool]:
+        """Publish what is declared otherwise now, killed; return how it ended, and whether that is published."""
+        (small.root / WEBUI).write_text(states[0])
+        before, source = small.refs(), small.merge()
         run = killed_at(step, tmp_path / "said", *command)
-        after = published.refs()
+        after = small.refs()
         new = after["refs/allotment/source"] == source
         assert after["refs/heads/rendered/eu-1"] == after["refs/allotment/published/eu-1"]
         assert new or after == before
         if new:
             states.reverse()
-        return (run.command or "nothing" if run.killed else ""), new
+        return run, new
 
-    seen: list[tuple[str, bool]] = []
-    while not seen or seen[-1][0]:
-        seen.append(killed(len(seen) + 1))
-    commands = [command for command, _ in seen]
-    assert any("fast-import" in one for one in commands), "before the commits"
-    assert any(" push " in one for one in commands), "between the commits and the push"
-    assert {new for command, new in seen if command} == {False}
-    assert seen[-1] == ("", True)
-    kill_when(published.remote, "received")
-    assert killed(0) == ("nothing", False), "in the push, before a ref moved"
-    kill_when(published.remote, "committed")
-    assert killed(0) == ("nothing", True), "in the push, after all did"
-    assert published.publish().code == 0
-    assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
+    kill_everywhere(small.remote, killed)
+    assert small.publish().code == 0
+    assert small.refs()["refs/allotment/source"] == git(small.root, "rev-parse", "HEAD")
 
 
 def test_a_plan_that_is_demanded_must_still_hold(place: Place, allot: Allot) -> None:

@@ -19,7 +19,7 @@ from tests import live
 from tests.conftest import Allot
 from tests.controlplane.processes import eventually
 from tests.faults import Answer, Request, Server, listed, serving, stays
-from tests.killed import kill_when, killed_at
+from tests.killed import Run, kill_everywhere, killed_at
 from tests.observed.test_instances import CRASHED, RUNS
 from tests.published import git
 
@@ -128,8 +128,8 @@ def test_it_goes_on_until_it_is_told_to_end(words: list[str], cluster: Cluster, 
 def test_a_kill_at_any_step_leaves_a_whole_status(
     words: list[str], cluster: Cluster, tmp_path: Path, allot: Allot
 ) -> None:
-    def killed(step: int) -> tuple[str, bool]:
-        """Report another state, killed; return before which command it was, and whether it is written."""
+    def killed(step: int) -> tuple[Run, bool]:
+        """Report another state, killed; return how it ended, and whether that state is written."""
         before = git(remote(words), "for-each-ref", "--format=%(objectname)", BRANCH)
         wanted = "Failed" if state(words) == "Running" else "Running"
         cluster.objects = CRASHED if wanted == "Failed" else RUNS
@@ -139,21 +139,10 @@ def test_a_kill_at_any_step_leaves_a_whole_status(
         git(remote(words), "fsck", "--strict")
         new = tips != {before}
         assert not new or state(words) == wanted
-        return (run.command or "nothing" if run.killed else ""), new
+        return run, new
 
     assert allot(*words, "--once").code == 0
-    seen: list[tuple[str, bool]] = []
-    while not seen or seen[-1][0]:
-        seen.append(killed(len(seen) + 1))
-    commands = [command for command, _ in seen]
-    assert any("fast-import" in one for one in commands), "before the commit"
-    assert any(" push " in one for one in commands), "between the commit and the push"
-    assert {new for command, new in seen if command} == {False}
-    assert seen[-1] == ("", True)
-    kill_when(remote(words), "received")
-    assert killed(0) == ("nothing", False)
-    kill_when(remote(words), "committed")
-    assert killed(0) == ("nothing", True)
+    kill_everywhere(remote(words), killed)
     cluster.objects = RUNS
     assert allot(*words, "--once").code == 0
     assert state(words) == "Running"

@@ -17,24 +17,17 @@ from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import IDENTITY, Cloud
 from tests.e2e.test_report import MOUNT, TENANT, allot, instance, pods, status, storage, until
-from tests.published import INSTANCE, STORAGE, git
+from tests.published import EMPTY_STORAGE, INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
 
 SPACE = f"t-{TENANT}"
-CLONE = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUStorage
-metadata:
-  name: {name}
-spec:
-  cluster: eu-1
-  storageSpec: block-ssd
-  size: 20Gi
+CLONE = f"""\
+{EMPTY_STORAGE}\
   prepare:
     source:
-      {source}:
-        name: {of}
+      {{source}}:
+        name: {{of}}
 """
 SNAPSHOT = """\
 apiVersion: allotment.dev/v1alpha1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -102,14 +104,16 @@ TRICKY = [
 ]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(TRICKY)
 LEAF = TEXT | st.integers(-(10**12), 10**12) | st.booleans()
-VALUE = st.recursive(
-    LEAF | st.just({}) | st.just([]),
-    lambda inner: (
-        st.dictionaries(TEXT, inner, max_size=4)
-        | st.lists(LEAF | st.dictionaries(TEXT, inner, min_size=1, max_size=3), max_size=4)
-    ),
-    max_leaves=20,
-)
+
+
+def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.dictionaries(TEXT, inner, max_size=4) | st.lists(
+        LEAF | st.dictionaries(TEXT, inner, min_size=1, max_size=3), max_size=4
+    )
+
+
+FLAT = LEAF | st.just({}) | st.just([])
+VALUE = FLAT | _around(FLAT | _around(FLAT | _around(FLAT)))  # st.recursive would draw most of them again and again
 OBJECT = st.dictionaries(TEXT, VALUE, min_size=1, max_size=4)
 
 

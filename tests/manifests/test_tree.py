@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+from kubernetes_validate.utils import all_versions, schema_contents
+from referencing import Registry, Resource
 from tests.conftest import DAY, PROJECT, Allot, edit, golden
 
 from allotment.declared.inventory import blob_id
@@ -50,19 +53,31 @@ def test_the_tree_is_the_golden_one(sample_tree: dict[str, bytes]) -> None:
     assert {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.yaml")} == sample_tree.keys()
 
 
+@cache
+def _validator(version: str, kind: str) -> jsonschema.Draft202012Validator:
+    """Return what validates a kind: against its schema here, or Kubernetes' own, as kubernetes_validate does, which would read
+    all of Kubernetes' definitions anew for each object."""
+    group, _, number = version.rpartition("/")
+    own = SCHEMAS / f"{group}_{number}_{kind}.json"
+    if own.exists():
+        return jsonschema.Draft202012Validator(json.loads(own.read_text())["schema"])
+    release = next(one for one in all_versions() if one.startswith(f"{KUBERNETES}."))
+    folder = f"kubernetes-json-schema/v{release}-local-strict"
+    name = "-".join([*([group.partition(".")[0]] if group else []), number])
+    schema = schema_contents(f"{folder}/{kind.lower()}-{name}.json", KUBERNETES)
+    return jsonschema.Draft202012Validator(schema, registry=Resource.from_contents(schema) @ _definitions(folder))
+
+
+@cache
+def _definitions(folder: str) -> Registry[Any]:
+    return Resource.from_contents(schema_contents(f"{folder}/_definitions.json", KUBERNETES)) @ Registry()
+
+
 def misfits(one: dict[str, Any]) -> list[str]:
     """Return in words what of an object doesn't fit the schema of its kind."""
-    group, _, version = one["apiVersion"].rpartition("/")
-    own, name = SCHEMAS / f"{group}_{version}_{one['kind']}.json", f"{one['kind']} {one['metadata']['name']}"
-    if own.exists():
-        schema = json.loads(own.read_text())["schema"]
-        errors = jsonschema.Draft202012Validator(schema).iter_errors(one)
-        return [f"{name}: {'.'.join(map(str, error.path))}: {error.message}" for error in errors]
-    try:
-        kubernetes_validate.validate(one, KUBERNETES, strict=True)
-    except kubernetes_validate.ValidationError as error:
-        return [f"{name}: {error}"]
-    return []
+    name = f"{one['kind']} {one['metadata']['name']}"
+    errors = _validator(one["apiVersion"], one["kind"]).iter_errors(one)
+    return [f"{name}: {'.'.join(map(str, error.path))}: {error.message}" for error in errors]
 
 
 def test_every_object_fits_its_schema(sample_tree: dict[str, bytes]) -> None:
@@ -132,6 +147,7 @@ def test_every_file_is_read_by_exactly_one_application(cluster: str, sample_tree
 def test_a_broken_object_does_not_fit(sample_tree: dict[str, bytes]) -> None:
     deployment = load(sample_tree["eu-1/tenants/solo-ada/compute/webui.rendered.yaml"])[0]
     deployment["spec"]["template"]["spec"]["hostUser"] = False
+    assert len(misfits(deployment)) == 1
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(deployment, KUBERNETES, strict=True)
 

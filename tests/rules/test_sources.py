@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from tests.published import EMPTY_STORAGE
 
 from allotment.declared.inventory import Declared, Folder, Offers, Scope
 from allotment.declared.kinds.gpu_storage import GPUStorage
@@ -12,16 +13,6 @@ from allotment.declared.reading import read_folder
 from allotment.readiness.sources import own_source
 from allotment.rules import sources
 
-TEXT = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUStorage
-metadata:
-  name: {name}
-spec:
-  cluster: eu-1
-  storageSpec: block-ssd
-  size: 20Gi
-"""
 FROM = "  prepare:\n    source:\n      storage:\n        name: {source}\n"
 
 
@@ -30,7 +21,7 @@ def filled(way: dict[str, str | None]) -> Folder:
     files = [
         (
             f"tenants/solo-ada/storages/{name}.yaml",
-            (TEXT.format(name=name) + (FROM.format(source=source) if source else "")).encode(),
+            (EMPTY_STORAGE.format(name=name) + (FROM.format(source=source) if source else "")).encode(),
         )
         for name, source in way.items()
     ]

@@ -163,6 +163,14 @@ def test_what_a_rebase_lands_is_what_git_says(root: Path, seed: int) -> None:
         assert lands_by_rebase(Repository(root), base, head, tree) == (wanted in (None, tree))
 
 
+def lands_though_a_merge_changes_nothing(root: Path, base: str, head: str) -> str | None:
+    """Return the tree that a rebase lands of a head whose merge changes nothing; that it does is seen."""
+    tree = merged(Repository(root), base, head)
+    assert tree == git(root, "rev-parse", f"{base}^{{tree}}")
+    assert not lands_by_rebase(Repository(root), base, head, str(tree))
+    return rebased(root, base, head)
+
+
 def test_a_merge_commit_that_hides_a_change_is_seen(root: Path) -> None:
     write(root, "a", "good")
     base = commit(root)
@@ -172,10 +180,7 @@ def test_a_merge_commit_that_hides_a_change_is_seen(root: Path) -> None:
     commit(root)
     git(root, *IDENTITY, "merge", "-q", "-s", "ours", "--no-edit", evil)
     head = git(root, "rev-parse", "HEAD")
-    tree = merged(Repository(root), base, head)
-    assert tree == git(root, "rev-parse", f"{base}^{{tree}}")
-    assert not lands_by_rebase(Repository(root), base, head, str(tree))
-    assert rebased(root, base, head) == git(root, "rev-parse", f"{evil}^{{tree}}")
+    assert lands_though_a_merge_changes_nothing(root, base, head) == git(root, "rev-parse", f"{evil}^{{tree}}")
 
 
 def test_a_revert_of_what_the_base_has_too_is_seen(root: Path) -> None:
@@ -189,10 +194,7 @@ def test_a_revert_of_what_the_base_has_too_is_seen(root: Path) -> None:
     git(root, *IDENTITY, "commit", "-q", "-m", "the same, in other words")
     write(root, "a", "old")
     head = commit(root)
-    tree = merged(Repository(root), base, head)
-    assert tree == git(root, "rev-parse", f"{base}^{{tree}}"), "a merge changes nothing"
-    assert not lands_by_rebase(Repository(root), base, head, str(tree))
-    assert rebased(root, base, head) == git(root, "rev-parse", f"{start}^{{tree}}")
+    assert lands_though_a_merge_changes_nothing(root, base, head) == git(root, "rev-parse", f"{start}^{{tree}}")
 
 
 def test_who_merged_the_base_into_it_meanwhile_is_fine(root: Path) -> None:

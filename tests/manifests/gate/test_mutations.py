@@ -142,17 +142,21 @@ def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def mutated(one: Any, path: tuple[Any, ...], how: str) -> Any:
-    made = copy.deepcopy(one)
+    """Return an object that is otherwise in one place; what lies beside the way there is the same, not a copy."""
+    made = copy.copy(one)
     place = made
     for key in path[:-1]:
+        place[key] = copy.copy(place[key])
         place = place[key]
     value = place[path[-1]] if path else made
     if how == "drop":
         del place[path[-1]]
+    elif how == "add" and path:
+        place[path[-1]] = {**value, "evil": "x"}
     elif how == "add":
-        value["evil"] = "x"
+        made["evil"] = "x"
     elif how == "twice":
-        value.append(copy.deepcopy(value[0]))
+        place[path[-1]] = [*value, value[0]]
     elif isinstance(value, bool):
         place[path[-1]] = not value
     else:

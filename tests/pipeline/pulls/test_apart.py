@@ -17,7 +17,7 @@ from tests.published import Place, git
 from allotment.pipeline.pulls import apart
 from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, Budget, Bug, Spent
 
-SECONDS, MEGABYTES = 3.0, 300.0
+SECONDS, MEGABYTES = 2.0, 300.0
 # Planning as it is, but for one head, of which it does something else; what it says of the base comes first.
 SCRIPT = """
 import json, os, signal, subprocess, sys, time
@@ -46,12 +46,12 @@ DEEDS = {
 
 
 @pytest.fixture
-def bed(place: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
+def bed(small: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
     """Return a commenter with a small budget."""
     world = GitHubWorld()
     world.teams["@northlight-example/platform"] = ["pat"]
     monkeypatch.setattr(apart.Budget, "__new__", _small(apart.Budget.__new__))
-    yield Bed(Desk(place, world, allot), tmp_path / "clone")
+    yield Bed(Desk(small, world, allot), tmp_path / "clone")
     world.close()
 
 
@@ -111,47 +111,47 @@ def test_what_the_base_takes_counts_for_nobody(bed: Bed, monkeypatch: pytest.Mon
     assert bed.desk.status(good) == "success"
 
 
-def _asked(place: Place, head: str) -> Asked:
-    base = git(place.root, "rev-parse", "main")
-    return Asked(str(place.root), base, head, "2026-11-21", "ada-k", [], [], {}, 60_000)
+def _asked(small: Place, head: str) -> Asked:
+    base = git(small.root, "rev-parse", "main")
+    return Asked(str(small.root), base, head, "2026-11-21", "ada-k", [], [], {}, 60_000)
 
 
-def test_a_bug_of_ours_is_told_as_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    head = git(place.root, "rev-parse", "main")
+def test_a_bug_of_ours_is_told_as_one(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git(small.root, "rev-parse", "main")
     monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed="1 / 0")])
     with pytest.raises(Bug, match="ZeroDivisionError"):
-        apart.plan(_asked(place, head), Budget())
+        apart.plan(_asked(small, head), Budget())
 
 
-def test_no_token_goes_along(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    head = git(place.root, "rev-parse", "main")
+def test_no_token_goes_along(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git(small.root, "rev-parse", "main")
     monkeypatch.setenv("ALLOT_FORGE_TOKEN", "s3cret")
     deed = "raise ValueError(sorted(name for name, value in os.environ.items() if 's3cret' in value))"
     monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
     with pytest.raises(Bug, match=r"ValueError: \[\]"):
-        apart.plan(_asked(place, head), Budget())
+        apart.plan(_asked(small, head), Budget())
 
 
-def test_slow_files_are_ended_in_time(place: Place) -> None:
-    git(place.root, "checkout", "-q", "-b", "slow")
-    folder = place.root / "tenants/solo-ada/instances"
+def test_slow_files_are_ended_in_time(small: Place) -> None:
+    git(small.root, "checkout", "-q", "-b", "slow")
+    folder = small.root / "tenants/solo-ada/instances"
     for n in range(60):
         head = f"apiVersion: allotment.dev/v1alpha1\nkind: GPUInstance\nmetadata:\n  name: bad-{n}\nspec:\n  x: ["
         (folder / f"bad-{n}.yaml").write_text(head + "a,  " * 15_000)
-    place.merge()
-    head = git(place.root, "rev-parse", "HEAD")
-    git(place.root, "checkout", "-q", "main")
+    small.merge()
+    head = git(small.root, "rev-parse", "HEAD")
+    git(small.root, "checkout", "-q", "main")
     begun = time.monotonic()
     with pytest.raises(Spent, match="longer than 2 seconds"):
-        apart.plan(_asked(place, head), Budget(seconds=2))
+        apart.plan(_asked(small, head), Budget(seconds=2))
     assert time.monotonic() - begun < 60
 
 
-def test_a_change_of_too_many_bytes_is_not_planned(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    git(place.root, "checkout", "-q", "-b", "large")
-    (place.root / "NOTES.md").write_bytes(b"x" * (65 << 20))
-    git(place.root, "add", "-A")
-    git(place.root, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "x")
-    found = apart.plan(_asked(place, git(place.root, "rev-parse", "HEAD")), Budget())
+def test_a_change_of_too_many_bytes_is_not_planned(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(small.root, "checkout", "-q", "-b", "large")
+    (small.root / "NOTES.md").write_bytes(b"x" * (65 << 20))
+    git(small.root, "add", "-A")
+    git(small.root, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "x")
+    found = apart.plan(_asked(small, git(small.root, "rev-parse", "HEAD")), Budget())
     assert (found.allowed, found.verdict) == (False, TOO_MUCH)
     assert "it writes more than 64 MiB of files: split it" in found.text
