@@ -9,8 +9,7 @@ from allotment.declared.kinds.gpu_spec import GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.values import cpu_text, size_text
 from allotment.manifests import names
-from allotment.manifests.once import once
-from allotment.manifests.text import Fixed
+from allotment.manifests.text import Fixed, present
 
 # Pod Security `restricted`, with root inside a user namespace: most GPU images start as root.
 POD_SECURITY = Fixed(seccompProfile={"type": "RuntimeDefault"}, fsGroup=1000, fsGroupChangePolicy="OnRootMismatch")
@@ -23,16 +22,18 @@ GPU_TOLERATION = Fixed(key=names.GPU_TAINT, operator="Exists", effect="NoSchedul
 
 def pod(priority: str, containers: list[dict[str, Any]], volumes: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """Return a pod's spec: no service-account token, no service environment, root only inside a user namespace."""
-    return {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "hostUsers": False,
-        "priorityClassName": priority,
-        "securityContext": POD_SECURITY,
-        **more,
-        "containers": containers,
-        **({"volumes": volumes} if volumes else {}),
-    }
+    return present(
+        {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "hostUsers": False,
+            "priorityClassName": priority,
+            "securityContext": POD_SECURITY,
+            **more,
+            "containers": containers,
+            "volumes": volumes,
+        }
+    )
 
 
 def of_storage(storage: str) -> dict[str, Any]:
@@ -68,7 +69,6 @@ def node_affinity(pools: list[NodePool]) -> Fixed:
     return Fixed(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": terms})
 
 
-@once
 def unit_resources(spec: GPUSpecSpec) -> Fixed:
     """Return a container's resources for exactly one unit; requests equal limits."""
     wanted = unit(spec)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from allotment.accounts.capacity import Claim
 from allotment.declared.values import size_of
 from allotment.manifests import names, paths
-from allotment.manifests.text import Malformed, Object, dump, load, load_one, split
+from allotment.manifests.text import Malformed, Object, dump, load, load_one, present, split
 
 _PREPARED = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.MULTILINE)
 UNPROTECTED = {names.PROTECTED: "false"}
@@ -225,7 +225,7 @@ def _prunable(one: Object) -> Object:
         key: value for key, value in one["metadata"].get("annotations", {}).items() if key != names.SYNC_OPTIONS
     }
     metadata = {key: value for key, value in one["metadata"].items() if key != "annotations"}
-    return {**one, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
+    return {**one, "metadata": present({**metadata, "annotations": annotations})}
 
 
 def _written(one: Object) -> str:

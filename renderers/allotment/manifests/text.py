@@ -73,6 +73,11 @@ class Fixed(dict[str, Any]):
         self.texts: dict[str, str] = {}
 
 
+def present(keys: Object) -> Object:
+    """Return a mapping without its optional keys that are absent: those whose value is None, or an empty text, list or mapping."""
+    return {key: value for key, value in keys.items() if value is not None and value not in ("", [], {})}
+
+
 def dump(objects: Iterable[Object]) -> bytes:
     """Return objects as a YAML stream, in their order, keys in theirs."""
     lines: list[str] = []

@@ -8,6 +8,7 @@ from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import Cluster
 from allotment.manifests import names
 from allotment.manifests.tenant.namespace import POD_SECURITY_VERSION
+from allotment.manifests.text import present
 
 FIRST_STOCK_PRIORITY = -10
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -131,17 +132,19 @@ def _policy(
     validations: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     metadata = {"name": name, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP}}
-    spec: dict[str, Any] = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": namespaces,
-            "objectSelector": {},
-            "resourceRules": rules,
-        },
-        **({"matchConditions": conditions} if conditions else {}),
-        "validations": validations,
-    }
+    spec = present(
+        {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "namespaceSelector": namespaces,
+                "objectSelector": {},
+                "resourceRules": rules,
+            },
+            "matchConditions": conditions,
+            "validations": validations,
+        }
+    )
     return [
         {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec},
         {

@@ -11,7 +11,7 @@ from allotment.declared.kinds.declaration import Strict
 from allotment.declared.kinds.node_pool import Ec2, NodePool
 from allotment.manifests import names
 from allotment.manifests.cluster import device_plugin
-from allotment.manifests.text import Fixed
+from allotment.manifests.text import Fixed, present
 
 DISRUPTION = Fixed(consolidationPolicy="WhenEmpty", consolidateAfter="10m", budgets=[{"nodes": "1"}])
 TAINT = Fixed(key=names.GPU_TAINT, value="true", effect="NoSchedule")
@@ -31,7 +31,7 @@ def render(
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [CAPACITY_TYPES[spec.capacity_type]]}
     ]
     requirements += [
-        {"key": one.key, "operator": one.operator, **({"values": list(one.values)} if one.values else {})}
+        present({"key": one.key, "operator": one.operator, "values": list(one.values)})
         for one in sorted(karpenter.requirements, key=lambda one: (one.key, one.operator))
     ]
     template = {

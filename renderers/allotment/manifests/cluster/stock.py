@@ -11,6 +11,7 @@ from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.manifests import names, pods
+from allotment.manifests.text import present
 
 
 def render(
@@ -34,12 +35,14 @@ def render(
                 "name": stock.model.name,
                 "namespace": names.STOCK_NAMESPACE,
                 "labels": {**labels, names.GPU_SPEC: stock.model.spec.gpu_spec},
-                "annotations": {
-                    names.SYNC_OPTIONS: names.OUTLIVE,
-                    names.BLOB: stock.blob,
-                    names.UNITS: str(stock.model.spec.count),
-                    **({names.RESERVED_FOR: stock.model.spec.tenant} if stock.model.spec.tenant else {}),
-                },
+                "annotations": present(
+                    {
+                        names.SYNC_OPTIONS: names.OUTLIVE,
+                        names.BLOB: stock.blob,
+                        names.UNITS: str(stock.model.spec.count),
+                        names.RESERVED_FOR: stock.model.spec.tenant,
+                    }
+                ),
             },
             "spec": {
                 "replicas": placeholders.get((cluster.name, stock.model.name), 0),

@@ -10,7 +10,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
 from allotment.manifests import names, paths
 from allotment.manifests.tenant import project_roles
-from allotment.manifests.text import Fixed
+from allotment.manifests.text import Fixed, present
 
 TENANT_KINDS = (
     ("", "ConfigMap"),
@@ -126,7 +126,7 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
             description=f"Tenant {tenant.name} in cluster {cluster.name}",
             clusterResourceWhitelist=[],
             namespaceResourceWhitelist=WHITELIST,
-            **({"roles": roles} if roles else {}),
+            **present({"roles": roles}),
         )
     ]
     for part in PARTS:

@@ -7,7 +7,6 @@ from typing import Any
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import ClusterSpec
 from allotment.declared.kinds.members import Members
-from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
 
 ID_TOKEN_COOKIE = "allotment-id-token"  # noqa: S105  # a cookie's name
@@ -34,7 +33,6 @@ def service(metadata: dict[str, Any], selector: dict[str, str], ports: list[tupl
     }
 
 
-@once
 def _parent(cluster: ClusterSpec) -> Fixed:
     gateway = cluster.gateway
     return Fixed(
@@ -83,12 +81,10 @@ def security_policy(
     }
 
 
-@once
 def _issuer(cluster: ClusterSpec) -> Fixed:
     return Fixed(issuer=cluster.oidc.issuer)
 
 
-@once
 def _client_secret(cluster: ClusterSpec) -> Fixed:
     secret = cluster.oidc.client_secret_ref
     return Fixed(group="", kind="Secret", name=secret.name, namespace=secret.namespace)
@@ -106,7 +102,6 @@ def _login(cluster: ClusterSpec, host: str) -> dict[str, Any]:
     }
 
 
-@once
 def _token(cluster: ClusterSpec) -> Fixed:
     oidc = cluster.oidc
     keys = oidc.jwks_uri or f"{oidc.issuer.rstrip('/')}/.well-known/jwks.json"

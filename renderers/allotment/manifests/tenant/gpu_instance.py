@@ -15,9 +15,8 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import size_text
 from allotment.manifests import names, pods
-from allotment.manifests.once import once
 from allotment.manifests.tenant import exposure
-from allotment.manifests.text import Fixed
+from allotment.manifests.text import Fixed, present
 from allotment.readiness.instances import app_version, replicas_of, short_of, units_of, waits_for
 from allotment.readiness.sources import placed
 from allotment.readiness.standing import Standing
@@ -118,14 +117,13 @@ def _deployment(
 def _account(offers: Offers, tenant: Folder, standing: Standing, instance: GPUInstance) -> dict[str, str]:
     """Return the annotations that say what the instance holds and what it waits for, for people and for the next publish."""
     waiting = waits_for(offers, tenant, standing, instance) or short_of(standing, instance)
-    return {
-        **({names.UNITS: str(units_of(standing, instance))} if holds(tenant, instance) else {}),
-        **(
-            {names.WAITS_FOR: "; ".join(one.words for one in waiting), names.WAITS_REASON: waiting[0].reason}
-            if waiting
-            else {}
-        ),
-    }
+    return present(
+        {
+            names.UNITS: str(units_of(standing, instance)) if holds(tenant, instance) else None,
+            names.WAITS_FOR: "; ".join(one.words for one in waiting),
+            names.WAITS_REASON: waiting[0].reason if waiting else None,
+        }
+    )
 
 
 def _pod_template(
@@ -199,42 +197,31 @@ def _env(container: Container, buckets: list[dict[str, Any]]) -> list[dict[str, 
 def _container(
     spec: GPUSpecSpec, instance: GPUInstance, container: Container, buckets: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    env = _env(container, buckets)
-    mounts = [{"name": "scratch", "mountPath": "/scratch"}]
+    mounts: list[dict[str, Any]] = [{"name": "scratch", "mountPath": "/scratch"}]
     if container.shm_size is not None:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # a pod's
     for mount in sorted(instance.spec.storages, key=lambda mount: mount.mount_path):
-        entry: dict[str, Any] = {"name": f"s-{mount.name}", "mountPath": mount.mount_path}
-        if mount.sub_path is not None:
-            entry["subPath"] = mount.sub_path
-        if mount.read_only:
-            entry["readOnly"] = True
-        mounts.append(entry)
-    return {
-        "name": CONTAINER,
-        "image": container.image,
-        **({"command": list(container.command)} if container.command else {}),
-        **({"args": list(container.args)} if container.args else {}),
-        **({"env": env} if env else {}),
-        **(
-            {
-                "ports": [
-                    {"name": port.name, "containerPort": port.container_port, "protocol": "TCP"}
-                    for port in sorted_ports(container)
-                ]
-            }
-            if container.ports
-            else {}
-        ),
-        "resources": pods.unit_resources(spec),
-        **(
-            {"startupProbe": _startup_probe(container.probe), "readinessProbe": _readiness_probe(container.probe)}
-            if container.probe
-            else {}
-        ),
-        "securityContext": pods.CONTAINER_SECURITY,
-        "volumeMounts": mounts,
-    }
+        entry = {"name": f"s-{mount.name}", "mountPath": mount.mount_path, "subPath": mount.sub_path}
+        mounts.append(present({**entry, "readOnly": mount.read_only or None}))
+    probe = container.probe
+    return present(
+        {
+            "name": CONTAINER,
+            "image": container.image,
+            "command": list(container.command),
+            "args": list(container.args),
+            "env": _env(container, buckets),
+            "ports": [
+                {"name": port.name, "containerPort": port.container_port, "protocol": "TCP"}
+                for port in sorted_ports(container)
+            ],
+            "resources": pods.unit_resources(spec),
+            "startupProbe": _startup_probe(probe) if probe else None,
+            "readinessProbe": _readiness_probe(probe) if probe else None,
+            "securityContext": pods.CONTAINER_SECURITY,
+            "volumeMounts": mounts,
+        }
+    )
 
 
 def sorted_env(container: Container) -> list[Any]:
@@ -249,18 +236,15 @@ def _check(probe: Probe) -> dict[str, Any]:
     return {"tcpSocket": {"port": probe.tcp_socket.port}}
 
 
-@once
 def _startup_probe(probe: Probe) -> Fixed:
     attempts = -(-probe.start_timeout // PROBE_PERIOD)
     return Fixed(**_check(probe), periodSeconds=PROBE_PERIOD, timeoutSeconds=5, failureThreshold=attempts)
 
 
-@once
 def _readiness_probe(probe: Probe) -> Fixed:
     return Fixed(**_check(probe), periodSeconds=PROBE_PERIOD, timeoutSeconds=5, failureThreshold=3)
 
 
-@once
 def _own_disk(spec: GPUSpecSpec, place: ClusterSpec) -> Fixed:
     claim = {
         "accessModes": ["ReadWriteOnce"],

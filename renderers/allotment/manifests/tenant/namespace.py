@@ -16,7 +16,6 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.values import GIBI, size_text
 from allotment.manifests import names
-from allotment.manifests.once import once
 from allotment.manifests.text import Fixed
 from allotment.programs import ranges
 from allotment.rules.quota import Limits, limits_of
@@ -102,13 +101,11 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
     ]
 
 
-@once
 def _allow_in(place: ClusterSpec) -> Fixed:
     gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.gateway.namespace}}}
     return Fixed(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
 
 
-@once
 def _allow_out(place: ClusterSpec) -> Fixed:
     return Fixed(podSelector={}, policyTypes=["Egress"], egress=[DNS, internet(place), {"to": [SAME_NAMESPACE]}])
 

@@ -9,7 +9,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Sour
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import names, pods
 from allotment.manifests.tenant import programs
-from allotment.manifests.text import Fixed
+from allotment.manifests.text import Fixed, present
 from allotment.programs import ending
 from allotment.readiness.preparation import input_hash
 from allotment.readiness.sources import foreign_source, is_cloned_by_driver, own_source, writes_once
@@ -62,16 +62,18 @@ def render(offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[s
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {**metadata, "name": name, "annotations": annotations},
-        "spec": {
-            "activeDeadlineSeconds": prepare.timeout,
-            "backoffLimit": 2,
-            # A pod has no way to succeed before its last container; so the Job fails, and is read as what succeeded before.
-            **({"podFailurePolicy": ENDED_BY_CHECK} if prepare.source.image is not None else {}),
-            "template": {
-                "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},
-                "spec": _pod(offers, tenant, storage, name),
-            },
-        },
+        "spec": present(
+            {
+                "activeDeadlineSeconds": prepare.timeout,
+                "backoffLimit": 2,
+                # A pod has no way to succeed before its last container; so the Job fails, and is read as what succeeded before.
+                "podFailurePolicy": ENDED_BY_CHECK if prepare.source.image is not None else None,
+                "template": {
+                    "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},
+                    "spec": _pod(offers, tenant, storage, name),
+                },
+            }
+        ),
     }
 
 
@@ -164,15 +166,17 @@ def _holder(image: str, job: str) -> dict[str, Any]:
 
 def _declared(source: ImageSource) -> dict[str, Any]:
     """The tenant's own program."""
-    return {
-        "name": "prepare",
-        "image": source.image,
-        **({"command": list(source.command)} if source.command else {}),
-        **({"args": list(source.args)} if source.args else {}),
-        "resources": JOB_RESOURCES,
-        "securityContext": pods.CONTAINER_SECURITY,
-        "volumeMounts": [WORKSPACE],
-    }
+    return present(
+        {
+            "name": "prepare",
+            "image": source.image,
+            "command": list(source.command),
+            "args": list(source.args),
+            "resources": JOB_RESOURCES,
+            "securityContext": pods.CONTAINER_SECURITY,
+            "volumeMounts": [WORKSPACE],
+        }
+    )
 
 
 def _s3_arguments(source: S3Source) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from allotment import conditions
 from allotment.manifests import names
+from allotment.manifests.text import present
 
 
 def marker(metadata: dict[str, Any], thing: str, source: str, blob: str, job: str = "") -> dict[str, Any]:
@@ -16,12 +17,14 @@ def marker(metadata: dict[str, Any], thing: str, source: str, blob: str, job: st
         "metadata": {
             **metadata,
             "name": names.waiting_marker(thing, source),
-            "annotations": {
-                names.BLOB: blob,
-                names.WAITS_FOR: f"preparation of storage {source}",
-                names.WAITS_REASON: conditions.SOURCE_UNPREPARED,
-                **({names.PREPARES: job} if job else {}),
-            },
+            "annotations": present(
+                {
+                    names.BLOB: blob,
+                    names.WAITS_FOR: f"preparation of storage {source}",
+                    names.WAITS_REASON: conditions.SOURCE_UNPREPARED,
+                    names.PREPARES: job,
+                }
+            ),
         },
         "data": {"purpose": "Stands here until what it waits for is ready."},
     }
