@@ -27,7 +27,7 @@ from allotment.declared.inventory import blob_id
 from allotment.manifests.paths import spot_of
 from allotment.manifests.tenant import programs
 from allotment.manifests.text import dump, load
-from allotment.observed.status import ClusterStatus, Condition, Prepare, Snapshot, Storage, TenantStatus, text_of
+from allotment.observed.status import ClusterStatus, Condition, Preparation, Snapshot, Storage, TenantStatus, text_of
 from tests.conftest import DAY, Allot, Result
 
 DATE = "GIT_COMMITTER_DATE"
@@ -260,11 +260,11 @@ def _copy(one: Place, other: Place, memory: Path, other_memory: Path) -> None:
             shutil.copy(file, other_memory / file.name.replace(memory_name(one.root), memory_name(other.root)))
 
 
-def _prepared(job: dict[str, Any]) -> Prepare:
+def _prepared(job: dict[str, Any]) -> Preparation:
     noted = job["annotations"]
     kept = "Prune=false" in noted.get("argocd.argoproj.io/sync-options", "")
     attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
-    return Prepare(f"uid-of-{job['name']}", attempt, digest, "Succeeded", kept=kept)
+    return Preparation(f"uid-of-{job['name']}", attempt, digest, "Succeeded", kept=kept)
 
 
 class Running:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from allotment.pipeline.pulls import apart
-from allotment.pipeline.pulls.apart import Asked, Budget, Planned
+from allotment.pipeline.pulls.apart import Asked, PlanBudget, Planned
 from tests.conftest import DAY, Allot, Result, copy, edit
 from tests.published import git
 
@@ -98,7 +98,7 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pull requests be planned in this process, which knows the sample already. What the process of a plan does is tested
     in test_apart.py."""
 
-    def planned(asked: Asked, budget: Budget, cache: Path | None) -> Planned:
+    def planned(asked: Asked, budget: PlanBudget, cache: Path | None) -> Planned:
         with monkeypatch.context() as patch:
             if cache is not None:
                 patch.setenv("XDG_CACHE_HOME", str(cache))

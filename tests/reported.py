@@ -18,9 +18,9 @@ from allotment.adapters.metrics import ReportMetrics, registry
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import tenant_file
 from allotment.manifests.text import dump
-from allotment.observed.status import TenantStatus, tenant_status
+from allotment.observed.status import TenantStatus, read_tenant
 from allotment.pipeline.report.observing import Seeing
-from allotment.pipeline.report.reporting import Place, Reporter
+from allotment.pipeline.report.reporting import Destination, Reporter
 from tests import live
 from tests.published import git
 
@@ -51,7 +51,7 @@ class Bed:
         self.repository = Repository.at(folder)
         git(folder, "config", "user.name", "reporter")
         git(folder, "config", "user.email", "reporter@northlight.example")
-        self.place = Place(
+        self.place = Destination(
             self.repository, Remote(self.repository, str(remote), keep=True), key, Remote(self.repository, str(remote))
         )
         self.log = structlog.testing.CapturingLogger()
@@ -107,7 +107,7 @@ class Bed:
         return int(git(self.remote, "rev-list", "--count", BRANCH))
 
     def status(self, commit: str = BRANCH) -> TenantStatus:
-        return tenant_status((git(self.remote, "show", f"{commit}:{PATH}") + "\n").encode())
+        return read_tenant((git(self.remote, "show", f"{commit}:{PATH}") + "\n").encode())
 
     def subject(self) -> str:
         return git(self.remote, "log", "-1", "--format=%s", BRANCH)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from allotment.declared.inventory import Folder, Offers
-from allotment.pipeline.check.share import Share
+from allotment.pipeline.check.share import TimeShare
 from tests.bench.budgets import budgets
 from tests.bench.generate import generate, write_tenant
 from tests.bench.measure import machine, pairs, run
@@ -122,7 +122,7 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     gate = gate_of(last.offers)
     turn = 0
 
-    def each(offers: Offers, some: list[Folder], _: list[Share]) -> list[list[tuple[str, bytes]]]:
+    def each(offers: Offers, some: list[Folder], _: list[TimeShare]) -> list[list[tuple[str, bytes]]]:
         made = [list(render_tenant(offers, tenant)) for tenant in some]
         for tenant, files in zip(some, made, strict=True):
             check_tenant(gate, offers, tenant, files)

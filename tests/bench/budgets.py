@@ -13,7 +13,7 @@ from allotment.pipeline.check.share import SECONDS
 from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.publication import Publisher
 from allotment.pipeline.pulls import apart
-from allotment.pipeline.pulls.apart import Asked, Budget, Planned, Spent
+from allotment.pipeline.pulls.apart import Asked, PlanBudget, Planned, Spent
 from tests.bench.generate import write_tenant
 from tests.bench.publishing import Say, git, merge
 
@@ -65,7 +65,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         asked = Asked(str(repo), base, head, day.isoformat(), "ada", [], {}, 60_000)
         begun = time.perf_counter()
         try:
-            found = apart.plan(asked, Budget(PLAN_SECONDS), work / "cache")
+            found = apart.plan(asked, PlanBudget(PLAN_SECONDS), work / "cache")
         except Spent:
             found = None
         return time.perf_counter() - begun, found

@@ -18,7 +18,7 @@ from allotment.adapters.cluster.watching import Watch
 from allotment.cli.serving import loaded
 from allotment.observed.conditions import Found
 from allotment.observed.decoding import APPLICATIONS, DEPLOYMENTS, IN_CLUSTER, PODS, REPLICA_SETS
-from allotment.observed.instances import View, copy_of
+from allotment.observed.instances import InstanceView, copy_of
 from allotment.observed.objects import Deployment, Pod
 from allotment.observed.tenants import Live, tenant_status
 from tests import live
@@ -46,7 +46,7 @@ def ours(url: str) -> tuple[float, float, int]:
     store, api_server = Store("eu-1"), api(url)
     (deployment,) = seen(live.deployment())
     assert isinstance(deployment, Deployment)
-    view = View("eu-1", deployment, (), (), (), {}, Found("True", "Applied"), NOW)
+    view = InstanceView("eu-1", deployment, (), (), (), {}, Found("True", "Applied"), NOW)
     loaded()
     before, begun = megabytes(), time.perf_counter()
     Watch(api_server, PODS, store)._list()
@@ -91,7 +91,7 @@ def report(url: str, folder: str, seconds: str) -> dict[str, Any]:
     from allotment.adapters.metrics import ReportMetrics, registry
     from allotment.cli.serving import logger
     from allotment.pipeline.report.observing import Seeing
-    from allotment.pipeline.report.reporting import Place, Reporter
+    from allotment.pipeline.report.reporting import Destination, Reporter
 
     work = Path(folder)
     Repository.at(work / "remote.git")
@@ -103,7 +103,7 @@ def report(url: str, folder: str, seconds: str) -> dict[str, Any]:
     remote = Remote(repository, str(work / "remote.git"), keep=True)
     reporter = Reporter(
         Seeing("eu-1", watches, store, STOCKS, api_server.now),
-        Place(repository, remote, None, remote),
+        Destination(repository, remote, None, remote),
         ReportMetrics("eu-1", registry()),
         logger(),
         60,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allotment.changes.brake import Thing, Verdict, judge, things
+from allotment.changes.brake import Counted, Judgement, judge, things
 from allotment.declared.kinds.platform import Brake
 
 LIMITS = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
 
 
-def instances(*numbers: int) -> frozenset[Thing]:
-    return frozenset(Thing("instance", "eu-1", "acme", f"i-{number}") for number in numbers)
+def instances(*numbers: int) -> frozenset[Counted]:
+    return frozenset(Counted("instance", "eu-1", "acme", f"i-{number}") for number in numbers)
 
 
-def verdict(before: frozenset[Thing], now: frozenset[Thing], *approvals: str, **used: str) -> Verdict:
+def verdict(before: frozenset[Counted], now: frozenset[Counted], *approvals: str, **used: str) -> Judgement:
     return judge(LIMITS, before, before, now, approvals, used)
 
 
@@ -33,9 +33,9 @@ def test_what_a_tree_holds() -> None:
         "tenants/gone/compute/allotment--leaving.rendered.yaml",
     ]
     assert things("eu-1", files) == {
-        Thing("tenant", "", "acme", ""),
-        Thing("instance", "eu-1", "acme", "webui"),
-        Thing("storage", "eu-1", "acme", "models"),
+        Counted("tenant", "", "acme", ""),
+        Counted("instance", "eu-1", "acme", "webui"),
+        Counted("storage", "eu-1", "acme", "models"),
     }
 
 
@@ -54,7 +54,7 @@ def test_kinds_are_counted_apart() -> None:
 def test_an_approval_is_of_exactly_that() -> None:
     before, now = instances(*range(10)), instances(*range(5, 10))
     checksum = verdict(before, now).checksum
-    assert verdict(before, now, checksum) == Verdict(None, True, checksum)
+    assert verdict(before, now, checksum) == Judgement(None, True, checksum)
     assert verdict(before, instances(*range(6, 10)), checksum).stop is not None
     assert verdict(before, now, checksum, **{"eu-1": "abc"}).stop is not None, "used before"
     assert verdict(before, now, checksum, **{"us-1": "abc"}).stop is None, "another cluster's use doesn't count"

@@ -15,7 +15,7 @@ from tests.published import Place, git
 from tests.pulled import plan_here
 
 from allotment.declared.inventory import blob_id
-from allotment.observed.status import Condition, Instance, Part, TenantStatus
+from allotment.observed.status import ApplicationStatus, Condition, Instance, TenantStatus
 from allotment.pipeline.pulls import apart, reviewing
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
@@ -277,7 +277,7 @@ def test_a_removal_that_argo_cd_missed_fails(desk: Desk) -> None:
         ),
     ):
         instance = Instance("webui", blob, "Running", condition.reason, conditions=(condition,))
-        part = Part("compute", "Synced", "Healthy")
+        part = ApplicationStatus("compute", "Synced", "Healthy")
         desk.place.report("eu-1", TenantStatus("solo-ada", "eu-1", (part,), (instance,)))
         desk.comment("--all")
         assert row in desk.rollouts(1)[0]

@@ -14,7 +14,7 @@ from tests.published import Place, Running, git, with_own_programs
 from allotment.adapters.git.repository import Repository
 from allotment.manifests.published import job_names, predecessor_of, prepared_by, unkept_job
 from allotment.manifests.text import load
-from allotment.observed.status import Instance, Prepare, Storage, TenantStatus, text_of
+from allotment.observed.status import Instance, Preparation, Storage, TenantStatus, text_of
 from allotment.pipeline.publish.known import _known
 
 TENANT, STORAGE, INSTANCE = "studio-kite", "model-cache", "webui"
@@ -46,7 +46,7 @@ def seen(
     noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
     found = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
     kept = bool(found.pop("kept", False))
-    prepare = Prepare(uid, found["attempt"], found["input_hash"], state, reason=reason, kept=kept)
+    prepare = Preparation(uid, found["attempt"], found["input_hash"], state, reason=reason, kept=kept)
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     run = (Instance(INSTANCE, "b", instance, "", nodes=("n1",)),) if instance else ()
     return place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,), instances=run))
@@ -145,7 +145,7 @@ def test_a_lost_status_closes_no_share(place: Place) -> None:
     assert shares(place.tree("eu-1")) == []
     (job,) = (one for one in load(place.tree("eu-1")[path].encode()) if one["kind"] == "Job")
     noted = job["metadata"]["annotations"]
-    prepare = Prepare("j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], "Succeeded")
+    prepare = Preparation("j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], "Succeeded")
     stored = Storage("base-models", "b", "Ready", "", prepare=prepare)
     place.report("eu-1", TenantStatus("northlight", "eu-1", storages=(stored,)))
     assert place.publish().code == 0

@@ -12,7 +12,7 @@ from allotment.manifests import folders, paths
 from allotment.manifests.published import job_names, programs_of
 from allotment.manifests.tenant import programs
 from allotment.manifests.text import load
-from allotment.observed.status import Prepare, Storage, TenantStatus
+from allotment.observed.status import Preparation, Storage, TenantStatus
 from allotment.pipeline.pulls.planning import take_changed
 
 TENANT, STORAGE = "studio-kite", "model-cache"
@@ -43,7 +43,9 @@ def seen(place: Place, state: str) -> None:
     job = next(one for one in load(lying(place)[STORED]) if one["kind"] == "Job")
     noted = job["metadata"]["annotations"]
     kept = "argocd.argoproj.io/sync-options" in noted
-    prepare = Prepare("j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], state, kept=kept)
+    prepare = Preparation(
+        "j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], state, kept=kept
+    )
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,)))
 

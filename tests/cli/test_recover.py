@@ -10,9 +10,9 @@ from tests.published import Place, git
 
 from allotment.declared.attempt import raised
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.layout import Spot, spot_of
+from allotment.declared.layout import Meaning, spot_of
 from allotment.declared.reading import read_declaration
-from allotment.observed.status import Prepare, Storage, TenantStatus
+from allotment.observed.status import Preparation, Storage, TenantStatus
 from allotment.readiness.preparation import input_hash
 
 WHAT, PATH = "studio-kite/model-cache", "tenants/studio-kite/storages/model-cache.yaml"
@@ -21,14 +21,14 @@ BRANCH = "recover/studio-kite/model-cache-2"
 
 def seen(place: Place, state: str = "Failed", attempt: int = 1, digest: str = "", reason: str = "NoSpace") -> None:
     spot = spot_of(PATH)
-    assert isinstance(spot, Spot)
+    assert isinstance(spot, Meaning)
     declared, _ = read_declaration(PATH, (place.root / PATH).read_bytes(), spot)
     assert declared is not None
     assert isinstance(declared.model, GPUStorage)
     assert declared.model.spec.prepare is not None
     found = digest or input_hash(declared.model.spec.prepare)
     ended = "2026-11-21T10:00:00Z" if state in ("Failed", "Succeeded") else ""
-    prepare = Prepare("j1", attempt, found, state, completion_time=ended, exit_code=75, reason=reason)
+    prepare = Preparation("j1", attempt, found, state, completion_time=ended, exit_code=75, reason=reason)
     storage = Storage("model-cache", "b", state, reason, claim="c1", prepare=prepare)
     place.report("eu-1", TenantStatus("studio-kite", "eu-1", storages=(storage,)))
 

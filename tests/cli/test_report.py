@@ -24,7 +24,7 @@ from tests.observed.test_instances import CRASHED, RUNS
 from tests.published import git
 
 from allotment.adapters.git.repository import Repository
-from allotment.observed.status import tenant_status
+from allotment.observed.status import read_tenant
 
 BRANCH, OURS = "refs/heads/status/eu-1", "refs/allotment/status/eu-1"
 PATH = f"tenants/{live.TENANT}.yaml"
@@ -90,7 +90,7 @@ def remote(words: list[str]) -> Path:
 
 
 def state(words: list[str]) -> str:
-    status = tenant_status((git(remote(words), "show", f"{BRANCH}:{PATH}") + "\n").encode())
+    status = read_tenant((git(remote(words), "show", f"{BRANCH}:{PATH}") + "\n").encode())
     return status.instances[0].state
 
 

@@ -10,7 +10,7 @@ from tests.published import STORAGE, Place, git
 
 from allotment.manifests.published import awaits, declared_blob, job_names
 from allotment.manifests.text import load
-from allotment.observed.status import Prepare, Storage, TenantStatus
+from allotment.observed.status import Preparation, Storage, TenantStatus
 
 TENANT = "studio-kite"
 FOLDER = f"tenants/{TENANT}/storage"
@@ -38,7 +38,7 @@ def seen(place: Place, *names: str) -> None:
         objects = load(place.tree("eu-1")[f"{FOLDER}/{name}.rendered.yaml"].encode())
         noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
         attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
-        prepare = Prepare(f"j-{name}", attempt, digest, "Succeeded")
+        prepare = Preparation(f"j-{name}", attempt, digest, "Succeeded")
         storages.append(Storage(name, "b", "Ready", "", claim=f"c-{name}", prepare=prepare))
     place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=tuple(storages)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allotment.declared.kinds import KINDS
-from allotment.declared.layout import Scope, Spot, path_of, spot_of
+from allotment.declared.layout import Meaning, Scope, path_of, spot_of
 from allotment.problems import Finding
 
 
@@ -14,7 +14,7 @@ def test_a_kinds_path_means_that_kind(kind: object) -> None:
     scope = Scope(kind.scope, "" if kind.scope == "platform" else "north")
     stem = kind.path.split("/")[-1].removesuffix(".yaml")
     name = scope.name or stem if kind.singleton else "thing"
-    assert spot_of(path_of(kind.name, scope, name)) == Spot(kind, scope, name)
+    assert spot_of(path_of(kind.name, scope, name)) == Meaning(kind, scope, name)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 import allotment
 from allotment.declared import documents, reading
 from allotment.declared.kinds.container import SECRET_VALUES
-from allotment.declared.layout import Spot, spot_of
+from allotment.declared.layout import Meaning, spot_of
 from allotment.declared.values import BasePath
 from allotment.problems import Problem
 
@@ -226,9 +226,9 @@ def _hostile(unit: str, before: str = "", after: str = "") -> bytes:
     return (HEAD + before + unit * (room // len(unit)) + after).encode()
 
 
-def _spot() -> Spot:
+def _spot() -> Meaning:
     spot = spot_of(PATH)
-    assert isinstance(spot, Spot)
+    assert isinstance(spot, Meaning)
     return spot
 
 

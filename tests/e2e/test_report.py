@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from allotment.observed.status import Instance, Storage, TenantStatus, Transition, cluster_status, tenant_status
+from allotment.observed.status import Instance, Storage, TenantStatus, Transition, read_cluster, read_tenant
 from tests.controlplane.client import Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
@@ -31,7 +31,7 @@ def file(cloud: Cloud, path: str, commit: str = "") -> bytes:
 
 
 def status(cloud: Cloud, tenant: str = TENANT) -> TenantStatus:
-    return tenant_status(file(cloud, f"tenants/{tenant}.yaml"))
+    return read_tenant(file(cloud, f"tenants/{tenant}.yaml"))
 
 
 def instance(cloud: Cloud, name: str, tenant: str = TENANT) -> Instance:
@@ -62,7 +62,7 @@ def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
         if not one.previous:
             return found
         try:
-            one = tenant_status(file(cloud, f"tenants/{tenant}.yaml", one.previous))
+            one = read_tenant(file(cloud, f"tenants/{tenant}.yaml", one.previous))
         except AssertionError:
             return found
 
@@ -203,7 +203,7 @@ def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud
     words += ["--argocd-kubeconfig", str(cloud.clusters["eu-1"].kubeconfig)]
     subprocess.run([sys.executable, "-m", "allotment", *words], check=True)
     git(cloud.root, "fetch", "-q", cloud.url, "refs/heads/status/us-1")
-    found = tenant_status(file(cloud, "tenants/acme-robotics.yaml", "FETCH_HEAD"))
+    found = read_tenant(file(cloud, "tenants/acme-robotics.yaml", "FETCH_HEAD"))
     assert {(part.name, part.sync) for part in found.applications} == {("compute", "Synced"), ("storage", "Synced")}
     synced = [one.status for kept in found.storages for one in kept.conditions if one.type == "Synced"]
     assert synced
@@ -213,7 +213,7 @@ def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud
 
 
 def test_stocks_are_counted(reported_cloud: Cloud) -> None:
-    found = {one.name: one for one in cluster_status(file(reported_cloud, "stocks.yaml")).stocks}
+    found = {one.name: one for one in read_cluster(file(reported_cloud, "stocks.yaml")).stocks}
     assert len(found) == 6
     quarter = found["l4-quarter"]
     assert quarter.count == quarter.held + quarter.free

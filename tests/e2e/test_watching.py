@@ -15,7 +15,7 @@ import yaml
 from allotment.adapters.cluster.api import Api
 from allotment.adapters.cluster.store import Store
 from allotment.adapters.cluster.watching import Pace, Watch
-from allotment.observed.decoding import DEPLOYMENTS, PODS, Kind
+from allotment.observed.decoding import DEPLOYMENTS, PODS, WatchedKind
 from allotment.observed.objects import Pod, Seen
 from allotment.observed.shapes.route import RawRoute, route
 from tests.controlplane import processes
@@ -45,7 +45,7 @@ def watching(cluster: Cluster) -> Iterator[Callable[..., tuple[Watch, Store]]]:
     """Return what watches a kind, as an administrator or by another kubeconfig."""
     begun = []
 
-    def watch(kind: Kind, kubeconfig: Path | None = None) -> tuple[Watch, Store]:
+    def watch(kind: WatchedKind, kubeconfig: Path | None = None) -> tuple[Watch, Store]:
         store = Store("eu-1")
         one = Watch(Api.at(kubeconfig or cluster.kubeconfig, None), kind, store, PACE)
         one.start()
@@ -109,7 +109,7 @@ def test_an_api_server_that_restarts_loses_nothing(cluster: Cluster, tenant: str
     gaps = []
     original = store.replace
 
-    def replace(kind: Kind, objects: list[Seen]) -> None:
+    def replace(kind: WatchedKind, objects: list[Seen]) -> None:
         gaps.append(len(objects))
         original(kind, objects)
 
@@ -184,7 +184,7 @@ def end_streams(watch: Watch) -> None:
 def test_a_kind_that_is_installed_later_is_seen_then(cluster: Cluster, tenant: str, watching: Any) -> None:
     client, name = cluster.client, f"k{secrets.token_hex(3)}"
     group = "test.allotment.dev"
-    watch, store = watching(Kind(name, f"/apis/{group}/v1/{name}", RawRoute, route))
+    watch, store = watching(WatchedKind(name, f"/apis/{group}/v1/{name}", RawRoute, route))
     eventually(lambda: watch.absent, "it to be found missing", 30)
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     crd = {

@@ -9,7 +9,7 @@ from tests import live
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 
 from allotment.observed.removed import WITHOUT_REPLICAS, Published, left
-from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus, tenant_status, text_of
+from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus, read_tenant, text_of
 from allotment.observed.tenants import Live, unsettled
 from allotment.observed.tenants import tenant_status as observe
 
@@ -71,7 +71,7 @@ def test_an_instance_that_runs_on_says_so_after_two_minutes() -> None:
 def test_the_time_is_kept_in_the_file() -> None:
     """A reporter that begins again goes on counting."""
     written = look(*RUNS, there=published())
-    read = tenant_status(text_of(written))
+    read = read_tenant(text_of(written))
     assert read == written
     assert (
         look(*RUNS, before=read, seconds=121, there=published(time=at(100)))

@@ -20,19 +20,19 @@ from tests.observed.test_removed import (
     published,
 )
 
-from allotment.observed.rollout import Published, Stage, Thing, stage
+from allotment.observed.rollout import Merged, MergedBlobs, Stage, stage
 from allotment.observed.status import TenantStatus
 
-WEBUI = Thing("instance", live.TENANT, "webui", "eu-1", "")
+WEBUI = Merged("instance", live.TENANT, "webui", "eu-1", "")
 CHANGED = WEBUI._replace(blob="b1")
-MODELS = Thing("storage", live.TENANT, "models", "eu-1", "")
-KEEP = Thing("snapshot", live.TENANT, "keep", "eu-1", "")
-REMOVED = Published("", "")
+MODELS = Merged("storage", live.TENANT, "models", "eu-1", "")
+KEEP = Merged("snapshot", live.TENANT, "keep", "eu-1", "")
+REMOVED = MergedBlobs("", "")
 STAYS = f"{{}}: not published since {SINCE}"
 
 
-def of(thing: Thing, *statuses: TenantStatus) -> Stage:
-    return stage(thing, Published(thing.blob, thing.blob), statuses)
+def of(thing: Merged, *statuses: TenantStatus) -> Stage:
+    return stage(thing, MergedBlobs(thing.blob, thing.blob), statuses)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def of(thing: Thing, *statuses: TenantStatus) -> Stage:
         (KEEP, (live.snapshot(),), "still there", "storage"),
     ],
 )
-def test_a_removed_thing(thing: Thing, objects: tuple[dict[str, Any], ...], state: str, part: str) -> None:
+def test_a_removed_thing(thing: Merged, objects: tuple[dict[str, Any], ...], state: str, part: str) -> None:
     being_removed = Stage("going", "published", "being removed")
     assert of(thing, look(*objects, *ARGOCD)) == being_removed, "the reporter hasn't seen the branch yet"
     assert of(thing, after(119, *objects, *ARGOCD, there=published())) == being_removed

@@ -10,13 +10,13 @@ from tests import live
 from tests.observed.test_instances import RUNS, look
 
 from allotment.manifests.text import Malformed
-from allotment.observed.status import ClusterStatus, Stock, cluster_status, tenant_status, text_of
+from allotment.observed.status import ClusterStatus, Stock, read_cluster, read_tenant, text_of
 
 
 def test_a_tenants_status_is_read_back() -> None:
     found = look(*RUNS, live.claim(), live.job(condition="Complete"), live.application(), live.route())
     data = text_of(found)
-    assert tenant_status(data) == found
+    assert read_tenant(data) == found
     document = yaml.safe_load(data)
     assert (document["kind"], document["metadata"]) == ("TenantStatus", {"name": "solo-ada"})
     assert document["status"]["instances"][0]["state"] == "Running"
@@ -25,7 +25,7 @@ def test_a_tenants_status_is_read_back() -> None:
 @given(st.text(), st.integers(0, 10**9))
 def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
     found = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (Stock("a", "b", number, 0, 0, 0),), message=text)
-    assert cluster_status(text_of(found)) == found
+    assert read_cluster(text_of(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
 )
 def test_what_is_no_status_is_refused(data: bytes) -> None:
     with pytest.raises(Malformed):
-        tenant_status(data)
+        read_tenant(data)

@@ -8,7 +8,7 @@ import pytest
 from tests import live
 from tests.observed.test_instances import look
 
-from allotment.observed.rollout import Published, Thing, stage
+from allotment.observed.rollout import Merged, MergedBlobs, stage
 from allotment.observed.status import Storage
 
 AGAIN = "; `allot recover` tries again"
@@ -113,7 +113,7 @@ def test_an_attempt_that_came_back_after_another_says_what_to_do(container: str)
 def test_what_to_do_about_it_stands_beside_its_rollout() -> None:
     failed = live.job(condition="Failed", reason="BackoffLimitExceeded")
     seen = look(live.claim(), failed, live.job_pod(container=ended("check", 79)))
-    found = stage(Thing("storage", live.TENANT, "models", seen.cluster, "s1"), Published("s1", "s1"), [seen])
+    found = stage(Merged("storage", live.TENANT, "models", seen.cluster, "s1"), MergedBlobs("s1", "s1"), [seen])
     assert (found.progress, found.way_out) == (
         "failed",
         "raise spec.prepare.attempt if what another preparation brought is to be overwritten",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from allotment.changes.plan import Cost, CostPart, Diff, Loss, Plan, ThingChange
+from allotment.changes.plan import CostChange, CostPart, Diff, Loss, Plan, ThingChange
 from allotment.problems import Problem
 from allotment.reports.markdown import code, fenced
 from allotment.reports.plan.comment import MARKER, comment
@@ -152,7 +152,9 @@ def test_whole_objects_are_left_out_from_the_end_and_counted() -> None:
 
 def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
     parts = tuple(CostPart(f"instance web{at}", Decimal(at), Decimal(0)) for at in range(12, 0, -1))
-    found = comment(plan(costs=(Cost("acme", Decimal(78), Decimal(0), parts, Decimal(100)),), changed_files=1), LIMIT)
+    found = comment(
+        plan(costs=(CostChange("acme", Decimal(78), Decimal(0), parts, Decimal(100)),), changed_files=1), LIMIT
+    )
     assert "| `acme` | 78.00 → 0.00 | -78.00 | 100.00 | 100.00 |" in found.text
     assert "A month has 730 hours; prices are those in force on 2026-11-21." in found.text
     assert "| `acme` | `4 more` |  | -10.00 |" in found.text

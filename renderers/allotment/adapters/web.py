@@ -40,7 +40,7 @@ class Answers(NamedTuple):
     secret: bytes = b""
 
 
-class Metrics(NamedTuple):
+class MetricsSource(NamedTuple):
     """Where the metrics come from: their content type, and their text now."""
 
     kind: str
@@ -81,7 +81,7 @@ class Gathered:
 class Web:
     """A server that answers in threads of its own until it is closed."""
 
-    def __init__(self, host: str, port: int, answers: Answers | Metrics) -> None:
+    def __init__(self, host: str, port: int, answers: Answers | MetricsSource) -> None:
         kind: type[_Request] = _Asked if isinstance(answers, Answers) else _Counted
         self._server = _Server((host, port), type(kind.__name__, (kind,), {"answers": answers}))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
@@ -139,7 +139,7 @@ class _Request(BaseHTTPRequestHandler):
 
 
 class _Counted(_Request):
-    answers: Metrics
+    answers: MetricsSource
 
     def do_GET(self) -> None:
         if self.page == "/metrics":

@@ -15,7 +15,7 @@ NAMED = 3
 _ROUTE = b"\nkind: HTTPRoute\n"
 
 
-class Thing(NamedTuple):
+class Reached(NamedTuple):
     """An instance or storage that a cluster has before and after a change; `name` is `<tenant>/<name>`, and `reached`
     says whether a route leads to it at both ends."""
 
@@ -38,17 +38,17 @@ def clusters_moved(before: Offers, after: Offers) -> dict[str, tuple[ClusterSpec
     return dict(sorted(ends.items()))
 
 
-def things_in(clusters: Collection[str], before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Iterator[Thing]:
+def things_in(clusters: Collection[str], before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Iterator[Reached]:
     """Yield what a tenant keeps in some clusters, of its rendered files by `<cluster>/<path>` before and after."""
     for path in sorted(before.keys() & after.keys()) if clusters else ():
         cluster, _, inner = path.partition("/")
         spot = paths.spot_of(inner)
         if cluster in clusters and spot is not None and spot.kind in ("instance", "storage"):
             reached = _ROUTE in before[path] and _ROUTE in after[path]
-            yield Thing(cluster, spot.kind, f"{spot.tenant}/{spot.thing}", reached)
+            yield Reached(cluster, spot.kind, f"{spot.tenant}/{spot.thing}", reached)
 
 
-def addresses_lost(before: Offers, after: Offers, things: Iterable[Thing]) -> Iterator[Loss]:
+def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> Iterator[Loss]:
     """Yield what each cluster's change of domain, Gateway or destination does to all the things in it; `things` are those
     of all tenants.
 
@@ -77,13 +77,13 @@ def addresses_lost(before: Offers, after: Offers, things: Iterable[Thing]) -> It
             yield Loss(what, f"{words}: {_named(there)}")
 
 
-def _counted(things: Iterable[Thing]) -> str:
+def _counted(things: Iterable[Reached]) -> str:
     """Return how many things there are of each kind, such as `2 instances and 1 storage`."""
     counts = sorted(Counter(one.kind for one in things).items())
     return " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
 
 
-def _named(things: list[Thing]) -> str:
+def _named(things: list[Reached]) -> str:
     first = ", ".join(f"{one.kind} {one.name}" for one in things[:NAMED])
     return f"{first} and {len(things) - NAMED:,} more" if len(things) > NAMED else first
 

@@ -19,7 +19,7 @@ NAMED = 8
 _PLURALS = {"instance": "instances", "snapshot": "snapshots", "storage": "storages", "tenant": "tenants"}
 
 
-class Thing(NamedTuple):
+class Counted(NamedTuple):
     """What the brake counts: an instance, storage or snapshot of a cluster, or a tenant, wherever it has anything."""
 
     kind: str
@@ -31,7 +31,7 @@ class Thing(NamedTuple):
         return f"{self.tenant}/{self.name}" if self.name else self.tenant
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """What the brake says: `stop` in words, or None; whether an approval was used; the deletion's checksum."""
 
     stop: str | None
@@ -39,28 +39,28 @@ class Verdict(NamedTuple):
     checksum: str
 
 
-def things(cluster: str, files: Iterable[str]) -> frozenset[Thing]:
+def things(cluster: str, files: Iterable[str]) -> frozenset[Counted]:
     """Return what a cluster's tree holds, by its paths. What is leaving is gone already."""
-    found: set[Thing] = set()
+    found: set[Counted] = set()
     for path in files:
         spot = paths.spot_of(path)
         if spot is None or spot.part not in paths.PARTS:
             continue
         if spot.kind:
-            found.add(Thing(spot.kind, cluster, spot.tenant, spot.thing))
+            found.add(Counted(spot.kind, cluster, spot.tenant, spot.thing))
         elif spot.name == paths.MARKER:
-            found.add(Thing("tenant", "", spot.tenant, ""))
+            found.add(Counted("tenant", "", spot.tenant, ""))
     return frozenset(found)
 
 
 def judge(
     brake: Brake,
-    a_day_ago: frozenset[Thing],
-    published: frozenset[Thing],
-    now: frozenset[Thing],
+    a_day_ago: frozenset[Counted],
+    published: frozenset[Counted],
+    now: frozenset[Counted],
     approvals: Collection[str],
     used: Mapping[str, str],
-) -> Verdict:
+) -> Judgement:
     """Return whether `now` may follow `published`: what was there a day ago counts, and what is there now.
 
     `approvals` are those of the last published source; `used` has, for clusters where one was used, the commit that did.
@@ -73,19 +73,19 @@ def judge(
         too_many = len(there) >= brake.min_objects and len(lost) * 100 > brake.max_deleted_percent * len(there)
         if too_many and any(one.kind == kind for one in deleted):
             if checksum in approvals:
-                return Verdict(None, True, checksum)
-            return Verdict(_words(brake, kind, there, lost, checksum), False, checksum)
-    return Verdict(None, False, checksum)
+                return Judgement(None, True, checksum)
+            return Judgement(_words(brake, kind, there, lost, checksum), False, checksum)
+    return Judgement(None, False, checksum)
 
 
-def _checksum(deleted: frozenset[Thing], used: Mapping[str, str]) -> str:
+def _checksum(deleted: frozenset[Counted], used: Mapping[str, str]) -> str:
     clusters = {one.cluster for one in deleted}
     salt = sorted((cluster, commit) for cluster, commit in used.items() if cluster in clusters)
     text = json.dumps([sorted(deleted), salt])
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _words(brake: Brake, kind: str, there: set[Thing], lost: set[Thing], checksum: str) -> str:
+def _words(brake: Brake, kind: str, there: set[Counted], lost: set[Counted], checksum: str) -> str:
     named = ", ".join(str(one) for one in sorted(lost)[:NAMED])
     more = f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
     return (

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from allotment.accounts.capacity import Claim, Holdings, holdings
 from allotment.accounts.pricing import monthly_costs
-from allotment.changes.addresses import Thing, clusters_moved, things_in
-from allotment.changes.plan import Action, Amount, Cost, CostPart, Loss, ThingChange, Units
+from allotment.changes.addresses import Reached, clusters_moved, things_in
+from allotment.changes.plan import Action, Amount, CostChange, CostPart, Loss, ThingChange, Units
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -48,8 +48,8 @@ class Compared(NamedTuple):
     things: list[ThingChange]
     losses: list[Loss]
     quota: list[Amount]
-    cost: Cost
-    moved: list[Thing]
+    cost: CostChange
+    moved: list[Reached]
 
 
 def compare(before: Side, after: Side) -> Compared:
@@ -237,7 +237,7 @@ def _quota(before: Side, after: Side) -> Iterator[Amount]:
             yield Amount(name, what, old, new, limit, is_size)
 
 
-def _cost(before: Side, after: Side) -> Cost:
+def _cost(before: Side, after: Side) -> CostChange:
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = (
         {one.what: one.per_month for one in monthly_costs(side.offers, side.folder)} for side in (before, after)
@@ -252,7 +252,7 @@ def _cost(before: Side, after: Side) -> Cost:
     plan = plan_of(after.offers, after.folder)
     budget = plan.model.spec.budget if plan else None
     total = sum(was.values(), nothing), sum(is_now.values(), nothing)
-    return Cost(name, *total, tuple(parts), budget.per_month if budget else None)
+    return CostChange(name, *total, tuple(parts), budget.per_month if budget else None)
 
 
 def pools_lost(before: Offers, after: Offers) -> Iterator[Loss]:

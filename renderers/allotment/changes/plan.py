@@ -64,7 +64,7 @@ class CostPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CostChange:
     """What a tenant costs a month, before and after; the parts that differ, the largest difference first; its budget."""
 
     tenant: str
@@ -118,7 +118,7 @@ class Plan:
     losses: tuple[Loss, ...] = ()
     units: tuple[Units, ...] = ()
     quota: tuple[Amount, ...] = ()
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[CostChange, ...] = ()
     things: tuple[ThingChange, ...] = ()
     platform: tuple[str, ...] = ()
     declarations: tuple[Diff, ...] = ()

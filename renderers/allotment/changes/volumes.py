@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from allotment.manifests.published import (
-    Volume,
+    PublishedVolume,
     awaits,
     job_names,
     keeps_jobs,
@@ -73,7 +73,7 @@ def succeeded(path: str, before: bytes, after: bytes, ask: Callable[[], Users]) 
     return Successor(data, findings, pending)
 
 
-def _broken(path: str, old: Volume, new: Volume) -> Iterator[Finding]:
+def _broken(path: str, old: PublishedVolume, new: PublishedVolume) -> Iterator[Finding]:
     if old.kind == new.kind == "VolumeSnapshot":
         if old.of != new.of:
             message = f"'{new.of}' was '{old.of}', and a snapshot stays that of its storage: declare another snapshot"

@@ -16,7 +16,7 @@ from allotment.cli.options import repository, repository_option
 from allotment.problems import AllotmentError
 
 if TYPE_CHECKING:
-    from allotment.pipeline.pulls.commenting import Work
+    from allotment.pipeline.pulls.commenting import PullWork
 
 T = TypeVar("T")
 PATIENCE = 600.0  # seconds that a forge may ask to wait, all together
@@ -57,14 +57,14 @@ def command(
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.pipeline.pulls.apart import Budget
+    from allotment.pipeline.pulls.apart import PlanBudget
 
     if (number is None) == (not everything):
         raise click.UsageError("Say which: --number N, or --all.")
     root = repository(repo)
     token = token_of(forge_token_file)
     source = Remote(Repository(root), url, keep=True)
-    budget = Budget(plan_seconds, plan_megabytes)
+    budget = PlanBudget(plan_seconds, plan_megabytes)
     found = work(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
     if number is not None:
         verdict = _patiently(lambda: found.reviews.review(number, head))
@@ -73,7 +73,7 @@ def command(
         _everything(found)
 
 
-def _everything(found: Work) -> None:
+def _everything(found: PullWork) -> None:
     """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other, and is the exit status."""
     from allotment.pipeline.pulls.reviewing import by_head
     from allotment.pipeline.pulls.troubles import Trouble, tried

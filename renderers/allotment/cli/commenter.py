@@ -14,8 +14,8 @@ from allotment.problems import Refused
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.remote import Remote
-    from allotment.pipeline.pulls.apart import Budget
-    from allotment.pipeline.pulls.commenting import Work
+    from allotment.pipeline.pulls.apart import PlanBudget
+    from allotment.pipeline.pulls.commenting import PullWork
 
 TOKEN = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the variable's name
 
@@ -73,10 +73,10 @@ def work(
     *,
     rendered: str | None = None,
     status: str | None = None,
-    budget: Budget | None = None,
+    budget: PlanBudget | None = None,
     cache: Path | None = None,
     processes: int | None = None,
-) -> Work:
+) -> PullWork:
     """Return what comments on the pull requests of the repository that the platform of `source`'s branch names.
 
     `budget` is what planning one may take; what was found fine of the base is remembered in `cache`.
@@ -88,9 +88,9 @@ def work(
     from allotment.adapters.git.remote import Remote
     from allotment.cli.options import day_of
     from allotment.pipeline.declared import platform_of
-    from allotment.pipeline.pulls.apart import Budget
-    from allotment.pipeline.pulls.commenting import Work
-    from allotment.pipeline.pulls.reviewing import Place, Reviews
+    from allotment.pipeline.pulls.apart import PlanBudget
+    from allotment.pipeline.pulls.commenting import PullWork
+    from allotment.pipeline.pulls.reviewing import Origin, Reviews
     from allotment.pipeline.pulls.rollouts import Rollouts
 
     name = f"refs/heads/{branch}"
@@ -99,7 +99,7 @@ def work(
     if platform is None:
         raise Refused(f"{source} has no branch {branch} whose platform/platform.yaml can be read")
     git = platform.spec.git
-    place = Place(
+    place = Origin(
         root,
         source,
         branch,
@@ -113,4 +113,6 @@ def work(
         Remote(source.repository, published, keep=True) if published else source,
         Remote(source.repository, reported, keep=True) if reported else source,
     )
-    return Work(place, Reviews(place, lambda one: day_of(one, None), budget or Budget(), cache, processes), rollouts)
+    return PullWork(
+        place, Reviews(place, lambda one: day_of(one, None), budget or PlanBudget(), cache, processes), rollouts
+    )

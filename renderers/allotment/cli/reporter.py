@@ -101,7 +101,7 @@ def reporter(
     from allotment.manifests import names
     from allotment.observed.decoding import APPLICATIONS, IN_CLUSTER
     from allotment.pipeline.report.observing import Seeing
-    from allotment.pipeline.report.reporting import Place, Reporter
+    from allotment.pipeline.report.reporting import Destination, Reporter
 
     key = repository.sign_with(sight.signing_key) if sight.signing_key else None
     here = Api.at(sight.kubeconfig, sight.context)
@@ -115,7 +115,7 @@ def reporter(
         watch.start()
     return Reporter(
         Seeing(cluster, watches, store, STOCKS, here.now),
-        Place(repository, Remote(repository, status, keep=True), key, Remote(repository, rendered, keep=True)),
+        Destination(repository, Remote(repository, status, keep=True), key, Remote(repository, rendered, keep=True)),
         ReportMetrics(cluster, counts),
         log,
         interval,

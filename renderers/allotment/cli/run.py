@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from allotment.adapters.source import Source
     from allotment.pipeline.declared import Places
     from allotment.pipeline.publish.rounds import Rounds
-    from allotment.pipeline.pulls.apart import Budget
-    from allotment.pipeline.pulls.commenting import Commenter, Work
+    from allotment.pipeline.pulls.apart import PlanBudget
+    from allotment.pipeline.pulls.commenting import Commenter, PullWork
     from allotment.pipeline.report.reporting import Reporter
 
 _OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
@@ -127,7 +127,7 @@ def command(
     from allotment.adapters.metrics import CommentMetrics, registry
     from allotment.cli.reporter import leadership, reporter
     from allotment.cli.serving import addresses, ends_with, loaded, logger, secret_of, serving
-    from allotment.pipeline.pulls.apart import Budget
+    from allotment.pipeline.pulls.apart import PlanBudget
     from allotment.pipeline.pulls.commenting import Commenter
 
     if not (publish or cluster or comment):
@@ -172,7 +172,7 @@ def command(
         parts.append(Child(["run", "--comment", "--child", *words], log, leading=leading))
     elif comment:
         token = token_of(forge_token_file)
-        budget = Budget(plan_seconds, plan_megabytes)
+        budget = PlanBudget(plan_seconds, plan_megabytes)
         begin = partial(_work, data / "comment", source, branch, token, forge_api, to, status, budget)
         parts.append(Commenter(begin, CommentMetrics(counts), log, interval, leading=leading))
 
@@ -221,8 +221,8 @@ def _work(
     api: str | None,
     to: str | None,
     status: str | None,
-    budget: Budget,
-) -> Work:
+    budget: PlanBudget,
+) -> PullWork:
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
 

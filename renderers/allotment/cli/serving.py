@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from allotment.adapters.web import Answers, Metrics
+    from allotment.adapters.web import Answers, MetricsSource
 
 
 def address(listen: str) -> tuple[str, int]:
@@ -78,17 +78,17 @@ def serving(
 ) -> Iterator[Listening]:
     """Answer over HTTP for a while; a webhook has to be signed with `secret` where there is one."""
     from allotment.adapters.metrics import CONTENT_TYPE, WebhookMetrics, text_of
-    from allotment.adapters.web import Answers, Gathered, Metrics
+    from allotment.adapters.web import Answers, Gathered, MetricsSource
 
     answers = Answers(alive, ready, Gathered(woken), WebhookMetrics(counts).came, secret)
     asked, counted = addresses(listen, metrics)
     with ExitStack() as stack:
         first = _web(stack, asked, answers)
-        second = _web(stack, counted, Metrics(CONTENT_TYPE, lambda: text_of(counts)))
+        second = _web(stack, counted, MetricsSource(CONTENT_TYPE, lambda: text_of(counts)))
         yield Listening(f"{asked[0]}:{first}", f"{counted[0]}:{second}")
 
 
-def _web(stack: ExitStack, where: tuple[str, int], answers: Answers | Metrics) -> int:
+def _web(stack: ExitStack, where: tuple[str, int], answers: Answers | MetricsSource) -> int:
     from allotment.adapters.web import Web
 
     try:

@@ -31,7 +31,7 @@ class Scope(NamedTuple):
     name: str
 
 
-class Spot(NamedTuple):
+class Meaning(NamedTuple):
     """What a path means."""
 
     kind: Kind
@@ -55,7 +55,7 @@ def folder_of(scope: Scope) -> str:
     return {"platform": "platform", "cluster": "clusters/", "tenant": "tenants/"}[scope.kind] + scope.name
 
 
-def spot_of(path: str) -> Spot | Finding | None:
+def spot_of(path: str) -> Meaning | Finding | None:
     """Return what a file at `path` declares, a finding when nothing may lie there, or None for a README.md."""
     parts = path.split("/")
     file = parts[-1]
@@ -83,7 +83,7 @@ def spot_of(path: str) -> Spot | Finding | None:
     for what, owner, text in ((scope.kind, scope.kind, scope.name), ("file", kind.name, name)):
         if text and (wrong := wrong_name(text, LONGEST_NAME.get(owner, DEFAULT_LONGEST))):
             return Finding(path, (), f"{what} name {quoted(text)} {wrong}", "name")
-    return Spot(kind, scope, name)
+    return Meaning(kind, scope, name)
 
 
 def wrong_name(name: str, longest: int) -> str | None:

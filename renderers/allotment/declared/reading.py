@@ -16,7 +16,7 @@ from allotment.declared.documents import MOST_FINDINGS
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
-from allotment.declared.layout import Scope, Spot, spot_of
+from allotment.declared.layout import Meaning, Scope, spot_of
 from allotment.declared.values import PATTERNS
 from allotment.problems import FieldPath, Finding, Problem, field_text, printable, quoted
 
@@ -25,7 +25,7 @@ _Found = tuple[Declared[Declaration] | None, list[Problem]]
 _known: dict[tuple[str, bytes], _Found] = {}  # by path and SHA-256, those that were read last
 
 
-def read_declaration(path: str, data: bytes, spot: Spot) -> _Found:
+def read_declaration(path: str, data: bytes, spot: Meaning) -> _Found:
     """Return the declaration in `data`, or None and all its problems, placed.
 
     A plan and a publish ask for a file several times. What is wrong with one takes long to find, and what the platform
@@ -42,7 +42,7 @@ def read_declaration(path: str, data: bytes, spot: Spot) -> _Found:
     return declared, list(problems)
 
 
-def _read(path: str, data: bytes, spot: Spot) -> tuple[Declared[Declaration] | None, list[Problem]]:
+def _read(path: str, data: bytes, spot: Meaning) -> tuple[Declared[Declaration] | None, list[Problem]]:
     document = documents.read(data)
     noted = [
         Problem(path, one.line, one.column, field_text(one.field), one.message, one.rule) for one in document.findings
@@ -123,7 +123,7 @@ def nearest(word: object, known: Iterable[str]) -> str:
     return f"; known: {shown}"
 
 
-def _envelope(path: str, value: dict[str, Any], spot: Spot) -> Iterator[Finding]:
+def _envelope(path: str, value: dict[str, Any], spot: Meaning) -> Iterator[Finding]:
     version, kind = value.get("apiVersion"), value.get("kind")
     if version != API_VERSION:
         message = (

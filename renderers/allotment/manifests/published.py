@@ -23,7 +23,7 @@ _PROGRAMS = re.compile(rb"^          name: (" + re.escape(paths.PROGRAMS).encode
 _NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
 
-class Volume(NamedTuple):
+class PublishedVolume(NamedTuple):
     """What holds data: a volume, a bucket, or the snapshot of a volume (`of` then names that); and what may become of it.
 
     `size` is in bytes, 0 of a snapshot.
@@ -74,7 +74,7 @@ def claim_of(cluster: str, tenant: str, data: bytes) -> Claim | None:
     return Claim(cluster, spec, tenant, metadata["name"], int(units), deployment["spec"]["replicas"])
 
 
-def volume_of(data: bytes) -> Volume | None:
+def volume_of(data: bytes) -> PublishedVolume | None:
     """Return what holds data in a storage's or snapshot's file; None where it waits, and there is nothing yet."""
     one = load_one(split(data)[0])
     kind, spec = one.get("kind", ""), one.get("spec", {})
@@ -88,7 +88,7 @@ def volume_of(data: bytes) -> Volume | None:
     else:
         return None
     annotations = one["metadata"]["annotations"]
-    return Volume(*about, annotations[names.DELETION_POLICY], annotations[names.PROTECTED] == "true")
+    return PublishedVolume(*about, annotations[names.DELETION_POLICY], annotations[names.PROTECTED] == "true")
 
 
 def awaits(data: bytes) -> str | None:

@@ -48,7 +48,7 @@ def _chosen(tenant: Folder, model: Any) -> str:
     return cluster
 
 
-class Rendered(NamedTuple):
+class Rendering(NamedTuple):
     """How a declared kind is rendered: by `render`, into files of `folder`, in the cluster that `cluster` returns.
 
     `suffix` follows a thing's name in its file's, where another kind of the folder could have the same name.
@@ -61,16 +61,16 @@ class Rendered(NamedTuple):
 
 
 # Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, `render(offers, cluster, declared, placeholders)`.
-TENANT_MANIFESTS: dict[type[Declaration], Rendered] = {
-    GPUStorage: Rendered(gpu_storage.render, "storage"),
-    GPUStorageSnapshot: Rendered(
+TENANT_MANIFESTS: dict[type[Declaration], Rendering] = {
+    GPUStorage: Rendering(gpu_storage.render, "storage"),
+    GPUStorageSnapshot: Rendering(
         gpu_storage_snapshot.render, "storage", gpu_storage_snapshot.cluster_of, paths.SNAPSHOT
     ),
-    GPUInstance: Rendered(gpu_instance.render, "compute"),
+    GPUInstance: Rendering(gpu_instance.render, "compute"),
 }
-CLUSTER_MANIFESTS: dict[type[Declaration], Rendered] = {
-    NodePool: Rendered(node_pool.render, "platform/node-pools"),
-    Stock: Rendered(stock.render, "platform/stock"),
+CLUSTER_MANIFESTS: dict[type[Declaration], Rendering] = {
+    NodePool: Rendering(node_pool.render, "platform/node-pools"),
+    Stock: Rendering(stock.render, "platform/stock"),
 }
 
 

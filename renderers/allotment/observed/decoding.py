@@ -82,7 +82,7 @@ class Event(NamedTuple):
     code: int = 0
 
 
-class Kind:
+class WatchedKind:
     """A kind that is watched: where the API has it, and how it is read. `metadata_only` asks for no more than that."""
 
     def __init__(
@@ -136,30 +136,32 @@ class Kind:
         return Event(envelope.type)
 
 
-NAMESPACES = Kind("namespaces", "/api/v1/namespaces", namespace.RawNamespace, namespace.namespace, metadata_only=True)
-PODS = Kind("pods", "/api/v1/pods", pod.RawPod, pod.pod)
-DEPLOYMENTS = Kind("deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.deployment)
-REPLICA_SETS = Kind(
+NAMESPACES = WatchedKind(
+    "namespaces", "/api/v1/namespaces", namespace.RawNamespace, namespace.namespace, metadata_only=True
+)
+PODS = WatchedKind("pods", "/api/v1/pods", pod.RawPod, pod.pod)
+DEPLOYMENTS = WatchedKind("deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.deployment)
+REPLICA_SETS = WatchedKind(
     "replicasets", "/apis/apps/v1/replicasets", replica_set.RawReplicaSet, replica_set.replica_set, metadata_only=True
 )
-JOBS = Kind("jobs", "/apis/batch/v1/jobs", job.RawJob, job.job)
-CLAIMS = Kind(
+JOBS = WatchedKind("jobs", "/apis/batch/v1/jobs", job.RawJob, job.job)
+CLAIMS = WatchedKind(
     "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", volume_claim.RawVolumeClaim, volume_claim.volume_claim
 )
-BUCKETS = Kind(
+BUCKETS = WatchedKind(
     "objectbucketclaims",
     "/apis/objectbucket.io/v1alpha1/objectbucketclaims",
     bucket_claim.RawBucketClaim,
     bucket_claim.bucket_claim,
 )
-SNAPSHOTS = Kind(
+SNAPSHOTS = WatchedKind(
     "volumesnapshots",
     "/apis/snapshot.storage.k8s.io/v1/volumesnapshots",
     volume_snapshot.RawVolumeSnapshot,
     volume_snapshot.volume_snapshot,
 )
-ROUTES = Kind("httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", route.RawRoute, route.route)
-APPLICATIONS = Kind(
+ROUTES = WatchedKind("httproutes", "/apis/gateway.networking.k8s.io/v1/httproutes", route.RawRoute, route.route)
+APPLICATIONS = WatchedKind(
     "applications",
     f"/apis/argoproj.io/v1alpha1/namespaces/{names.ARGO_NAMESPACE}/applications",
     application.RawApplication,

@@ -26,7 +26,7 @@ _WAY = (word.INIT, word.READY, word.RUNNING)
 _ORDER = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
 
 
-class View(NamedTuple):
+class InstanceView(NamedTuple):
     """What is known of an instance: its objects, the storages it may mount, its cluster, and the time.
 
     `rollout` are the ReplicaSets of its Deployment.
@@ -50,7 +50,7 @@ class Copy(NamedTuple):
     message: str
 
 
-def instance(view: View, before: Instance | None) -> Instance:
+def instance(view: InstanceView, before: Instance | None) -> Instance:
     """Return an instance's status; `before` has the times of what hasn't changed since."""
     one = view.deployment
     pods = _of_rollout(view)
@@ -81,7 +81,7 @@ def instance(view: View, before: Instance | None) -> Instance:
     )
 
 
-def _urls(view: View) -> list[str]:
+def _urls(view: InstanceView) -> list[str]:
     """Return the URLs of an instance, its own first."""
     name = view.deployment.name
     return [route.url for route in sorted(view.routes, key=lambda one: (one.name != name, one.name)) if route.url]
@@ -107,7 +107,7 @@ def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
     return [*passed, (now.state, now.since)]
 
 
-def _of_rollout(view: View) -> list[Pod]:
+def _of_rollout(view: InstanceView) -> list[Pod]:
     """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out."""
     one = view.deployment
     current = [each.uid for each in view.rollout if each.revision == one.revision] if one.observed else []
@@ -148,7 +148,7 @@ def _reached(state: str, pods: Sequence[Pod], before: Instance | None, now: str)
     return since if before is None or before.since < since else before.since
 
 
-def copy_of(view: View, pod: Pod) -> Copy:
+def copy_of(view: InstanceView, pod: Pod) -> Copy:
     """Return how far a pod has come."""
     if pod.phase == "Failed":
         reason, words = (word.EVICTED, "was evicted from its node") if pod.reason == "Evicted" else _refused(pod)
@@ -197,14 +197,14 @@ def _ended(pod: Pod) -> Copy:
     return Copy(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
 
 
-def _unscheduled(view: View, pod: Pod) -> Copy:
+def _unscheduled(view: InstanceView, pod: Pod) -> Copy:
     spec = printable(view.deployment.gpu_spec, 32)
     if pod.unschedulable and not pod.nominated and seconds_between(pod.created, view.now) > SCHEDULING_SECONDS:
         return Copy(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
     return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
 
 
-def _state(view: View, copies: list[Copy]) -> Copy:
+def _state(view: InstanceView, copies: list[Copy]) -> Copy:
     one = view.deployment
     if one.ending:
         return Copy(word.STOPPED, word.TERMINATING, "it is being removed")
@@ -231,7 +231,7 @@ def _why_refused(said: str) -> str:
     return printable(said, 160)
 
 
-def _without_replicas(view: View) -> Copy:
+def _without_replicas(view: InstanceView) -> Copy:
     one = view.deployment
     reason = one.waits_reason
     if reason == word.STORAGE_UNPREPARED:
@@ -245,7 +245,7 @@ def _without_replicas(view: View) -> Copy:
     return Copy(word.STOPPED, word.TERMINATING if ending else reason or word.STOPPED_AS_DECLARED, message)
 
 
-def _unprepared(view: View) -> list[str]:
+def _unprepared(view: InstanceView) -> list[str]:
     """Return, for each storage that is waited for, what is the matter with it."""
     return [
         f"storage {name}: {storage.message or 'its preparation has not been seen to succeed'}"
@@ -254,7 +254,9 @@ def _unprepared(view: View) -> list[str]:
     ]
 
 
-def _conditions(view: View, pods: Sequence[Pod], copies: Sequence[Copy], found: Conditions) -> tuple[Condition, ...]:
+def _conditions(
+    view: InstanceView, pods: Sequence[Pod], copies: Sequence[Copy], found: Conditions
+) -> tuple[Condition, ...]:
     wanted = view.deployment.replicas
     found.add(word.ADMITTED, *_admitted(view.deployment, view.cluster))
     found.add(word.STORAGES_PREPARED, *_prepared(view))
@@ -289,7 +291,7 @@ def _units(units: int, spec: str) -> str:
     return f"{units} unit{'' if units == 1 else 's'} of {printable(spec, 32)}"
 
 
-def _prepared(view: View) -> Found:
+def _prepared(view: InstanceView) -> Found:
     if view.deployment.waits_reason == word.STORAGE_UNPREPARED:
         return Found("False", word.STORAGE_UNPREPARED, "; ".join(_unprepared(view)))
     mounted = [view.storages[name] for name in view.deployment.mounts if name in view.storages]

@@ -74,7 +74,7 @@ class Published(NamedTuple):
         return (KINDS[type(one)], one.name) in self.objects
 
 
-class Look(NamedTuple):
+class TenantSeen(NamedTuple):
     """What a look at a tenant knows: who it is, its Applications' parts, what is published (None: not known), the time."""
 
     tenant: str
@@ -117,7 +117,7 @@ def by_thing(objects: Iterable[Object]) -> dict[tuple[type, str], list[Object]]:
     return found
 
 
-def with_removed(thing: T, objects: Sequence[Object], before: T | None, look: Look) -> T:
+def with_removed(thing: T, objects: Sequence[Object], before: T | None, look: TenantSeen) -> T:
     """Return a thing with what of it is removed and still there; `objects` are all that the cluster has of it.
 
     Where it isn't known what is published, what was said of objects that are still there stays as it was.
@@ -222,7 +222,7 @@ def _reason(one: Object, thing: Thing) -> str:
     return word.STILL_THERE
 
 
-def _saying(thing: T, found: Sequence[Condition], look: Look) -> T:
+def _saying(thing: T, found: Sequence[Condition], look: TenantSeen) -> T:
     """Return a thing with these conditions; its message says what stays, and nothing else where that is the thing itself."""
     said: list[Condition] = [one for one in found if one.reason in STATES]
     reason, message = thing.reason, thing.message

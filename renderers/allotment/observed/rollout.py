@@ -12,7 +12,7 @@ from allotment.observed.status import Condition, Instance, Snapshot, Storage, Te
 Progress = Literal["going", "done", "failed"]
 
 
-class Thing(NamedTuple):
+class Merged(NamedTuple):
     """An instance, storage or snapshot that was merged: the blob of its declaration, empty where it was removed."""
 
     kind: str
@@ -22,7 +22,7 @@ class Thing(NamedTuple):
     blob: str
 
 
-class Published(NamedTuple):
+class MergedBlobs(NamedTuple):
     """What is published of a thing: the blob that the source has of it by now, and the one that was rendered."""
 
     source: str
@@ -67,7 +67,7 @@ _WAYS_OUT = {
 _ELSE = "see `allot status`"
 
 
-def stage(thing: Thing, published: Published | None, statuses: Sequence[TenantStatus]) -> Stage:
+def stage(thing: Merged, published: MergedBlobs | None, statuses: Sequence[TenantStatus]) -> Stage:
     """Return how far a thing is; `published` is None while its merge is not published."""
     if published is None:
         return Stage("going", "merged", "not published yet")
@@ -94,7 +94,7 @@ def stage(thing: Thing, published: Published | None, statuses: Sequence[TenantSt
     return _left(thing, seen, statuses) or found
 
 
-def _left(thing: Thing, seen: Instance | Storage | Snapshot, statuses: Sequence[TenantStatus]) -> Stage | None:
+def _left(thing: Merged, seen: Instance | Storage | Snapshot, statuses: Sequence[TenantStatus]) -> Stage | None:
     """Return that something is removed and stays; None where nothing is."""
     stays = removed.staying(seen)
     if not stays:
@@ -109,12 +109,12 @@ def _words(conditions: Sequence[Condition]) -> str:
     return "; ".join(one.message for one in conditions)
 
 
-def _status(thing: Thing, statuses: Sequence[TenantStatus]) -> TenantStatus | None:
+def _status(thing: Merged, statuses: Sequence[TenantStatus]) -> TenantStatus | None:
     """Return what the cluster of a thing says of its tenant."""
     return next((one for one in statuses if (one.tenant, one.cluster) == (thing.tenant, thing.cluster)), None)
 
 
-def _seen(thing: Thing, statuses: Sequence[TenantStatus]) -> Instance | Storage | Snapshot | None:
+def _seen(thing: Merged, statuses: Sequence[TenantStatus]) -> Instance | Storage | Snapshot | None:
     status = _status(thing, statuses)
     if status is None:
         return None
@@ -126,7 +126,7 @@ def _seen(thing: Thing, statuses: Sequence[TenantStatus]) -> Instance | Storage 
     return next((one for one in things[thing.kind] if one.name == thing.name), None)
 
 
-def _unsynced(thing: Thing, statuses: Sequence[TenantStatus]) -> Stage:
+def _unsynced(thing: Merged, statuses: Sequence[TenantStatus]) -> Stage:
     """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused."""
     part = "compute" if thing.kind == "instance" else "storage"
     status = _status(thing, statuses)

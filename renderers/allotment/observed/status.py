@@ -51,7 +51,7 @@ class Instance(_Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Prepare(_Part, frozen=True):
+class Preparation(_Part, frozen=True):
     """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called. `log` is
     where its log can be read: nothing of it is ever copied. `kept` says that Argo CD doesn't prune its Job."""
 
@@ -84,7 +84,7 @@ class Storage(_Part, frozen=True):
     capacity: str = ""
     url: str = ""
     in_cluster_url: str = msgspec.field(default="", name="inClusterURL")
-    prepare: Prepare | None = None
+    prepare: Preparation | None = None
     conditions: tuple[Condition, ...] = ()
 
 
@@ -104,7 +104,7 @@ class Snapshot(_Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Part(_Part, frozen=True):
+class ApplicationStatus(_Part, frozen=True):
     """What Argo CD says of a tenant's storage or compute. `source_commit` is the commit of the declarations that is live
     there, `tree` the Git tree that says so."""
 
@@ -136,7 +136,7 @@ class TenantStatus(_Part, frozen=True):
 
     tenant: str
     cluster: str
-    applications: tuple[Part, ...] = ()
+    applications: tuple[ApplicationStatus, ...] = ()
     instances: tuple[Instance, ...] = ()
     storages: tuple[Storage, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
@@ -181,12 +181,12 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
 
 
-def tenant_status(data: bytes) -> TenantStatus:
+def read_tenant(data: bytes) -> TenantStatus:
     """Return a tenant's status from its file. Raises Malformed where it is no such file."""
     return _read(data, TenantStatus, "tenant")
 
 
-def cluster_status(data: bytes) -> ClusterStatus:
+def read_cluster(data: bytes) -> ClusterStatus:
     """Return a cluster's status from its file. Raises Malformed where it is no such file."""
     return _read(data, ClusterStatus, "cluster")
 

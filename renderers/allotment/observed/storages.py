@@ -11,7 +11,7 @@ from allotment.manifests import names
 from allotment.observed.conditions import Conditions, Found, add_departure
 from allotment.observed.instances import CONFIG_REASONS, IMAGE_REASONS
 from allotment.observed.objects import BucketClaim, Deployment, Job, Pod, Route, VolumeClaim
-from allotment.observed.status import Condition, Prepare, Storage
+from allotment.observed.status import Condition, Preparation, Storage
 from allotment.problems import printable
 from allotment.programs import ending
 
@@ -46,7 +46,7 @@ class State(NamedTuple):
     message: str = ""
 
 
-class View(NamedTuple):
+class StorageView(NamedTuple):
     """What is known of a storage: its objects, how Argo CD stands to it, the time, and the storage it waits for, if any."""
 
     claim: VolumeClaim
@@ -59,7 +59,7 @@ class View(NamedTuple):
     awaited: str = ""
 
 
-def storage(view: View, before: Storage | None) -> Storage:
+def storage(view: StorageView, before: Storage | None) -> Storage:
     """Return a storage's status; `before` has the times of what hasn't changed since."""
     claim = view.claim
     known = before if before is not None and before.claim == claim.uid else None  # made anew it is another volume
@@ -127,7 +127,7 @@ def _awaiting(source: str) -> State:
     return State(word.PENDING, word.SOURCE_UNPREPARED, f"waits for storage {source} to be prepared")
 
 
-def _reached(state: str, prepare: Prepare | None, now: str) -> str:
+def _reached(state: str, prepare: Preparation | None, now: str) -> str:
     """Return when a state was reached, by the preparation's own time where it brought it about."""
     if prepare is None:
         return now
@@ -135,7 +135,7 @@ def _reached(state: str, prepare: Prepare | None, now: str) -> str:
     return min(time or now, now)
 
 
-def _counting(view: View) -> Job | None:
+def _counting(view: StorageView) -> Job | None:
     """Return the preparation that counts: the one that the volume is to be filled by, else the last made.
 
     A branch that somebody wound back may have brought an earlier one again.
@@ -147,12 +147,12 @@ def _counting(view: View) -> Job | None:
     )
 
 
-def _prepare(view: View) -> Prepare | None:
+def _prepare(view: StorageView) -> Preparation | None:
     job = _counting(view)
     if job is None:
         return None
     state, reason = _attempt_state(view, job)
-    return Prepare(
+    return Preparation(
         job.uid,
         job.attempt,
         job.input_hash,
@@ -166,7 +166,7 @@ def _prepare(view: View) -> Prepare | None:
     )
 
 
-def _exit_code(view: View, job: Job) -> int | None:
+def _exit_code(view: StorageView, job: Job) -> int | None:
     """Return the exit code of the last pod that ended, as far as pods or the Job itself say it."""
     if job.was_complete:
         return ending.ALREADY_COMPLETE
@@ -176,7 +176,7 @@ def _exit_code(view: View, job: Job) -> int | None:
     return codes[-1][1] if codes else 0 if job.succeeded else None
 
 
-def _attempt_state(view: View, job: Job) -> tuple[str, str]:
+def _attempt_state(view: StorageView, job: Job) -> tuple[str, str]:
     if job.created < view.claim.created and (job.succeeded or job.failure):
         return word.FAILED, word.OF_ANOTHER_VOLUME
     if job.succeeded:
@@ -195,7 +195,7 @@ def _attempt_state(view: View, job: Job) -> tuple[str, str]:
     return word.PENDING, word.JOB_PENDING
 
 
-def _why_failed(view: View, job: Job) -> str:
+def _why_failed(view: StorageView, job: Job) -> str:
     """Return the reason of the last pod that failed. Only our own programs' exit statuses mean something to us."""
     ends = [pod for pod in view.pods if pod.owner == job.uid and pod.exit_code]
     last = max(ends, key=lambda pod: (pod.created, pod.name), default=None)
@@ -206,7 +206,7 @@ def _why_failed(view: View, job: Job) -> str:
     return _REASONS.get(last.exit_code or 0, word.JOB_FAILED) if last.container in OWN_CONTAINERS else word.JOB_FAILED
 
 
-def _state(view: View, prepare: Prepare | None) -> State:
+def _state(view: StorageView, prepare: Preparation | None) -> State:
     if view.claim.phase == "Lost":
         return State(word.LOST, word.VOLUME_LOST, "its volume is gone: ask the platform team")
     if prepare is not None and prepare.state == word.FAILED:
@@ -222,7 +222,7 @@ def _state(view: View, prepare: Prepare | None) -> State:
     return State(word.PENDING, word.BINDING, "it has no volume yet")
 
 
-def _failure(prepare: Prepare) -> str:
+def _failure(prepare: Preparation) -> str:
     again = "`allot recover` tries again"
     if prepare.reason == word.OF_ANOTHER_VOLUME:
         return f"attempt {prepare.attempt} prepared a volume that is gone; {again}"
@@ -237,7 +237,7 @@ def _failure(prepare: Prepare) -> str:
     return f"preparation failed in attempt {prepare.attempt}: {code}; {again}"
 
 
-def _going_on(prepare: Prepare) -> str:
+def _going_on(prepare: Preparation) -> str:
     if prepare.state == word.JOB_RUNNING:
         return f"preparation runs, attempt {prepare.attempt}"
     if prepare.reason == word.IMAGE_PULL_FAILED:
@@ -247,7 +247,7 @@ def _going_on(prepare: Prepare) -> str:
     return f"preparation waits for its pod, attempt {prepare.attempt}"
 
 
-def _conditions(view: View, prepare: Prepare | None, found: Conditions) -> tuple[Condition, ...]:
+def _conditions(view: StorageView, prepare: Preparation | None, found: Conditions) -> tuple[Condition, ...]:
     claim = view.claim
     found.add(word.SYNCED, *view.synced)
     if claim.phase == "Bound":

@@ -23,7 +23,7 @@ from allotment.observed.objects import (
     VolumeClaim,
     VolumeSnapshot,
 )
-from allotment.observed.status import Instance, Part, Snapshot, Storage, TenantStatus, Transition
+from allotment.observed.status import ApplicationStatus, Instance, Snapshot, Storage, TenantStatus, Transition
 
 INSTANCE, STORAGE, SNAPSHOT = "GPUInstance", "GPUStorage", "GPUStorageSnapshot"
 
@@ -91,7 +91,7 @@ def tenant_status(
     if published is not None:
         live = live.published_last(published)
     parts = {one.name.rpartition("--")[2]: one for one in live.applications}
-    look = removed.Look(tenant, cluster, parts, published, now)
+    look = removed.TenantSeen(tenant, cluster, parts, published, now)
     there = removed.by_thing(live.rendered)
 
     def judged(thing: removed.T, known: Mapping[str, removed.T]) -> removed.T:
@@ -130,13 +130,13 @@ def _waiting(application: Application | None) -> dict[str, str]:
     return {parts[0]: parts[1] for parts in split if len(parts) == 2}
 
 
-def _part(name: str, one: Application, before: TenantStatus | None, sources: Sources) -> Part:
+def _part(name: str, one: Application, before: TenantStatus | None, sources: Sources) -> ApplicationStatus:
     known = {part.name: part for part in before.applications} if before else {}
     if name in sources:
         commit, tree = sources[name]
     else:
         commit, tree = (known[name].source_commit, known[name].tree) if name in known else ("", "")
-    return Part(name, one.sync or "Unknown", one.health or "Unknown", commit, tree)
+    return ApplicationStatus(name, one.sync or "Unknown", one.health or "Unknown", commit, tree)
 
 
 def _snapshots(
@@ -172,7 +172,7 @@ def _storages(
             yield storages.unborn(name, waiting[name], now, before.get(name))
             continue
         yield storages.storage(
-            storages.View(
+            storages.StorageView(
                 claim,
                 [job for job in live.jobs if job.storage == name],
                 [pod for pod in live.pods if pod.storage == name],
@@ -212,7 +212,7 @@ def _instances(
         if name not in there:
             yield _unborn(name, application, before.get(name), now)
             continue
-        view = instances.View(
+        view = instances.InstanceView(
             cluster,
             there[name],
             rollouts[there[name].uid],

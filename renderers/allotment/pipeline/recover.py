@@ -12,10 +12,10 @@ from allotment.adapters.git.remote import Remote
 from allotment.declared.attempt import raised
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.gpu_storage import GPUStorage, Prepare
-from allotment.declared.layout import Scope, Spot, path_of, spot_of
+from allotment.declared.layout import Meaning, Scope, path_of, spot_of
 from allotment.declared.reading import read_declaration
 from allotment.declared.values import size_text
-from allotment.observed.status import Prepare as Attempt
+from allotment.observed.status import Preparation as Attempt
 from allotment.observed.status import Storage
 from allotment.pipeline.report.statuses import Now
 from allotment.problems import Refused, printable, quoted
@@ -73,7 +73,7 @@ def point(remote: Remote, made: Recovered) -> None:
 def _declared(source: CommitSource, tenant: str, name: str) -> Declared[GPUStorage]:
     path = path_of(GPUStorage.__name__, Scope("tenant", tenant), name)
     spot = spot_of(path)
-    if not isinstance(spot, Spot):
+    if not isinstance(spot, Meaning):
         raise Refused(f"{quoted(f'{tenant}/{name}')} is no storage: write TENANT/STORAGE")
     try:
         declared, problems = read_declaration(path, source.read(path), spot)

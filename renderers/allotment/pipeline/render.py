@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from allotment.pipeline.check.workers import Entrant
     from allotment.readiness.standing import Standing
 
-from allotment.pipeline.check.share import TOO_LONG, Share, Spent, Stopped
+from allotment.pipeline.check.share import TOO_LONG, Spent, Stopped, TimeShare
 from allotment.problems import IsolationBroken
 
 M = TypeVar("M")
@@ -74,7 +74,7 @@ class Renderer(Generic[M]):
         ]
 
     def _rendered(
-        self, offers: Offers, tenant: Folder, standing: Standing, share: Share
+        self, offers: Offers, tenant: Folder, standing: Standing, share: TimeShare
     ) -> list[tuple[str, bytes]] | None:
         from allotment.manifests.tree import clusters_of, render_tenant
 

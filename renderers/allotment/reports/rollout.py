@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from allotment.observed.rollout import Progress, Stage, Thing
+from allotment.observed.rollout import Merged, Progress, Stage
 from allotment.reports.markdown import code, table
 
 MARKER = "<!-- allotment:rollout -->"
@@ -20,7 +20,7 @@ class Rollout(NamedTuple):
 
     merged: str
     published: tuple[str, ...]
-    things: Sequence[tuple[Thing, Stage]]
+    things: Sequence[tuple[Merged, Stage]]
 
     @property
     def progress(self) -> Progress:
@@ -60,7 +60,7 @@ def _lines(rollout: Rollout) -> Iterator[str]:
             yield f"\nand {len(rollout.things) - MOST_ROWS:,} more."
 
 
-def _row(thing: Thing, stage: Stage) -> tuple[str, ...]:
+def _row(thing: Merged, stage: Stage) -> tuple[str, ...]:
     more = [code(stage.words)] if stage.words else []
     if stage.way_out:
         more.append(f"→ {stage.way_out}")

@@ -20,7 +20,7 @@ NAMED_HOLDERS = 5
 TOO_MANY = "stop one, or choose another GPUSpec or cluster"
 LOWERED = "put the stock back, or stop instances"
 
-Place = tuple[str, FieldPath]  # a file and a field of it
+FieldOf = tuple[str, FieldPath]  # a file and a field of it
 Units = Callable[[Claim], int]
 
 
@@ -55,7 +55,7 @@ def _cause(one: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Fin
     return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", TOO_MANY)._replace(warning=True)
 
 
-def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[Place]:
+def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[FieldOf]:
     """Yield the Stocks of the base that give less now, or to fewer, with the field that says so."""
     now = cluster.of(Stock)
     for old in sorted(had.all, key=lambda stock: stock.path):
@@ -70,7 +70,7 @@ def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[Place]:
             yield old.path, ("spec", "count")
 
 
-def _place_of(claim: Claim, field: str) -> Place:
+def _place_of(claim: Claim, field: str) -> FieldOf:
     return path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance), ("spec", field)
 
 
@@ -85,7 +85,7 @@ def beneath_held(offers: Offers, granted: Iterable[Claim]) -> Iterator[Finding]:
         if one.excess:
             cluster = path_of("Cluster", Scope("cluster", one.cluster), one.cluster)
             stocks = [(stock.path, ("spec", "count")) for stock in one.stocks.all]
-            place: Place = stocks[0] if stocks else (cluster, ())
+            place: FieldOf = stocks[0] if stocks else (cluster, ())
             yield _finding(one, _claims_of(one, everything), place, "are held", LOWERED)
 
 
@@ -93,7 +93,7 @@ def _claims_of(one: Holdings, claims: Iterable[Claim]) -> list[Claim]:
     return [claim for claim in claims if (claim.cluster, claim.gpu_spec) == (one.cluster, one.gpu_spec)]
 
 
-def _finding(one: Holdings, claims: list[Claim], place: Place, verb: str, advice: str) -> Finding:
+def _finding(one: Holdings, claims: list[Claim], place: FieldOf, verb: str, advice: str) -> Finding:
     """Return what is wrong with an oversold spec, at a place; `claims` are all of it."""
     reserved = {owner: one.stocks.units(owner) for owner in one.stocks.reserved}
     stock = f"{one.stocks.shared_units} shared" + "".join(

@@ -30,7 +30,7 @@ from tests.faults import (
 
 from allotment.adapters.cluster.store import Store
 from allotment.adapters.cluster.watching import Pace, Watch
-from allotment.observed.decoding import PODS, REPLICA_SETS, Kind
+from allotment.observed.decoding import PODS, REPLICA_SETS, WatchedKind
 from allotment.observed.objects import Pod
 
 QUICK = Pace(first=0.02, longest=0.2, silence=0.4, settled=5, longest_asked=600)
@@ -40,7 +40,7 @@ ALL = listed(A, B, version="10")
 
 @contextmanager
 def watching(
-    *script: Answer, otherwise: Answer = ALL, pace: Pace = QUICK, kind: Kind = PODS, token: Any = None
+    *script: Answer, otherwise: Answer = ALL, pace: Pace = QUICK, kind: WatchedKind = PODS, token: Any = None
 ) -> Iterator[tuple[Server, Watch, Store]]:
     with serving(*script, otherwise=otherwise) as server:
         store = Store("eu-1")

@@ -16,7 +16,7 @@ from allotment.declared import reading
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.layout import Scope
 from allotment.pipeline.check import workers
-from allotment.pipeline.check.share import RULE, Share, Spent
+from allotment.pipeline.check.share import RULE, Spent, TimeShare
 from allotment.pipeline.check.survey import survey
 from allotment.pipeline.render import Renderer
 from allotment.readiness.standing import Standing
@@ -95,7 +95,7 @@ def test_a_tenant_of_too_many_files_or_bytes_is_not_read_to_its_end(
 
 
 def test_a_share_is_of_the_time_that_is_worked() -> None:
-    share = Share(0.2)
+    share = TimeShare(0.2)
     with share.taken():
         for _ in share.through(range(3)):
             time.sleep(0.15)
@@ -104,8 +104,8 @@ def test_a_share_is_of_the_time_that_is_worked() -> None:
             pass
     with pytest.raises(Spent), share.taken():
         pass
-    with Share(None).taken():
-        assert list(Share(None).through("ab")) == ["a", "b"]
+    with TimeShare(None).taken():
+        assert list(TimeShare(None).through("ab")) == ["a", "b"]
 
 
 def test_what_was_found_broken_costs_no_share_again(sample: Path) -> None:

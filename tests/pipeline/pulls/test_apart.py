@@ -15,7 +15,7 @@ from tests.pipeline.pulls.test_commenting import Bed
 from tests.published import Place, git
 
 from allotment.pipeline.pulls import apart
-from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, Budget, Bug, Spent
+from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, Bug, PlanBudget, Spent
 
 SECONDS, MEGABYTES = 2.0, 300.0
 # Planning as it is, but for one head, of which it does something else; what it says of the base comes first.
@@ -50,12 +50,12 @@ def bed(small: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Return a commenter with a small budget."""
     world = GitHubWorld()
     world.teams["@northlight-example/platform"] = ["pat"]
-    monkeypatch.setattr(apart.Budget, "__new__", _small(apart.Budget.__new__))
+    monkeypatch.setattr(apart.PlanBudget, "__new__", _small(apart.PlanBudget.__new__))
     yield Bed(Desk(small, world, allot), tmp_path / "clone")
     world.close()
 
 
-def _small(new: Callable[..., apart.Budget]) -> Callable[..., apart.Budget]:
+def _small(new: Callable[..., apart.PlanBudget]) -> Callable[..., apart.PlanBudget]:
     return lambda cls, seconds=SECONDS, megabytes=MEGABYTES: new(cls, seconds, megabytes)
 
 
@@ -120,7 +120,7 @@ def test_a_bug_of_ours_is_told_as_one(small: Place, monkeypatch: pytest.MonkeyPa
     head = git(small.root, "rev-parse", "main")
     monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed="1 / 0")])
     with pytest.raises(Bug, match="ZeroDivisionError"):
-        apart.plan(_asked(small, head), Budget())
+        apart.plan(_asked(small, head), PlanBudget())
 
 
 def test_no_token_goes_along(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_no_token_goes_along(small: Place, monkeypatch: pytest.MonkeyPatch) -> N
     deed = "raise ValueError(sorted(name for name, value in os.environ.items() if 's3cret' in value))"
     monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
     with pytest.raises(Bug, match=r"ValueError: \[\]"):
-        apart.plan(_asked(small, head), Budget())
+        apart.plan(_asked(small, head), PlanBudget())
 
 
 def test_slow_files_are_ended_in_time(small: Place) -> None:
@@ -143,7 +143,7 @@ def test_slow_files_are_ended_in_time(small: Place) -> None:
     git(small.root, "checkout", "-q", "main")
     begun = time.monotonic()
     with pytest.raises(Spent, match="longer than 2 seconds"):
-        apart.plan(_asked(small, head), Budget(seconds=2))
+        apart.plan(_asked(small, head), PlanBudget(seconds=2))
     assert time.monotonic() - begun < 60
 
 
@@ -152,6 +152,6 @@ def test_a_change_of_too_many_bytes_is_not_planned(small: Place, monkeypatch: py
     (small.root / "NOTES.md").write_bytes(b"x" * (65 << 20))
     git(small.root, "add", "-A")
     git(small.root, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "x")
-    found = apart.plan(_asked(small, git(small.root, "rev-parse", "HEAD")), Budget())
+    found = apart.plan(_asked(small, git(small.root, "rev-parse", "HEAD")), PlanBudget())
     assert (found.allowed, found.verdict) == (False, TOO_MUCH)
     assert "it writes more than 64 MiB of files: split it" in found.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 
-from allotment.observed.decoding import Kind
+from allotment.observed.decoding import WatchedKind
 from allotment.observed.objects import Application, Deployment, Pod, Seen
 
 STOCKS = "*"  # where placeholders lie; no tenant is called so
@@ -23,7 +23,7 @@ class Store:
         self.changed = threading.Event()
         self.events = 0
 
-    def replace(self, kind: Kind, objects: list[Seen]) -> None:
+    def replace(self, kind: WatchedKind, objects: list[Seen]) -> None:
         """Take all objects of a kind in place of what was known of it."""
         with self._lock:
             owners = self._owners[kind.name]
@@ -32,13 +32,13 @@ class Store:
             for one in objects:
                 self._put(owners, one)
 
-    def put(self, kind: Kind, one: Seen) -> None:
+    def put(self, kind: WatchedKind, one: Seen) -> None:
         """Take an object as it is now."""
         with self._lock:
             self.events += 1
             self._put(self._owners[kind.name], one)
 
-    def remove(self, kind: Kind, one: Seen) -> None:
+    def remove(self, kind: WatchedKind, one: Seen) -> None:
         """Forget an object; one of the same name that was made anew is another one."""
         with self._lock:
             self.events += 1

@@ -18,7 +18,7 @@ import urllib3
 
 from allotment.adapters.cluster.api import Answered, Api, Unanswered
 from allotment.manifests import names
-from allotment.observed.decoding import Event, Kind, Page, Unreadable
+from allotment.observed.decoding import Event, Page, Unreadable, WatchedKind
 from allotment.observed.objects import Seen
 
 OURS = f"{names.MANAGED_BY}={names.PROGRAM}"
@@ -48,15 +48,15 @@ class Pace(NamedTuple):
 class Sink(Protocol):
     """Where objects go."""
 
-    def replace(self, kind: Kind, objects: list[Seen]) -> None:
+    def replace(self, kind: WatchedKind, objects: list[Seen]) -> None:
         """Take all objects of a kind in place of what was known."""
         ...
 
-    def put(self, kind: Kind, one: Seen) -> None:
+    def put(self, kind: WatchedKind, one: Seen) -> None:
         """Take an object as it is now."""
         ...
 
-    def remove(self, kind: Kind, one: Seen) -> None:
+    def remove(self, kind: WatchedKind, one: Seen) -> None:
         """Forget an object."""
         ...
 
@@ -72,7 +72,7 @@ class Watch:
     there once, or the kind isn't installed; `trouble` says in a word what it suffers from.
     """
 
-    def __init__(self, api: Api, kind: Kind, sink: Sink, pace: Pace = Pace(), selector: str = OURS) -> None:  # noqa: B008  # immutable
+    def __init__(self, api: Api, kind: WatchedKind, sink: Sink, pace: Pace = Pace(), selector: str = OURS) -> None:  # noqa: B008  # immutable
         self._api = api
         self.kind = kind
         self.name = kind.name

@@ -13,7 +13,7 @@ from allotment.adapters.forge.forge import Forge, Token
 from allotment.problems import Refused, quoted
 
 
-class Kind(NamedTuple):
+class ForgeKind(NamedTuple):
     """A kind of forge: its module here, and the ref under which the target repository has a pull request's head."""
 
     module: str
@@ -21,10 +21,10 @@ class Kind(NamedTuple):
 
 
 FORGES = {
-    "GitHub": Kind("github", "refs/pull/{number}/head"),
-    "GitLab": Kind("gitlab", "refs/merge-requests/{number}/head"),
-    "Gitea": Kind("gitea", "refs/pull/{number}/head"),
-    "Forgejo": Kind("gitea", "refs/pull/{number}/head"),
+    "GitHub": ForgeKind("github", "refs/pull/{number}/head"),
+    "GitLab": ForgeKind("gitlab", "refs/merge-requests/{number}/head"),
+    "Gitea": ForgeKind("gitea", "refs/pull/{number}/head"),
+    "Forgejo": ForgeKind("gitea", "refs/pull/{number}/head"),
 }
 
 

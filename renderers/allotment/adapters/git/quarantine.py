@@ -7,9 +7,8 @@ import os
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-from allotment.adapters.git.commands import ENVIRONMENT, QUIET
+from allotment.adapters.git.commands import ENVIRONMENT, QUIET, Ended
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Exceeded, Limit, run_within
 
@@ -17,13 +16,6 @@ MOST_BYTES = 256 << 20  # that come, as they are packed: files past 32 MiB can't
 # Git would unfold as many deltas at once as there are processors, and pack what is here anew, without a limit.
 _SETTINGS = ("pack.threads=1", "maintenance.auto=false")
 _SHOWN = 20_000  # bytes
-
-
-class Ended(NamedTuple):
-    """How a fetch ended: Git's exit status and words."""
-
-    status: int
-    words: str
 
 
 def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> Ended:
@@ -45,11 +37,11 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
         command = ("git", "-C", str(repository.git.folder), *configured, "fetch", *arguments)
         status = run_within(command, environment, limit, said.fileno(), partial(_check_size, folder))
         said.seek(0)
-        words = said.read(_SHOWN).decode("utf-8", "replace")
+        ended = Ended(status, b"", said.read(_SHOWN).decode("utf-8", "replace"))
         if status == 0:
             _check_size(folder)  # it may have ended between two looks
             _move(folder, objects)
-    return Ended(status, words)
+    return ended
 
 
 def _quoted(path: Path) -> str:

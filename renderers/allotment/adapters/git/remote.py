@@ -123,7 +123,7 @@ class Remote:
         except Exceeded as error:
             raise Costly(f"fetching it: {error}") from None
         if ended.status:
-            words = self._shown(" ".join(ended.words.split())[-_SHOWN:])
+            words = self._shown(" ".join(ended.said.split())[-_SHOWN:])
             raise self._unsound(words) if _is_fsck(words) else self._refusal(words)
         if self._keep:
             self.repository.git.text("update_ref", f"{_KEPT}{ref}", commit, settings=QUIET)

@@ -31,7 +31,7 @@ _CHECK_COMMAND = ["python3", "-m", "programs.check"]
 _ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.ALREADY_COMPLETE]}
 _FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
-_PROGRAMS = re.compile(re.escape(paths.PROGRAMS) + r"[a-z0-9-]+-[0-9a-f]{16}")
+_HASH = re.compile(r"-[0-9a-f]{16}")  # what the name of programs ends with
 
 
 def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
@@ -74,7 +74,8 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
 
 def _judge_programs_of(source: Any, job: str) -> Iterator[str]:
     name = str(source.get("name")) if isinstance(source, dict) else ""
-    yield from same("volume.configMap", source, {"name": name if job and _PROGRAMS.fullmatch(name) else job})
+    ours = name.startswith(paths.PROGRAMS) and _HASH.fullmatch(name[-17:])
+    yield from same("volume.configMap", source, {"name": name if job and ours else job})
 
 
 def judge_programs(thing: str, one: Object) -> Iterator[str]:

@@ -77,7 +77,7 @@ class Annotations(
     revision: str = ""
 
 
-class Owner(Shape, frozen=True):
+class OwnerReference(Shape, frozen=True):
     """What an object belongs to."""
 
     uid: str = ""
@@ -95,7 +95,7 @@ class Metadata(Shape, frozen=True):
     generation: int = 0
     labels: Labels = Labels()
     annotations: Annotations = Annotations()
-    owner_references: tuple[Owner, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
 
     @property
     def tenant(self) -> str:
@@ -124,7 +124,7 @@ class Metadata(Shape, frozen=True):
         return self.owner_references[0].uid if self.owner_references else ""
 
 
-class Condition(Shape, frozen=True):
+class ObjectCondition(Shape, frozen=True):
     """A condition of a live object."""
 
     type: str = ""
@@ -134,10 +134,10 @@ class Condition(Shape, frozen=True):
     last_transition_time: str | None = None
 
 
-NO_CONDITION = Condition()
+NO_CONDITION = ObjectCondition()
 
 
-def named(conditions: tuple[Condition, ...], kind: str) -> Condition:
+def named(conditions: tuple[ObjectCondition, ...], kind: str) -> ObjectCondition:
     """Return the condition of a kind; an empty one where there is none."""
     for one in conditions:
         if one.type == kind:

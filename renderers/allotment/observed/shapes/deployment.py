@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allotment.observed.objects import Deployment
-from allotment.observed.shapes.base import CUT, Condition, Metadata, Shape, named, number
+from allotment.observed.shapes.base import CUT, Metadata, ObjectCondition, Shape, named, number
 
 
 class _Claim(Shape, frozen=True):
@@ -36,7 +36,7 @@ class _DeploymentStatus(Shape, frozen=True):
     observed_generation: int = 0
     replicas: int = 0
     ready_replicas: int = 0
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
 
 
 class RawDeployment(Shape, frozen=True):

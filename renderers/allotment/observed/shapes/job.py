@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from allotment.observed.objects import Job
-from allotment.observed.shapes.base import Condition, Metadata, Shape, named, number
+from allotment.observed.shapes.base import Metadata, ObjectCondition, Shape, named, number
 from allotment.programs import ending
 
 # What Kubernetes' Job controller says (pkg/controller/job/pod_failure_policy.go) when the rule of a preparation's Job ends it. The
@@ -20,7 +20,7 @@ class _JobStatus(Shape, frozen=True):
     active: int = 0
     start_time: str | None = None
     completion_time: str | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
 
 
 class RawJob(Shape, frozen=True):
@@ -53,7 +53,7 @@ def job(raw: RawJob) -> Job:
     )
 
 
-def _was_complete(metadata: Metadata, failed: Condition) -> bool:
+def _was_complete(metadata: Metadata, failed: ObjectCondition) -> bool:
     said = _CHECKED.fullmatch(failed.message)
     ended = (failed.status, failed.reason) == ("True", "PodFailurePolicy")
     return ended and said is not None and said[1] == metadata.namespace

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from allotment.observed.objects import Route
-from allotment.observed.shapes.base import Condition, Metadata, Shape, named
+from allotment.observed.shapes.base import Metadata, ObjectCondition, Shape, named
 
 
 class _Parent(Shape, frozen=True):
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
 
 
 class _RouteStatus(Shape, frozen=True):

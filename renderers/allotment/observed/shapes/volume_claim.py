@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allotment.observed.objects import VolumeClaim
-from allotment.observed.shapes.base import Condition, Metadata, Shape
+from allotment.observed.shapes.base import Metadata, ObjectCondition, Shape
 
 
 class _Sizes(Shape, frozen=True):
@@ -22,7 +22,7 @@ class _ClaimSpec(Shape, frozen=True):
 class _ClaimStatus(Shape, frozen=True):
     phase: str = ""
     capacity: _Sizes = _Sizes()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObjectCondition, ...] = ()
 
 
 class RawVolumeClaim(Shape, frozen=True):

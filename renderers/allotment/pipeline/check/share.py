@@ -30,7 +30,7 @@ class Spent(Exception):
     """A tenant has taken its share."""
 
 
-class Share:
+class TimeShare:
     """A tenant's share: what is done for it goes through here, and ends between two steps once it has taken too long.
 
     It is processor time, so that a machine which is busy with something else takes nobody's share.

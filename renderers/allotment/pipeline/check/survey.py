@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from allotment.adapters.memory import Memory, program_key
 from allotment.adapters.source import Source
 from allotment.declared.layout import Scope
-from allotment.pipeline.check.workers import Raw, Render, Work, cores, placed, read_scope, results
+from allotment.pipeline.check.workers import Raw, Render, TenantCheck, cores, placed, read_scope, results
 from allotment.problems import Finding, Problem
 from allotment.readiness.standing import Standings, nothing_known
 
@@ -85,7 +85,7 @@ def survey(
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
     fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
-    work = Work(source, offers, render if fine else None, recall is not None, standings, share)
+    work = TenantCheck(source, offers, render if fine else None, recall is not None, standings, share)
     made: dict[str, Any] = {}
     take = take or made.__setitem__
     by_tenant: dict[str, list[Problem]] = {}
@@ -136,7 +136,7 @@ def resurvey(
         parts.pop(name, None)
         by_tenant.pop(name, None)
         if name in there:
-            result = Work(source, last.offers, render, False, last.standings).check([name])[0]
+            result = TenantCheck(source, last.offers, render, False, last.standings).check([name])[0]
             parts[name], made[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems

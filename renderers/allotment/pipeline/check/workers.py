@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
 from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, folder_of
-from allotment.pipeline.check.share import MOST_BYTES, MOST_FILES, TOO_LONG, Share, Spent, Stopped
+from allotment.pipeline.check.share import MOST_BYTES, MOST_FILES, TOO_LONG, Spent, Stopped, TimeShare
 from allotment.problems import Finding, Problem
 from allotment.readiness.standing import Standing, Standings
 
@@ -22,7 +22,7 @@ CHUNK = 50
 MOST_PROBLEMS = 1_000  # of a tenant that are looked up in its files: each costs a reading of its own
 ALONE = 60  # fewer tenants than this aren't worth other processes
 
-Entrant = tuple["Folder", Standing, Share]  # a tenant without errors, and what is known of it
+Entrant = tuple["Folder", Standing, TimeShare]  # a tenant without errors, and what is known of it
 Render = Callable[["Offers", list[Entrant]], list[Any]]  # `pipeline.render.Renderer`, whose `keep` says what is made
 R = TypeVar("R")
 
@@ -114,7 +114,7 @@ def _placed_most(findings: list[Finding], source: Source) -> list[Problem]:
     return problems
 
 
-class Work(NamedTuple):
+class TenantCheck(NamedTuple):
     """What a process needs to check tenants; `standings` says what is known of each, `seconds` is each one's share of
     processor time, None for any."""
 
@@ -128,7 +128,7 @@ class Work(NamedTuple):
     def check(self, names: list[str]) -> list[TenantResult]:
         """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
         raw = [read_scope(self.source, Scope("tenant", name), stamped=self.stamped) for name in names]
-        several = [_Checked(one, Share(self.seconds)) for one in raw]
+        several = [_Checked(one, TimeShare(self.seconds)) for one in raw]
         for one in several:
             one.read()
         for one in several:
@@ -147,7 +147,7 @@ class Work(NamedTuple):
 class _Checked:
     """A tenant on its way. One that is stopped is wrong for that, and nothing more is done for it."""
 
-    def __init__(self, raw: Raw, share: Share) -> None:
+    def __init__(self, raw: Raw, share: TimeShare) -> None:
         self.raw, self.share = raw, share
         self.folder: Folder | None = None
         self.problems: list[Problem] = list(raw.problems)

@@ -18,7 +18,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.pipeline.check.share import SECONDS
 from allotment.pipeline.check.survey import Survey, survey
 from allotment.pipeline.check.workers import cores, placed
-from allotment.pipeline.publish.assembly import Assembly, Trees
+from allotment.pipeline.publish.assembly import Assembly, ClusterTrees
 from allotment.pipeline.publish.before import Before, Blobs
 from allotment.pipeline.publish.granted import Granted, grant
 from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle
@@ -158,7 +158,7 @@ def _assembled(
     before: Before,
 ) -> Assembly:
     """Return the trees of all clusters, and in words who isn't in them as declared."""
-    trees, gate = Trees(found.offers, before), gate_of(found.offers)
+    trees, gate = ClusterTrees(found.offers, before), gate_of(found.offers)
     published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
     for tenant, one in published.items():
         trees.take_tenant(rendered.get(tenant), one)

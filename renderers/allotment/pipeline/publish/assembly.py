@@ -44,7 +44,7 @@ class Assembly(NamedTuple):
     rendered: int
 
 
-class Trees:
+class ClusterTrees:
     """The files of all clusters, taken one after the other: blobs by cluster and path, bytes of those that weren't published so."""
 
     def __init__(self, offers: Offers, before: Before) -> None:

@@ -15,7 +15,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, Reported, look_statuses, tenant_of
 from allotment.manifests.text import Malformed
-from allotment.observed.status import TenantStatus, cluster_status, tenant_status
+from allotment.observed.status import TenantStatus, read_cluster, read_tenant
 from allotment.problems import Refused
 from allotment.readiness.preparation import name_of
 
@@ -38,7 +38,7 @@ class Attempt(NamedTuple):
     lost: bool = False
 
 
-Place = tuple[str, str, str]  # a cluster, the kind of a thing there, and its name, which is empty of the namespace
+ThingKey = tuple[str, str, str]  # a cluster, the kind of a thing there, and its name, which is empty of the namespace
 
 
 class Known(NamedTuple):
@@ -52,9 +52,9 @@ class Known(NamedTuple):
     attempts: Mapping[tuple[str, str], Attempt] = {}
     live: frozenset[tuple[str, str]] = frozenset()
     holding: Mapping[tuple[str, str], tuple[str, int]] = {}
-    there: frozenset[Place] = frozenset()
-    marked: Mapping[Place, str] = {}
-    unprotected: frozenset[Place] = frozenset()
+    there: frozenset[ThingKey] = frozenset()
+    marked: Mapping[ThingKey, str] = {}
+    unprotected: frozenset[ThingKey] = frozenset()
     unreadable: frozenset[str] = frozenset()
 
 
@@ -135,14 +135,14 @@ class Statuses:
 def _observed_at(branch: Branch) -> str:
     """Return when a cluster was last looked at; empty where its status doesn't say."""
     try:
-        return cluster_status(branch.read(CLUSTER)).observed_at if CLUSTER in branch.files else ""
+        return read_cluster(branch.read(CLUSTER)).observed_at if CLUSTER in branch.files else ""
     except Malformed:
         return ""
 
 
 def _known(cluster: str, data: bytes) -> Known:
     try:
-        status: TenantStatus = tenant_status(data)
+        status: TenantStatus = read_tenant(data)
     except Malformed:
         return Known(unreadable=frozenset((cluster,)))  # the reporter writes it anew
     attempts = {}
@@ -163,7 +163,7 @@ def _known(cluster: str, data: bytes) -> Known:
         for one in status.instances
         if one.state not in quiet or one.reason in _MAY_HAVE_PODS or one.nodes or one.pods
     }
-    things: dict[Place, Mapping[str, str]] = {
+    things: dict[ThingKey, Mapping[str, str]] = {
         (cluster, kind, one.name): {found.type: found.last_transition_time for found in one.conditions}
         for kind, several in (
             ("instance", status.instances),

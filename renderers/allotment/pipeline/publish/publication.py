@@ -291,7 +291,7 @@ def newest(repository: Repository, branch: str, *urls: str) -> str | None:
     return None
 
 
-def _things(files: Mapping[str, object]) -> frozenset[brake.Thing]:
+def _things(files: Mapping[str, object]) -> frozenset[brake.Counted]:
     return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
 
 

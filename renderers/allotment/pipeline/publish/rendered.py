@@ -9,7 +9,7 @@ from typing import NamedTuple
 from allotment.accounts.capacity import Claim
 from allotment.adapters.source import Source
 from allotment.pipeline.check.survey import Survey, tenants_part
-from allotment.pipeline.check.workers import Work, results
+from allotment.pipeline.check.workers import TenantCheck, results
 from allotment.pipeline.publish.before import Before, Blobs, Made
 from allotment.pipeline.render import Renderer
 from allotment.problems import Problem
@@ -51,7 +51,7 @@ class Again:
             granted = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
             return self._found.standings(tenant)._replace(granted=granted)
 
-        work = Work(self._source, self._found.offers, Renderer(self._before.made), False, standing)
+        work = TenantCheck(self._source, self._found.offers, Renderer(self._before.made), False, standing)
         rendered, stopped = {}, {}
         for result in results(work, sorted(tenants), self._processes):
             wrong = [one for one in result.problems if not one.warning]

@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 _BUG = 70  # an exit status of ours
 
 
-class Budget(NamedTuple):
+class PlanBudget(NamedTuple):
     """What planning one pull request may take: seconds, and megabytes of memory of all its processes together."""
 
     seconds: float = 120.0
@@ -82,7 +82,7 @@ class Bug(Exception):
     """The process ended by a bug of ours; the text is its traceback."""
 
 
-def plan(asked: Asked, budget: Budget, cache: Path | None = None) -> Planned:
+def plan(asked: Asked, budget: PlanBudget, cache: Path | None = None) -> Planned:
     """Return the plan of a pull request. Raises Spent, IsolationBroken, Refused, BaseUnread and Bug.
 
     What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a signal ended
@@ -96,7 +96,7 @@ def plan(asked: Asked, budget: Budget, cache: Path | None = None) -> Planned:
         return _plan(asked, budget._replace(seconds=max(1.0, left)), cache)
 
 
-def _plan(asked: Asked, budget: Budget, cache: Path | None) -> Planned:
+def _plan(asked: Asked, budget: PlanBudget, cache: Path | None) -> Planned:
     environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
@@ -118,7 +118,7 @@ def _plan(asked: Asked, budget: Budget, cache: Path | None) -> Planned:
         return _meant(said, process.returncode, errors)
 
 
-def _heard(process: subprocess.Popen[bytes], request: bytes, budget: Budget) -> bytes:
+def _heard(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget) -> bytes:
     """Return all that a process says until it ends. Raises Spent where it takes too much."""
     assert process.stdin is not None
     assert process.stdout is not None

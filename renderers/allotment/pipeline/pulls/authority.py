@@ -13,7 +13,7 @@ from allotment.declared.approvers import Authority
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Ownership
-from allotment.declared.layout import ROOTS, Scope, Spot, spot_of
+from allotment.declared.layout import ROOTS, Meaning, Scope, spot_of
 from allotment.declared.people import Account
 from allotment.declared.reading import read_folder
 from allotment.pipeline.check.workers import placed
@@ -72,7 +72,7 @@ def unauthorised(
 
 def _file(base: TreeSource, after: TreeSource, one: Changed, restricted: set[str]) -> FileChange:
     spot = spot_of(one.path) if one.path.split("/")[0] in ROOTS else None
-    if not isinstance(spot, Spot) or spot.kind.name not in restricted:
+    if not isinstance(spot, Meaning) or spot.kind.name not in restricted:
         return FileChange(one.path)
     (before, before_unread), (now, now_unread) = (
         _values(source, one.path, there) for source, there in ((base, one.old_blob), (after, one.blob))

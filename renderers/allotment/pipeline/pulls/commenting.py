@@ -16,7 +16,7 @@ from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
 from allotment.adapters.metrics import CommentMetrics
 from allotment.pipeline.log import Log
 from allotment.pipeline.loop import Failure, Loop, Pace
-from allotment.pipeline.pulls.reviewing import Place, Reviews, by_head
+from allotment.pipeline.pulls.reviewing import Origin, Reviews, by_head
 from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.problems import AllotmentError, Refused
@@ -26,10 +26,10 @@ RETRIED_SECONDS = 3600.0  # after what the forge declined, or a bug of ours, if 
 STALLED_SECONDS = 3000  # as long as ten plans of one commit and the base may take
 
 
-class Work(NamedTuple):
+class PullWork(NamedTuple):
     """What one repository's pull requests need."""
 
-    place: Place
+    place: Origin
     reviews: Reviews
     rollouts: Rollouts
 
@@ -42,7 +42,7 @@ class Commenter(Loop):
 
     def __init__(
         self,
-        work: Callable[[], Work],
+        work: Callable[[], PullWork],
         metrics: CommentMetrics,
         log: Log,
         interval: float,
@@ -52,7 +52,7 @@ class Commenter(Loop):
         pace = Pace(interval, STALLED_SECONDS, FIRST_WAIT, LONGEST_WAIT)
         super().__init__(pace, log, "no comments", metrics.failed, leading)
         self._begin = work
-        self._work: Work | None = None
+        self._work: PullWork | None = None
         self._metrics = metrics
         self._reviewed: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
         self._retried: dict[int, float] = {}  # when those are reviewed again of which nothing could be said

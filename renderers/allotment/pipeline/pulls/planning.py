@@ -50,7 +50,7 @@ class Reviewed(NamedTuple):
     teams: Mapping[str, frozenset[Account] | None]
 
 
-class Outcome(NamedTuple):
+class TenantOutcome(NamedTuple):
     """What came of comparing a tenant: None where one of its sides is invalid, the files that differ, and its claims."""
 
     name: str
@@ -68,19 +68,19 @@ class Comparing(NamedTuple):
     there: tuple[frozenset[str], frozenset[str]]
     invalid: frozenset[str]
 
-    def check(self, names: list[str]) -> list[Outcome]:
+    def check(self, names: list[str]) -> list[TenantOutcome]:
         """Return what becomes of some tenants."""
         gate = gate_of(self.offers[1])
         return [self._one(name, gate) for name in names]
 
-    def _one(self, name: str, gate: Any) -> Outcome:
+    def _one(self, name: str, gate: Any) -> TenantOutcome:
         from allotment.declared.kinds.gpu_storage import GPUStorage
         from allotment.manifests.tree import render_tenant
         from allotment.readiness.preparation import job_name
         from allotment.rules.tally import part_of
 
         if name in self.invalid:
-            return Outcome(name, None, [], [], ((), ()))
+            return TenantOutcome(name, None, [], [], ((), ()))
         scope = Scope("tenant", name)
         folders = [
             read_folder(scope, read_scope(source, scope).files)[0] if name in there else Folder(scope)
@@ -99,7 +99,7 @@ class Comparing(NamedTuple):
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
         check_tenant(gate, *ends[1], new)
         sides = [Side(*both) for both in zip(self.offers, folders, rendered, strict=True)]
-        return Outcome(name, compare(*sides), files.steps, files.diffs, (claims[0], claims[1]))
+        return TenantOutcome(name, compare(*sides), files.steps, files.diffs, (claims[0], claims[1]))
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
@@ -272,7 +272,7 @@ class _Planning:
         several = [*self.changed, *self.beside]
         return unauthorised(self.base, self.after, self.first.offers.platform, several, *self.reviewed)
 
-    def _compared(self) -> tuple[list[Outcome], Files, list[str]]:
+    def _compared(self) -> tuple[list[TenantOutcome], Files, list[str]]:
         """Return what becomes of every tenant that the change may reach, and all files that it changes."""
         files = Files(MOST_TEXTS)
         skipped = []
@@ -304,7 +304,7 @@ class _Planning:
         owners = {one.path.split("/")[1] for one in self.changed if one.path.startswith("tenants/") and "/" in one.path}
         return sorted(owners & set(everyone))
 
-    def _sides(self, outcomes: Iterable[Outcome]) -> list[tuple[Offers, list[Any]]]:
+    def _sides(self, outcomes: Iterable[TenantOutcome]) -> list[tuple[Offers, list[Any]]]:
         """Return both ends' offers with the claims of all tenants, as exactly as they were compared."""
         sides = []
         for end, found in enumerate((self.first, self.second)):

@@ -25,7 +25,7 @@ from allotment.adapters.processes import Limit
 from allotment.adapters.source import Source
 from allotment.declared.people import Account, same_login
 from allotment.pipeline.pulls import apart
-from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, Budget, Planned, Spent
+from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, PlanBudget, Planned, Spent
 from allotment.pipeline.pulls.authority import forge_teams
 from allotment.problems import AllotmentError, IsolationBroken, Refused
 from allotment.reports.markdown import code
@@ -42,7 +42,7 @@ MOST_DESCRIPTION = 140  # characters that every forge takes
 _AT = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
 
 
-class Place(NamedTuple):
+class Origin(NamedTuple):
     """Where pull requests come from: our clone, the repository on the forge, and the branch that counts.
 
     `head` returns the ref of a pull request's head.
@@ -94,9 +94,9 @@ class Reviews:
 
     def __init__(
         self,
-        place: Place,
+        place: Origin,
         today: Callable[[Source], datetime.date],
-        budget: Budget,
+        budget: PlanBudget,
         cache: Path | None,
         processes: int | None = None,
     ) -> None:
@@ -272,7 +272,7 @@ def plan(
     teams: Mapping[str, Collection[Account] | None],
     comment_bytes: int,
     processes: int | None,
-    budget: Budget,
+    budget: PlanBudget,
     cache: Path | None,
 ) -> Planned:
     """Return the plan of a pull request, made by a process of its own. Raises what `apart.plan` does."""

@@ -21,15 +21,15 @@ from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.layout import ROOTS, Scope, Spot, path_of, scope_of, spot_of
+from allotment.declared.layout import ROOTS, Meaning, Scope, path_of, scope_of, spot_of
 from allotment.declared.reading import read_declaration
 from allotment.manifests import paths
 from allotment.manifests.published import declared_blob
-from allotment.observed.rollout import Published, Thing, stage
+from allotment.observed.rollout import Merged, MergedBlobs, stage
 from allotment.observed.status import TenantStatus
 from allotment.pipeline.declared import publisher_key, reporter_keys
-from allotment.pipeline.pulls.apart import Budget
-from allotment.pipeline.pulls.reviewing import Place, keep, ours, say_status
+from allotment.pipeline.pulls.apart import PlanBudget
+from allotment.pipeline.pulls.reviewing import Origin, keep, ours, say_status
 from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.pipeline.report.statuses import read_now
 from allotment.reports.rollout import MARKER, Rollout, comment
@@ -57,7 +57,7 @@ _KINDS = {
 class _Merged(NamedTuple):
     """What one pull request changed: the instances, storages and snapshots, and the clusters whose own files it touched."""
 
-    things: list[Thing]
+    things: list[Merged]
     platform: bool
 
 
@@ -71,7 +71,7 @@ class Followed(NamedTuple):
 class Rollouts:
     """Follows the merged pull requests of one repository. `rendered` and `status` are where those branches are."""
 
-    def __init__(self, place: Place, rendered: Remote, status: Remote) -> None:
+    def __init__(self, place: Origin, rendered: Remote, status: Remote) -> None:
         self._place = place
         self._rendered = rendered
         self._status = status
@@ -180,7 +180,7 @@ class Rollouts:
         ]
         return Rollout(request.merged, tuple(sorted(clusters)) if is_out else (), stages)
 
-    def _published(self, thing: Thing, now: _Now) -> Published:
+    def _published(self, thing: Merged, now: _Now) -> MergedBlobs:
         assert now.source is not None
         declared = path_of(_KINDS[thing.kind], Scope("tenant", thing.tenant), thing.name)
         source = now.source.blob(declared) or ""
@@ -191,7 +191,7 @@ class Rollouts:
         stem = thing.name + (paths.SNAPSHOT if thing.kind == "snapshot" else "")
         path = paths.tenant_file(thing.tenant, part, stem)
         rendered = declared_blob(branch.read(path)) if branch is not None and path in branch.files else ""
-        return Published(source, rendered)
+        return MergedBlobs(source, rendered)
 
     def _changed(self, request: PullRequest) -> _Merged | None:
         """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be seen here."""
@@ -200,7 +200,7 @@ class Rollouts:
         if source.look(name).get(name) != request.head or not repository.has(request.merged):
             return None
         try:
-            source.fetch_within(Limit(*Budget()), name, request.head)
+            source.fetch_within(Limit(*PlanBudget()), name, request.head)
         except (Unsound, Costly):
             return None
         fork = request.fork if request.fork and repository.has(request.fork) else f"{request.merged}^1"
@@ -221,9 +221,9 @@ class Rollouts:
         return _Merged(things, any(not one.path.startswith("tenants/") for one in several))
 
 
-def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Thing]:
+def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Merged]:
     """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
-    if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Spot):
+    if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Meaning):
         return
     kind = next((kind for kind, name in _KINDS.items() if name == spot.kind.name), None)
     if kind is None:
@@ -231,14 +231,14 @@ def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Th
     was, is_now = (_declared(source, path) for source in (before, after))
     old, new = _cluster(before, was), _cluster(after, is_now)
     if old and old != new and (is_now is not None or after.blob(path) is None):
-        yield Thing(kind, spot.scope.name, spot.name, old, "")
+        yield Merged(kind, spot.scope.name, spot.name, old, "")
     if is_now is not None:
-        yield Thing(kind, spot.scope.name, spot.name, new, is_now.blob)
+        yield Merged(kind, spot.scope.name, spot.name, new, is_now.blob)
 
 
 def _declared(source: CommitSource, path: str) -> Declared[Declaration] | None:
     spot = spot_of(path)
-    assert isinstance(spot, Spot)
+    assert isinstance(spot, Meaning)
     try:
         return read_declaration(path, source.read(path), spot)[0]
     except KeyError:

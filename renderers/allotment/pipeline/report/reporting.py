@@ -31,8 +31,8 @@ from allotment.observed.status import (
     ClusterStatus,
     TenantStatus,
     Transition,
-    cluster_status,
-    tenant_status,
+    read_cluster,
+    read_tenant,
     text_of,
 )
 from allotment.pipeline.log import Log
@@ -54,7 +54,7 @@ SYNC_SECONDS = 90
 TRIES = 10
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where the status goes: our clone, the remote, the key that is declared, and the remote of the rendered branch."""
 
     repository: Repository
@@ -69,7 +69,7 @@ class Reporter(Loop):
     def __init__(
         self,
         seeing: Seeing,
-        place: Place,
+        place: Destination,
         metrics: ReportMetrics,
         log: Log,
         interval: float,
@@ -191,9 +191,9 @@ class Reporter(Loop):
         for path in found.branch.files if found.believed else ():
             try:
                 if (tenant := tenant_of(path)) is not None:
-                    self._written[tenant] = plain(tenant_status(found.branch.read(path)))
+                    self._written[tenant] = plain(read_tenant(found.branch.read(path)))
                 elif path == CLUSTER:
-                    self._cluster = cluster_status(found.branch.read(path))
+                    self._cluster = read_cluster(found.branch.read(path))
             except Malformed:
                 continue  # of another version of ours: written anew
         self._observed.begin(self._written)

@@ -9,7 +9,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, look_statuses, tenant_of, tenant_path
 from allotment.manifests.text import Malformed
-from allotment.observed.status import ClusterStatus, TenantStatus, Transition, cluster_status, tenant_status
+from allotment.observed.status import ClusterStatus, TenantStatus, Transition, read_cluster, read_tenant
 from allotment.problems import Refused
 
 
@@ -35,9 +35,9 @@ def read_now(
             owner = tenant_of(path)
             try:
                 if path == CLUSTER:
-                    found.clusters.append(cluster_status(look.branch.read(path)))
+                    found.clusters.append(read_cluster(look.branch.read(path)))
                 elif owner is not None and tenant in (None, owner):
-                    found.tenants.append(tenant_status(look.branch.read(path)))
+                    found.tenants.append(read_tenant(look.branch.read(path)))
             except Malformed:
                 found.troubles[cluster] = f"{path} is of another version of Allotment"
     found.tenants.sort(key=lambda one: (one.tenant, one.cluster))
@@ -75,7 +75,7 @@ def _backwards(repository: Repository, commit: str | None, tenant: str) -> Itera
     while commit:
         try:
             data = repository.read_at(commit, path)
-            status = tenant_status(data) if data is not None else None
+            status = read_tenant(data) if data is not None else None
         except (Malformed, Refused):
             return
         if status is None:

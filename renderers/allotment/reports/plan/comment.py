@@ -17,7 +17,7 @@ _NOTE = 160  # bytes that are kept for saying what is left out
 _MESSAGE = 2_000
 
 
-class Comment(NamedTuple):
+class PlanText(NamedTuple):
     """A comment's text; `whole` is false where what is destroyed doesn't fit, which no verdict can stand beside."""
 
     text: str
@@ -35,7 +35,7 @@ class _Section(NamedTuple):
     joint: str = "\n"
 
 
-def comment(plan: Plan, limit: int) -> Comment:
+def comment(plan: Plan, limit: int) -> PlanText:
     """Return a plan's comment, of at most `limit` bytes."""
     head = "\n\n".join([MARKER, *_head(plan)])
     losses = _losses(plan.losses)
@@ -47,7 +47,7 @@ def comment(plan: Plan, limit: int) -> Comment:
             f"It destroys {len(plan.losses):,} things, more than a comment here can name, so it **can't be merged** like"
             " this: split it."
         )
-        return Comment(f"{head}\n\n{words}\n", False)
+        return PlanText(f"{head}\n\n{words}\n", False)
     problems = _fitting(_problems(plan), room - _size(losses))
     parts = [part for part in (head, problems, losses) if part]
     left = limit - _size("\n\n".join(parts))
@@ -55,7 +55,7 @@ def comment(plan: Plan, limit: int) -> Comment:
         if part := _fitting(section, left - 2):
             parts.append(part)
             left -= _size(part) + 2
-    return Comment("\n\n".join(parts) + "\n", True)
+    return PlanText("\n\n".join(parts) + "\n", True)
 
 
 def _size(text: str) -> int:
