@@ -12,7 +12,8 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
 def printable(text: str, limit: int = 120) -> str:
-    """Return `text` safe for a terminal and a log: one line, escapes for all but ASCII (look-alikes show), cut at `limit`."""
+    """Return `text` safe for a terminal and a log: one line, escapes for all but ASCII (look-alikes show), cut at
+    `limit`."""
     shown = _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text[: limit + 1])
     return shown if len(text) <= limit else f"{shown[:limit]}… ({len(text)} characters)"
 

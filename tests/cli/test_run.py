@@ -110,7 +110,7 @@ def test_a_stock_below_what_is_held_is_published_and_logged(place: Place, runnin
     source = place.merge()
     running.get("/webhook", b"")
     assert running.event("published", source=source)["cluster"] == "us-1"
-    told = running.event("published all the same")
+    told = running.event("published with a warning")
     assert (told["level"], told["message"]) == (
         "warning",
         "clusters/us-1/stocks/l40s-spot.yaml:9:10: spec.count: 6 units of l40s-spot are held in us-1, 1 more than its stock"

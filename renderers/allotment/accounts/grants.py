@@ -14,7 +14,8 @@ Before = Callable[[Claim], Claim | None]
 
 
 def beyond(claims: Iterable[Claim], live: Iterable[Claim]) -> list[Claim]:
-    """Return what pods hold beyond what is claimed for them: of an instance that was stopped, removed or moved, and still runs.
+    """Return what pods hold beyond what is claimed for them: of an instance that was stopped, removed or moved, and
+    still runs.
 
     `live` are the units that pods of instances hold.
     """
@@ -33,9 +34,10 @@ def grants(
 ) -> dict[tuple[str, str], int]:
     """Return the units of each (tenant, instance) that gets fewer than it claims.
 
-    `before` has what an instance was last published with, or its pods hold, None for one of which neither is so; it is
-    asked only where a spec is oversold. `live` is what pods hold beyond what is claimed for them (`beyond`): nobody else gets that.
-    Of newcomers those that waited already come first, then the order of names; a smaller one may pass a larger.
+    `before` has what an instance was last published with, or its pods hold, None for one of which neither is so; it
+    is asked only where a spec is oversold. `live` is what pods hold beyond what is claimed for them (`beyond`):
+    nobody else gets that. Of newcomers those that waited already come first, then the order of names; a smaller one
+    may pass a larger.
     """
     all_claims, kept = list(claims), list(live)
     fewer: dict[tuple[str, str], int] = {}

@@ -42,10 +42,11 @@ class Cost(NamedTuple):
 
 
 def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
-    """Return what a tenant's storages, snapshots and running instances cost a month at the prices of `offers.as_of`, largest first.
+    """Return what a tenant's storages, snapshots and running instances cost a month at the prices of
+    `offers.as_of`, largest first.
 
-    An instance: units × price per hour × 730. A storage: GiB × price per GiB and month. A snapshot: the same of its storage's
-    GiB, at the price for snapshots.
+    An instance: units × price per hour × 730. A storage: GiB × price per GiB and month. A snapshot: the same of its
+    storage's GiB, at the price for snapshots.
     """
     specs, storage_specs = offers.platform.of(GPUSpec), offers.platform.of(StorageSpec)
     costs = []

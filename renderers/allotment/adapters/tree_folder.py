@@ -55,7 +55,8 @@ class TreeFolder:
         os.close(self._lock)
 
     def stage(self, path: str, data: bytes) -> bool:
-        """Write a file's new content beside; return whether it differs from what is there. May be called in any process."""
+        """Write a file's new content beside; return whether it differs from what is there. May be called in any
+        process."""
         if path in self.existing and (self.out / path).read_bytes() == data:
             return False
         target = self.staging / path

@@ -1,5 +1,5 @@
-"""What a running program of ours answers over HTTP: whether it lives, whether it is ready, and a webhook; its metrics on a port
-of their own, which nobody else is to reach."""
+"""What a running program of ours answers over HTTP: whether it lives, whether it is ready, and a webhook; its
+metrics on a port of their own, which nobody else is to reach."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Came = Literal["taken", "unsigned", "wrong"]
 
 
 class Answers(NamedTuple):
-    """Where the answers come from. `woken` is called for a webhook that is signed with `secret`, for any where there is none;
-    nothing else that it carries is read or believed. `came` is called with what became of it.
+    """Where the answers come from. `woken` is called for a webhook that is signed with `secret`, for any where
+    there is none; nothing else that it carries is read or believed. `came` is called with what became of it.
     """
 
     alive: Callable[[], bool]
@@ -48,7 +48,8 @@ class MetricsSource(NamedTuple):
 
 
 class Gathered:
-    """Passes calls on: the first one after a quiet time at once, those that come within GAP of it as one when that is over."""
+    """Passes calls on: the first one after a quiet time at once, those that come within GAP of it as one when that
+    is over."""
 
     def __init__(self, woken: Callable[[], None], gap: float = GAP) -> None:
         self._woken, self._gap = woken, gap

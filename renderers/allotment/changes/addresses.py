@@ -1,4 +1,5 @@
-"""What a Cluster's own declaration says of everything in it at once: under which addresses it is reached, and where it lies."""
+"""What a Cluster's own declaration says of everything in it at once: under which addresses it is reached, and where
+it lies."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ def things_in(clusters: Collection[str], before: Mapping[str, bytes], after: Map
 
 
 def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> Iterator[Loss]:
-    """Yield what each cluster's change of domain, Gateway or destination does to all the things in it; `things` are those
-    of all tenants.
+    """Yield what each cluster's change of domain, Gateway or destination does to all the things in it; `things` are
+    those of all tenants.
 
     What is declared stands in `what`, which every report shows as code, since no rule says what a domain may spell.
     """

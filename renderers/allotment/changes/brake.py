@@ -1,4 +1,5 @@
-"""The safety brake: so much deleted at once, or bit by bit within a day, is stopped until a person approved exactly that.
+"""The safety brake: so much deleted at once, or bit by bit within a day, is stopped until a person approved exactly
+that.
 
 An approval is the checksum of what one publish deletes. It counts when it was published before the deletion was, and
 once: the checksum also covers the last deletion that was let through so.
@@ -63,7 +64,8 @@ def judge(
 ) -> Judgement:
     """Return whether `now` may follow `published`: what was there a day ago counts, and what is there now.
 
-    `approvals` are those of the last published source; `used` has, for clusters where one was used, the commit that did.
+    `approvals` are those of the last published source; `used` has, for clusters where one was used, the commit that
+    did.
     """
     deleted = published - now
     checksum = _checksum(deleted, used)

@@ -1,4 +1,5 @@
-"""Compares a tenant with itself: what of it is added, changed, replaced or removed, what is lost by that, what it costs.
+"""Compares a tenant before and after a change: what is added, changed, replaced or removed, what data is lost, and
+what it costs.
 
 What is compared is what is rendered, so that a change of an app or a plan shows at each tenant that it reaches. Why it
 changes is read from the declarations.

@@ -1,4 +1,4 @@
-"""What is declared no more leaves in steps, so that nothing is lost by one merge, by a rename or by a mistake.
+"""Removes in steps what is declared no more, so that no data is lost by one merge, by a rename or by a mistake.
 
 A storage or snapshot goes in these steps; an instance has no data and goes at once:
 
@@ -7,11 +7,13 @@ A storage or snapshot goes in these steps; an instance has no data and goes at o
     the same, unprotected         Argo CD may prune it, the cluster lets it go
     nothing                       once the cluster was seen to have it unprotected
 
-A tenant leaves a cluster after its last volume there: then its Applications go and its namespace is unprotected, then the
-namespace goes. Argo CD reads the option that keeps a thing from the live object, hence a step of its own to drop it.
+A tenant leaves a cluster after its last volume there: then its Applications go and its namespace is unprotected,
+then the namespace goes. Argo CD reads the option that keeps a thing from the live object, hence a step of its own
+to drop it.
 
-Every step waits for what the cluster was seen to have, and time is between two times of its own API server: neither a clock of
-ours nor the date of a commit, which anybody may write, makes a step come sooner. Without a status nothing goes.
+Every step waits for what the cluster was seen to have, and time is between two times of its own API server: neither
+a clock of ours nor the date of a commit, which anybody may write, makes a step come sooner. Without a status
+nothing goes.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ NAMESPACE = ("namespace", "")
 class Sighting(NamedTuple):
     """What a cluster was seen to have of a tenant when it was last looked at.
 
-    `there` are its things, by kind and name, and its namespace (NAMESPACE); `marked` are the seconds for which one was seen
-    to be marked for deletion, `unprotected` those that were seen to be let go. `known` says whether anything is.
+    `there` are its things, by kind and name, and its namespace (NAMESPACE); `marked` are the seconds for which one
+    was seen to be marked for deletion, `unprotected` those that were seen to be let go. `known` says whether
+    anything is.
     """
 
     known: bool = False
@@ -70,8 +73,8 @@ class Remains(NamedTuple):
 class Leaver(NamedTuple):
     """A tenant some of whose published files are no longer rendered for a cluster.
 
-    `gone` are the paths of those files; `read` returns a published file's bytes. `seen` is what the cluster was seen to have, and
-    `after` the seconds for which it must have been seen to have a thing marked.
+    `gone` are the paths of those files; `read` returns a published file's bytes. `seen` is what the cluster was
+    seen to have, and `after` the seconds for which it must have been seen to have a thing marked.
     """
 
     tenant: str

@@ -19,7 +19,7 @@ Step = tuple[str, str | None, str | None]  # a path, and its blob before and aft
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that is destroyed: data, or what runs. `what` is whose it is, `words` what becomes of it."""
+    """Something that is destroyed: data, or what runs. `what` names it, `words` say how it is destroyed."""
 
     what: str
     words: str
@@ -102,11 +102,11 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts those that
-    the base has already.
+    """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
+    those that the base has already.
 
-    `changed_files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
-    repository. `skipped` says in words which check didn't run.
+    `changed_files` counts all rendered files that change; `objects` holds the first of them, `declarations` those
+    of the repository. `skipped` says in words which check didn't run.
     """
 
     base: str

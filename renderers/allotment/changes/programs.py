@@ -1,7 +1,8 @@
-"""The programs beside a tenant's Jobs: those that some Job names lie in the folder, also of another version of ours, and no others.
+"""The programs beside a tenant's Jobs: those that some Job names lie in the folder, also of another version of
+ours, and no others.
 
-A Job keeps its text for as long as it stands (`volumes`), so the programs that it names aren't always those that its storage would
-be rendered with today.
+A Job keeps its text for as long as it stands (`volumes`), so the programs that it names aren't always those that
+its storage would be rendered with today.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What was published of a storage holds its next version to it: no volume shrinks or changes its kind, no Job runs twice,
-and none begins before the last one has ended."""
+"""What a storage was published as limits what it may become: no volume shrinks or changes its kind, no Job runs
+twice, and none begins before the last one has ended."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from allotment.rules import immutability, preparation
 class Users(NamedTuple):
     """Who keeps a storage from being prepared anew.
 
-    `running` are the instances that run on it and go on, `stopping` those that were stopped and still have pods; `over` are
-    the Jobs that are known to have ended, `kept` those that the cluster was seen to have as ones that aren't pruned.
+    `running` are the instances that run on it and go on, `stopping` those that were stopped and still have pods;
+    `over` are the Jobs that are known to have ended, `kept` those that the cluster was seen to have as ones that
+    aren't pruned.
     """
 
     running: Collection[str] = ()
@@ -44,7 +45,8 @@ class Successor(NamedTuple):
 
 
 def succeeded(path: str, before: bytes, after: bytes, ask: Callable[[], Users]) -> Successor:
-    """Return what follows a storage's or snapshot's file; `path` is its declaration's. Who uses it is asked only where that counts.
+    """Return what follows a storage's or snapshot's file; `path` is its declaration's. Who uses it is asked only
+    where that counts.
 
     What was published waits no more, whatever is known today: a gate that has opened stays open.
     """

@@ -37,7 +37,8 @@ def told(wake: Callable[[], None], *stops: Callable[[], None]) -> Iterator[None]
 
 
 class Child:
-    """Runs `allot` with some words as another process, while this replica leads. `wake` ends a pause before it begins again."""
+    """Runs `allot` with some words as another process, while this replica leads. `wake` ends a pause before it
+    begins again."""
 
     where = ""
 

@@ -52,8 +52,8 @@ def command(
 ) -> None:
     """Say what pull requests would change, as one comment and the commit status allot/plan on each.
 
-    It is for the trusted side: number and head come from the event, author and approvals from the forge, the rules from the
-    base. Nothing of a pull request is checked out or run.
+    It is for the trusted side: number and head come from the event, author and approvals from the forge, the rules
+    from the base. Nothing of a pull request is checked out or run.
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
@@ -74,7 +74,8 @@ def command(
 
 
 def _everything(found: PullWork) -> None:
-    """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other, and is the exit status."""
+    """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other, and is the
+    exit status."""
     from allotment.pipeline.pulls.reviewing import by_head
     from allotment.pipeline.pulls.troubles import Trouble, tried
 

@@ -14,8 +14,8 @@ from allotment.problems import Problem, printable
 
 
 class Judged(NamedTuple):
-    """How many files, of how many tenants, the problems are of; a part of a repository is of none. `elsewhere` counts the
-    problems, without warnings, that the rest of it has."""
+    """How many files, of how many tenants, the problems are of; a part of a repository is of none. `elsewhere`
+    counts the problems, without warnings, that the rest of it has."""
 
     files: int
     tenants: int | None = None

@@ -24,8 +24,8 @@ WORKFLOWS = {
 BESIDE = {".git"}  # what a folder may hold already
 LOCK = "requirements.lock"
 LOCK_HEAD = """\
-# All that CI installs: allotment and what it needs, by hashes; wheels alone, since what pip would build a package with has none.
-# `allot init` wrote it.
+# All that CI installs: allotment and what it needs, by hashes; wheels alone, since what pip would build a package
+# with has none. `allot init` wrote it.
 --require-hashes
 --only-binary :all:
 """

@@ -66,9 +66,9 @@ def command(
 ) -> None:
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
-    A tenant that is invalid keeps what was published of it, and the exit status is then 1; all others are published.
-    No branch is ever forced: who is overtaken looks again, and the newer source wins. Without --to a commit is published that the
-    branch spec.git.branch of origin has, and no other.
+    A tenant that is invalid keeps what was published of it, and the exit status is then 1; all others are
+    published. No branch is ever forced: who is overtaken looks again, and the newer source wins. Without --to a
+    commit is published that the branch spec.git.branch of origin has, and no other.
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
@@ -166,7 +166,7 @@ def _line(one: Committed, dry_run: bool) -> str:
 def _say_exceptions(assembly: Assembly) -> None:
     """Say, on standard error, who was not published as declared."""
     for problem in assembly.problems:
-        click.echo(f"published all the same: {problem}", err=True)
+        click.echo(f"warning: {problem}", err=True)
     for words in assembly.waiting:
         click.echo(f"waits: {words}", err=True)
     for words in assembly.held:

@@ -25,8 +25,8 @@ def command(
 ) -> None:
     """Prepare a storage again whose preparation failed.
 
-    It makes a branch recover/TENANT/STORAGE-ATTEMPT with one commit that raises spec.prepare.attempt, for a pull request;
-    no file here is touched. It is refused unless the status branches say that the last attempt failed.
+    It makes a branch recover/TENANT/STORAGE-ATTEMPT with one commit that raises spec.prepare.attempt, for a pull
+    request; no file here is touched. It is refused unless the status branches say that the last attempt failed.
     """
     from allotment.adapters.git.remote import Remote
     from allotment.pipeline.recover import point, recovered

@@ -153,7 +153,8 @@ def _known(what: str, wanted: frozenset[str], known: Iterable[str]) -> None:
 def _platform_files(
     found: Survey, selection: Selection, tenants_files: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the clusters' own files. They are nobody's when tenants are selected; `tenants_files` has the blobs of all theirs."""
+    """Yield the clusters' own files. They are nobody's when tenants are selected; `tenants_files` has the blobs of
+    all theirs."""
     from allotment.declared.inventory import blob_id
     from allotment.pipeline.render import cluster_files, marker_files
 

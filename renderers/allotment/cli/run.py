@@ -116,12 +116,13 @@ def command(
     plan_megabytes: float,
     **more: Any,
 ) -> None:
-    """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs; comment on
-    pull requests.
+    """Look at the source again and again, and publish what is merged; watch a cluster, and report what it runs;
+    comment on pull requests.
 
-    POST /webhook makes it look at once, and again after 5 seconds at the earliest; it carries nothing that is believed, but with a
-    secret nobody else can make it look (X-Hub-Signature-256, X-Gitea-Signature, X-Gitlab-Token). SIGTERM ends it after
-    what it is doing. Options can be given as ALLOT_SOURCE, ALLOT_TO and so on.
+    POST /webhook makes it look at once, and again after 5 seconds at the earliest; it carries nothing that is
+    believed, but with a secret nobody else can make it look (X-Hub-Signature-256, X-Gitea-Signature,
+    X-Gitlab-Token). SIGTERM ends it after what it is doing. Options can be given as ALLOT_SOURCE, ALLOT_TO and so
+    on.
     """
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import CommentMetrics, registry

@@ -38,8 +38,8 @@ def secret_of(file: Path) -> bytes:
 
 
 def loaded() -> None:
-    """Say that everything is loaded: what there is now lives as long as the process, and the cycle collector needn't look
-    at it again and again."""
+    """Say that everything is loaded: what there is now lives as long as the process, and the cycle collector
+    needn't look at it again and again."""
     gc.collect()
     gc.freeze()
 

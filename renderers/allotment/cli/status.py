@@ -54,7 +54,8 @@ def place(repo: Path | None, url: str | None) -> tuple[Any, Any, list[tuple[str,
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @place_options
 def command(what: str, stocks: bool, watch: bool, style: str, repo: Path | None, url: str | None) -> None:
-    """Show what the clusters run: all of it, a tenant's, or one instance, storage or snapshot with everything that is known of it.
+    """Show what the clusters run: all of it, a tenant's, or one instance, storage or snapshot with everything that
+    is known of it.
 
     It is read from the status branches, and says when they are old.
     """

@@ -39,8 +39,8 @@ def command(
 ) -> None:
     """Check declarations, and say everything that is wrong at once.
 
-    The whole repository is read. With PATHS only problems that those files or folders cause or suffer are shown and count;
-    how many there are elsewhere is said.
+    The whole repository is read. With PATHS only problems that those files or folders cause or suffer are shown and
+    count; how many there are elsewhere is said.
     """
     root = repository(repo)
     wanted = [inside(root, path) for path in paths]

@@ -126,7 +126,8 @@ class Holders(NamedTuple):
 class Authority:
     """Who may change what, by the Ownership of the base.
 
-    `members` returns a tenant's Members at the base; `teams` the accounts of each forge team, None where they aren't known.
+    `members` returns a tenant's Members at the base; `teams` the accounts of each forge team, None where they
+    aren't known.
     """
 
     def __init__(
@@ -141,8 +142,8 @@ class Authority:
         self._declared = {team.name: team for team in spec.teams}
 
     def of_path(self, path: str) -> Holders:
-        """Return who may change a file. Where a tenant has nobody in the role that is asked for, the platform team may. What
-        lies beside the declarations' folder (`../…`) is the platform team's, as the Ownership is."""
+        """Return who may change a file. Where a tenant has nobody in the role that is asked for, the platform team
+        may. What lies beside the declarations' folder (`../…`) is the platform team's, as the Ownership is."""
         rule = rule_of(self._spec, path)
         if rule is None or path == OWNERSHIP or path.startswith("../"):
             return self._holders([Approver(team=PLATFORM_TEAM)], "")
@@ -152,8 +153,8 @@ class Authority:
         return self._holders([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
 
     def of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, Holders]]:
-        """Yield the restricted fields of a kind that differ between two documents (None where there is none), and who may
-        change them."""
+        """Yield the restricted fields of a kind that differ between two documents (None where there is none), and
+        who may change them."""
         for rule in self._spec.fields:
             if rule.kind == kind and _at(before, rule.field) != _at(after, rule.field):
                 yield rule.field, self._holders(rule.approvers, tenant_of(path))

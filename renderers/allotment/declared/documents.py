@@ -77,7 +77,8 @@ def read(data: bytes) -> Document:
     """Return the one mapping that `data` holds, and everything that is wrong with how it is written.
 
     libyaml's parser, where it is built in, only ever says that all is fine. Whatever it minds the pure parser reads
-    again, so that words and places are the same with and without it; a file that holds too much is read by neither to its end.
+    again, so that words and places are the same with and without it; a file that holds too much is read by neither
+    to its end.
     """
     found: list[LocatedFinding] = []
     try:

@@ -9,8 +9,8 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def same_login(login: str) -> str:
-    """Return what two logins have in common that a forge takes for the same. By Unicode's rules the Kelvin sign is a k, too: not
-    for a forge, where somebody else may have that name."""
+    """Return what two logins have in common that a forge takes for the same. By Unicode's rules the Kelvin sign is
+    a k, too: not for a forge, where somebody else may have that name."""
     return login.translate(_LOWER)
 
 

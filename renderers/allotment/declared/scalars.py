@@ -15,7 +15,8 @@ _WORDS = frozenset(
     for form in (word, word.title(), word.upper())
 )
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
-# Whatever YAML 1.1 or 1.2 could read as a number, a date or a time: `012`, `0o14`, `1_000`, `1e3`, `1:30`, `.5`, `1.10`.
+# Whatever YAML 1.1 or 1.2 could read as a number, a date or a time: `012`, `0o14`, `1_000`, `1e3`, `1:30`, `.5`,
+# `1.10`.
 _NUMBER_LIKE = re.compile(
     r"[-+]?(?:0[xob][0-9a-fA-F_]+|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|\.(?:inf|Inf|INF|nan|NaN|NAN))"

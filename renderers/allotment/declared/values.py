@@ -1,4 +1,5 @@
-"""The values that fields hold: names, counts, sizes, money, durations, images; each exact, each with one way to write it.
+"""The values that fields hold: names, counts, sizes, money, durations, images; each exact, each with one way to
+write it.
 
 A type here is what a field is annotated with. Its Python value has the unit in its name: `Size` is bytes, `Cpu` is
 millicores, `Duration` is seconds, `Money` is a Decimal. Errors are `PydanticCustomError(rule, message)`.
@@ -146,7 +147,8 @@ def _registry(value: Any) -> str:
 
 
 def matching(pattern: re.Pattern[str], rule: str, want: str, most: int = 253) -> Any:
-    """Return what checks that a value is a text of this pattern, of `most` characters; `want` says in words what to write."""
+    """Return what checks that a value is a text of this pattern, of `most` characters; `want` says in words what to
+    write."""
 
     def check(value: Any) -> str:
         text = _text(value, want, rule)

@@ -1,7 +1,7 @@
 """The folders that Argo CD reads: one Application a folder, and in each a marker with the hash of what lies beside it.
 
-A folder that became empty wouldn't exist in Git, and Argo CD then prunes nothing. And Argo CD asks
-`git diff --name-only` which folders changed (`manifest-generate-paths`), which names a moved file by its new path alone: the
+A folder that became empty wouldn't exist in Git, and Argo CD then prunes nothing. And Argo CD asks `git diff
+--name-only` which folders changed (`manifest-generate-paths`), which names a moved file by its new path alone: the
 folder that it left would keep what it had. A marker stays where it is, and changes with every file beside it.
 """
 
@@ -21,7 +21,8 @@ _PURPOSE = "Keeps this folder in Git, and says by a hash that something in it ha
 
 
 class _Read(NamedTuple):
-    """Folders of one kind: the file that declares the Application which reads them, and their marker's name and namespace.
+    """Folders of one kind: the file that declares the Application which reads them, and their marker's name and
+    namespace.
 
     Each is a template of the folder's names, `c` being the cluster.
     """
@@ -67,7 +68,8 @@ def folder_of(path: str) -> str:
 
 
 def declared_in(folder: str) -> str | None:
-    """Return the file that declares the Application which reads a folder, BOOTSTRAP for the root's; None where none reads it."""
+    """Return the file that declares the Application which reads a folder, BOOTSTRAP for the root's; None where none
+    reads it."""
     found = _kind_of(folder)
     return found[0].declared_in.format(**found[1]) if found else None
 
@@ -85,7 +87,8 @@ def declared_by(path: str) -> frozenset[str]:
 
 
 def unread(files: Collection[str]) -> Iterator[str]:
-    """Yield in words, for each folder of a whole tree, that not exactly one Application reads it, or that it has no marker."""
+    """Yield in words, for each folder of a whole tree, that not exactly one Application reads it, or that it has no
+    marker."""
     there = set(files)
     folders = {folder_of(path) for path in there}
     for folder in sorted(folders):
@@ -107,8 +110,8 @@ def marker_of(cluster: str, folder: str) -> tuple[str, str]:
 def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
     """Return the marker of a folder whose files are `blobs`: path and Git blob of each, the marker's own left out.
 
-    `over` is a commit of somebody else's that changed the folder, and that is replaced: Argo CD may have seen it, and the marker
-    has to differ from the one that it saw there, which may be ours.
+    `over` is a commit of somebody else's that changed the folder, and that is replaced: Argo CD may have seen it,
+    and the marker has to differ from the one that it saw there, which may be ours.
     """
     name, space = marker_of(cluster, folder)
     assert name, folder
@@ -123,8 +126,8 @@ _LABELS = Fixed(names.labels())
 def markers(
     cluster: str, folders: Collection[str], files: Mapping[str, str], over: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree by path, `over`
-    by folder the foreign commit that is replaced."""
+    """Yield path and bytes of the marker of each of some folders; `files` has the blobs of a cluster's whole tree
+    by path, `over` by folder the foreign commit that is replaced."""
     beside: dict[str, list[tuple[str, str]]] = {folder: [] for folder in folders}
     stems = dict.fromkeys(folders, paths.MARKER)
     for path, blob in files.items():

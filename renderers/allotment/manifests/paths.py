@@ -38,7 +38,8 @@ class Spot(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Whose own file it is: an instance's, a storage's or a snapshot's; empty where it keeps a folder or is leaving."""
+        """Whose own file it is: an instance's, a storage's or a snapshot's; empty where it keeps a folder or is
+        leaving."""
         if self.part not in PARTS or "--" in self.thing:
             return ""
         if self.part == "compute":

@@ -44,7 +44,8 @@ def of_storage(storage: str) -> dict[str, Any]:
 def beside_others_of(storage: str) -> dict[str, Any]:
     """Return the affinity of a storage's own pods to one another: what is attached to one node is used there by all.
 
-    The first of them goes where it likes: the scheduler takes a term that a pod itself fits for met when nobody else does.
+    The first of them goes where it likes: the scheduler takes a term that a pod itself fits for met when nobody
+    else does.
     """
     return {"requiredDuringSchedulingIgnoredDuringExecution": [of_storage(storage)]}
 

@@ -24,7 +24,8 @@ _NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
 
 class PublishedVolume(NamedTuple):
-    """What holds data: a volume, a bucket, or the snapshot of a volume (`of` then names that); and what may become of it.
+    """What holds data: a volume, a bucket, or the snapshot of a volume (`of` then names that); and what may become
+    of it.
 
     `size` is in bytes, 0 of a snapshot.
     """
@@ -138,7 +139,8 @@ def with_predecessor(data: bytes, uid: str) -> bytes:
 
 
 def prepared_by(data: bytes) -> str:
-    """Return the Job that had been seen to have filled a storage's volume when its file was published; empty where none had.
+    """Return the Job that had been seen to have filled a storage's volume when its file was published; empty where
+    none had.
 
     It is read from the text: a publish asks it of every storage there is.
     """
@@ -187,7 +189,8 @@ def leaving_volume(data: bytes, *, protected: bool) -> bytes:
 
 
 def taken_back(data: bytes) -> bytes:
-    """Return a leaving storage's or snapshot's file as one that is declared again: protected, not marked, its Jobs not pruned."""
+    """Return a leaving storage's or snapshot's file as one that is declared again: protected, not marked, its Jobs
+    not pruned."""
     one = load_one(split(data)[0])
     annotations = {
         names.SYNC_OPTIONS: names.KEEP,
@@ -205,8 +208,8 @@ def keeps_jobs(data: bytes) -> bool:
 
 
 def with_jobs_let_go(data: bytes) -> bytes:
-    """Return a storage's file in which Argo CD may prune the Jobs and what they run: it reads that from the live objects, so it
-    is a step of its own before they go."""
+    """Return a storage's file in which Argo CD may prune the Jobs and what they run: it reads that from the live
+    objects, so it is a step of its own before they go."""
     texts = [text if _ran(text) is None else _written(_prunable(load_one(text))) for text in split(data)]
     return ("\n---\n".join(texts) + "\n").encode()
 
@@ -244,10 +247,12 @@ def _unprotected(one: Object) -> Object:
 
 
 def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
-    """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand; `held`, with all.
+    """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand;
+    `held`, with all.
 
-    A Job's template can't change, and a Job that ran must not run again because we write it differently today. But that Argo CD
-    doesn't prune it is written of each that isn't `held`. What it runs lay beside it once, and does so as long as it stands.
+    A Job's template can't change, and a Job that ran must not run again because we write it differently today. But
+    that Argo CD doesn't prune it is written of each that isn't `held`. What it runs lay beside it once, and does so
+    as long as it stands.
     """
     old = {ran: text for text in split(before) if (ran := _ran(text)) is not None}
     if held:

@@ -74,7 +74,8 @@ class Fixed(dict[str, Any]):
 
 
 def present(keys: Object) -> Object:
-    """Return a mapping without its optional keys that are absent: those whose value is None, or an empty text, list or mapping."""
+    """Return a mapping without its optional keys that are absent: those whose value is None, or an empty text, list
+    or mapping."""
     return {key: value for key, value in keys.items() if value is not None and value not in ("", [], {})}
 
 

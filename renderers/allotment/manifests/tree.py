@@ -6,9 +6,9 @@
     platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
     tenants/<tenant>/storage/, compute/   one file a declared thing; in storage/ also one a set of programs that Jobs run
 
-Every file ends in `.rendered.yaml` (`paths`).
-An Application reads the files of one folder and none below it (`folders`), so no folder that one reads has another in it but
-`control/`, whose folders have Applications of their own.
+Every file ends in `.rendered.yaml` (`paths`). An Application reads the files of one folder and none below it
+(`folders`), so no folder that one reads has another in it but `control/`, whose folders have Applications of their
+own.
 
 `TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` are the registry: a kind's module here renders it.
 """
@@ -60,7 +60,8 @@ class Rendering(NamedTuple):
     suffix: str = ""
 
 
-# Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, `render(offers, cluster, declared, placeholders)`.
+# Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, `render(offers,
+# cluster, declared, placeholders)`.
 TENANT_MANIFESTS: dict[type[Declaration], Rendering] = {
     GPUStorage: Rendering(gpu_storage.render, "storage"),
     GPUStorageSnapshot: Rendering(
@@ -84,7 +85,8 @@ def clusters_of(tenant: Folder) -> list[str]:
 def render_tenant(
     offers: Offers, tenant: Folder, standing: Standing = NOTHING, only: frozenset[str] | None = None
 ) -> Files:
-    """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers, on this tenant and on what is known of it."""
+    """Yield a tenant's files, `<cluster>/<path on its branch>`; they depend on the offers, on this tenant and on
+    what is known of it."""
     for name in clusters_of(tenant):
         if only is not None and name not in only:
             continue

@@ -62,7 +62,8 @@ class Unreadable(ValueError):
 
 
 class Page(NamedTuple):
-    """One page of a list: `more` is the token of the next, empty at the end; `skipped` counts objects of a strange shape."""
+    """One page of a list: `more` is the token of the next, empty at the end; `skipped` counts objects of a strange
+    shape."""
 
     version: str
     more: str

@@ -1,4 +1,5 @@
-"""What is kept of a live object: a few flat fields each. Times are the API's texts, empty where nothing has happened yet."""
+"""What is kept of a live object: a few flat fields each. Times are the API's texts, empty where nothing has
+happened yet."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from typing import NamedTuple
 
 
 class Pod(NamedTuple):
-    """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the API's
-    texts; empty where something hasn't happened."""
+    """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the
+    API's texts; empty where something hasn't happened."""
 
     uid: str
     name: str
@@ -78,8 +79,8 @@ class ReplicaSet(NamedTuple):
 class Job(NamedTuple):
     """A preparation: its input and attempt, where its log is, and how it ended.
 
-    `failure` is Kubernetes' reason, empty where it didn't fail. `was_complete` says that it failed because our own check found the
-    volume complete.
+    `failure` is Kubernetes' reason, empty where it didn't fail. `was_complete` says that it failed because our own
+    check found the volume complete.
     """
 
     uid: str
@@ -100,7 +101,8 @@ class Job(NamedTuple):
 
 
 class VolumeClaim(NamedTuple):
-    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities, `prepares` is the Job that is to fill it."""
+    """A storage's PersistentVolumeClaim; `requested` and `capacity` are quantities, `prepares` is the Job that is
+    to fill it."""
 
     uid: str
     name: str

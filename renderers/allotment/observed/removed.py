@@ -1,4 +1,5 @@
-"""What the cluster still has or runs although the rendered branch removed or stopped it: since when, and said once that is too long.
+"""What the cluster still has or runs although the rendered branch removed or stopped it: since when, and said once
+that is too long.
 
 Argo CD prunes what was removed, and where it missed that, its Application says Synced all the same. So the objects that
 we render are held against those that are published. An object that isn't published gives its instance, storage or
@@ -223,7 +224,8 @@ def _reason(one: Object, thing: Thing) -> str:
 
 
 def _saying(thing: T, found: Sequence[Condition], look: TenantSeen) -> T:
-    """Return a thing with these conditions; its message says what stays, and nothing else where that is the thing itself."""
+    """Return a thing with these conditions; its message says what stays, and nothing else where that is the thing
+    itself."""
     said: list[Condition] = [one for one in found if one.reason in STATES]
     reason, message = thing.reason, thing.message
     if said:

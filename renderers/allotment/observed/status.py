@@ -52,8 +52,9 @@ class Instance(_Part, frozen=True):
 
 
 class Preparation(_Part, frozen=True):
-    """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called. `log` is
-    where its log can be read: nothing of it is ever copied. `kept` says that Argo CD doesn't prune its Job."""
+    """One attempt to prepare a storage. `uid` is its Job's: what says which attempt it was, whatever it is called.
+    `log` is where its log can be read: nothing of it is ever copied. `kept` says that Argo CD doesn't prune its
+    Job."""
 
     uid: str
     attempt: int
@@ -105,8 +106,8 @@ class Snapshot(_Part, frozen=True):
 
 
 class ApplicationStatus(_Part, frozen=True):
-    """What Argo CD says of a tenant's storage or compute. `source_commit` is the commit of the declarations that is live
-    there, `tree` the Git tree that says so."""
+    """What Argo CD says of a tenant's storage or compute. `source_commit` is the commit of the declarations that is
+    live there, `tree` the Git tree that says so."""
 
     name: str
     sync: str
@@ -116,7 +117,8 @@ class ApplicationStatus(_Part, frozen=True):
 
 
 class Transition(_Part, frozen=True):
-    """A change of state, of the instance, storage or snapshot `name`; `source` is empty where it began, `target` where it is gone."""
+    """A change of state, of the instance, storage or snapshot `name`; `source` is empty where it began, `target`
+    where it is gone."""
 
     kind: str
     name: str

@@ -47,7 +47,8 @@ class State(NamedTuple):
 
 
 class StorageView(NamedTuple):
-    """What is known of a storage: its objects, how Argo CD stands to it, the time, and the storage it waits for, if any."""
+    """What is known of a storage: its objects, how Argo CD stands to it, the time, and the storage it waits for, if
+    any."""
 
     claim: VolumeClaim
     jobs: Sequence[Job]

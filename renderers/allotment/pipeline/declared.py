@@ -54,8 +54,8 @@ class Places(NamedTuple):
 
 
 def places(source: Source, here: str, rendered: str | None = None, status: str | None = None) -> Places:
-    """Return where a commit says that it is published and reported, unless it is said otherwise; `here` is the repository that
-    the declarations are in."""
+    """Return where a commit says that it is published and reported, unless it is said otherwise; `here` is the
+    repository that the declarations are in."""
     platform = platform_of(source)
     git = platform.spec.git if platform else None
     to = rendered or (git.rendered if git else None) or here

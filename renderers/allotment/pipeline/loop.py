@@ -18,8 +18,9 @@ STALLED_TURNS = 20  # a turn that takes as long as so many pauses has stalled, i
 
 
 class Pace(NamedTuple):
-    """Seconds: between two turns, at most (`interval`); until a turn has stalled, at least; after an error, `first` and then
-    twice as long each time up to `longest`, none at all where `first` is 0; from being woken to the turn (`gather`)."""
+    """Seconds: between two turns, at most (`interval`); until a turn has stalled, at least; after an error, `first`
+    and then twice as long each time up to `longest`, none at all where `first` is 0; from being woken to the turn
+    (`gather`)."""
 
     interval: float
     stalled: float
@@ -29,8 +30,8 @@ class Pace(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a turn failed: the reason that is counted, the words for the log; whether all it needs was `reached`, so that it is
-    nothing that a restart could mend; and after how many `seconds` to try again, where that is known."""
+    """Why a turn failed: the reason that is counted, the words for the log; whether all it needs was `reached`, so
+    that it is nothing that a restart could mend; and after how many `seconds` to try again, where that is known."""
 
     reason: str
     words: str
@@ -41,8 +42,8 @@ class Failure(NamedTuple):
 class Loop(ABC):
     """Takes turns until it is stopped. Its methods may be called by others than the thread that runs it.
 
-    `event` is what the log says when a turn fails, `count` is told the reason. `leading` says whether this replica is the one
-    that works. Whatever sets `woken` begins the next turn.
+    `event` is what the log says when a turn fails, `count` is told the reason. `leading` says whether this replica
+    is the one that works. Whatever sets `woken` begins the next turn.
     """
 
     def __init__(

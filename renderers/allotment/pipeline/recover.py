@@ -25,7 +25,8 @@ MOST_ATTEMPTS = 9999
 
 
 class Recovered(NamedTuple):
-    """A commit that raises a storage's attempt: the branch it is to have, what it follows from, and what it may overwrite."""
+    """A commit that raises a storage's attempt: the branch it is to have, what it follows from, and what it may
+    overwrite."""
 
     commit: str
     branch: str
@@ -95,7 +96,8 @@ def _seen(found: Now, cluster: str, tenant: str, name: str) -> Storage | None:
 
 
 def _because(what: str, cluster: str, declared: Prepare, seen: Storage | None, found: Now, force: bool) -> str:
-    """Return in words what the last attempt came to. Raises Refused where that is no reason for another, and nobody forces it."""
+    """Return in words what the last attempt came to. Raises Refused where that is no reason for another, and nobody
+    forces it."""
     last = seen.prepare if seen is not None else None
     doubt = found.troubles.get(cluster)
     if last is None or doubt:

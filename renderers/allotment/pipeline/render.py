@@ -41,7 +41,8 @@ def check_tenant(gate: Gate, offers: Offers, tenant: Folder, files: Iterable[tup
 
 
 def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, bytes]] | None) -> Stopped | None:
-    """Return why nothing may be made of a tenant's files: it took its share, or the gate stops it, which keeps nobody else."""
+    """Return why nothing may be made of a tenant's files: it took its share, or the gate stops it, which keeps
+    nobody else."""
     if files is None:
         return TOO_LONG
     try:
@@ -53,9 +54,11 @@ def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, b
 
 
 class Renderer(Generic[M]):
-    """Renders tenants, and gives each one's files to `keep`, if there are any; what that returns is what is made of the tenant.
+    """Renders tenants, and gives each one's files to `keep`, if there are any; what that returns is what is made of
+    the tenant.
 
-    Where `clusters` or `tenants` are named, nothing else is rendered. It is used in whatever process has read the tenants.
+    Where `clusters` or `tenants` are named, nothing else is rendered. It is used in whatever process has read the
+    tenants.
     """
 
     def __init__(
@@ -65,7 +68,8 @@ class Renderer(Generic[M]):
         self._gate: tuple[int, Gate] | None = None
 
     def __call__(self, offers: Offers, some: list[Entrant]) -> list[M | Stopped | None]:
-        """Return what was made of each tenant: None of one that has no files, why nothing may be of one that is stopped."""
+        """Return what was made of each tenant: None of one that has no files, why nothing may be of one that is
+        stopped."""
         every = [self._rendered(offers, *one) for one in some]
         gate = self._gate_of(offers)
         return [
@@ -115,11 +119,11 @@ def marker_files(
     touched: Mapping[str, Collection[str]] | None = None,
     over: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the markers of all clusters' own folders, and of the tenants' folders that were `touched`, `<cluster>/<path>`.
+    """Yield the markers of all clusters' own folders, and of the tenants' folders that were `touched`,
+    `<cluster>/<path>`.
 
-    `trees` has each cluster's whole tree, the blob of every file by its path, `over` the foreign commit that is replaced, by
-    cluster and folder. Raises IsolationBroken where not exactly one
-    Application reads each file.
+    `trees` has each cluster's whole tree, the blob of every file by its path, `over` the foreign commit that is
+    replaced, by cluster and folder. Raises IsolationBroken where not exactly one Application reads each file.
     """
     from allotment.manifests import folders
 

@@ -58,7 +58,8 @@ def own_source(tenant: Folder, storage: GPUStorage) -> Declared[GPUStorage] | No
 
 
 def is_cloned_by_driver(offers: Offers, tenant: Folder, storage: GPUStorage) -> bool:
-    """Return whether the volume is made from another one: from a snapshot always, from a storage where the class clones."""
+    """Return whether the volume is made from another one: from a snapshot always, from a storage where the class
+    clones."""
     if storage.spec.prepare is None:
         return False
     if storage.spec.prepare.source.snapshot is not None:

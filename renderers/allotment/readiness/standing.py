@@ -1,4 +1,5 @@
-"""What is known of a tenant beyond what it declares: which preparations have succeeded, and which units others held first."""
+"""What is known of a tenant beyond what it declares: which preparations have succeeded, and which units others held
+first."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ Job = tuple[str, str]  # a cluster, and the name of a Job there
 class Standing(NamedTuple):
     """What is known of one tenant.
 
-    `prepared` are its preparations that are known to have succeeded, None for all that it declares; `granted` has the units
-    of each instance that gets fewer than it declares.
+    `prepared` are its preparations that are known to have succeeded, None for all that it declares; `granted` has
+    the units of each instance that gets fewer than it declares.
     """
 
     prepared: frozenset[Job] | None = frozenset()

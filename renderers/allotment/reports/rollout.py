@@ -16,7 +16,8 @@ _URL = re.compile(r"https://[a-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-
 
 
 class Rollout(NamedTuple):
-    """Where a merge stands: its commit, the clusters that it was published on, and each thing of tenants that it changed."""
+    """Where a merge stands: its commit, the clusters that it was published on, and each thing of tenants that it
+    changed."""
 
     merged: str
     published: tuple[str, ...]

@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The files of the folder now: who moves a declaration causes what is said of its old path."""
+        """The files of the folder now. Who moves a declaration also causes the problems at its old path."""
         return self.after.paths()
 
 

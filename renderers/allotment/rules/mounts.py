@@ -1,4 +1,5 @@
-"""Mounts: an instance mounts storages of its own cluster; a ReadWriteOnce storage has one running instance, of one replica."""
+"""Mounts: an instance mounts storages of its own cluster; a ReadWriteOnce storage has one running instance, of one
+replica."""
 
 from __future__ import annotations
 

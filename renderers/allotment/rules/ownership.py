@@ -1,4 +1,4 @@
-"""Ownership: what it declares makes sense, and a change is made or approved by those whose it is."""
+"""Ownership: what it declares makes sense, and an owner makes or approves each change."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _model_of(annotation: Any) -> Any:
 
 
 def authorised(authority: Authority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
-    """Check that each changed file, and each restricted field in it, was changed or approved by one whose it is."""
+    """Check that each changed file, and each restricted field in it, was changed or approved by one of its owners."""
     for one in files:
         holders = authority.of_path(one.path)
         if not review.suffices(holders):

@@ -1,4 +1,5 @@
-"""Stocks and their pools: model, sharing and capacity type agree; a spec for single tenants has pools of one tenant each."""
+"""Stocks and their pools: model, sharing and capacity type agree; a spec for single tenants has pools of one tenant
+each."""
 
 from __future__ import annotations
 

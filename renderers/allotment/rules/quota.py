@@ -85,7 +85,8 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
 
 
 class Usage(NamedTuple):
-    """What a tenant declares of what its quota limits: physical GPUs that running instances take by model, counts, bytes."""
+    """What a tenant declares of what its quota limits: physical GPUs that running instances take by model, counts,
+    bytes."""
 
     gpus: dict[str, Fraction]
     instances: int

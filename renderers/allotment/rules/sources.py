@@ -87,7 +87,8 @@ def _check_fit(
 
 
 def _circles(tenant: Folder) -> dict[str, tuple[list[str], int]]:
-    """Return each storage that is filled from itself: the circle, each name before that of its source, and its place there.
+    """Return each storage that is filled from itself: the circle, each name before that of its source, and its
+    place there.
 
     No storage is walked over twice.
     """

@@ -77,8 +77,8 @@ def _place_of(claim: Claim, field: str) -> FieldOf:
 def beneath_held(offers: Offers, granted: Iterable[Claim]) -> Iterator[Finding]:
     """Yield the clusters and specs of which those who keep their units hold more than there is: its stock was lowered.
 
-    `granted` are the claims with the units that each got. A finding is at the spec's first Stock, or at the cluster where
-    none is left.
+    `granted` are the claims with the units that each got. A finding is at the spec's first Stock, or at the cluster
+    where none is left.
     """
     everything = [claim for claim in granted if claim.units]
     for one in holdings(offers, everything):

@@ -36,7 +36,8 @@ class Leadership:
         threading.Thread(target=self._run, name="lease", daemon=True).start()
 
     def leads(self) -> bool:
-        """Return whether this replica leads; no longer when its Lease couldn't be renewed in time, whatever it waits for."""
+        """Return whether this replica leads; no longer when its Lease couldn't be renewed in time, whatever it
+        waits for."""
         return self._leads.is_set() and time.monotonic() - self._renewed < LEASE_SECONDS
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""What a cluster's watches have seen, by the tenant whose it is, and which tenants changed since somebody asked."""
+"""What a cluster's watches have seen, by tenant, and which tenants changed since somebody asked."""
 
 from __future__ import annotations
 

@@ -70,8 +70,9 @@ class Forbidden(Declined):
 class PullRequest(NamedTuple):
     """A pull request as the forge has it.
 
-    `head` is the commit that would be merged, `base` the branch it would be merged into and `fork` the newest commit of the
-    base that it knows. `merged` is the commit that its merge made on the base, empty while there is none.
+    `head` is the commit that would be merged, `base` the branch it would be merged into and `fork` the newest
+    commit of the base that it knows. `merged` is the commit that its merge made on the base, empty while there is
+    none.
     """
 
     number: int
@@ -95,7 +96,7 @@ class Comment(NamedTuple):
 
 
 class Status(NamedTuple):
-    """A commit status under a context, whose it is, and the page that it links to."""
+    """A commit status under a context: who set it, and the page that it links to."""
 
     context: str
     state: str
@@ -127,13 +128,14 @@ class Forge(Protocol):
         ...
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed to a pull request since it was opened, up to this head; what it was opened with is its author's. None
-        where the forge doesn't say, or its base was changed since: then it holds what nobody speaks for."""
+        """Return who pushed to a pull request since it was opened, up to this head; what it was opened with is its
+        author's. None where the forge doesn't say, or its base was changed since: then it holds what nobody speaks
+        for."""
         ...
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
-        """Return who approves exactly this head, into the base that it has: the last word of each counts, and what was said of another
-        head or before the base was changed doesn't."""
+        """Return who approves exactly this head, into the base that it has: the last word of each counts, and what
+        was said of another head or before the base was changed doesn't."""
         ...
 
     def members(self, team: str) -> frozenset[Account]:

@@ -77,8 +77,8 @@ class Gitea:
                 yield _pull_request(one)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed, by the pull request's timeline, whose entry comes a moment after the head. A push by force replaces
-        what was there; a change of the base gives all to whoever made it."""
+        """Return who pushed, by the pull request's timeline, whose entry comes a moment after the head. A push by
+        force replaces what was there; a change of the base gives all to whoever made it."""
         for wait in (*_MOMENTS, None):
             timeline = self._timeline(number)
             with reached():
@@ -132,8 +132,8 @@ class Gitea:
         self._call("DELETE", f"{self._repository}/issues/comments/{comment}")
 
     def statuses(self, commit: str) -> Iterator[Status]:
-        """Yield a commit's statuses. Their times are of seconds, and Gitea has the names of its orders by index the wrong way
-        round, so all are read and put in order here."""
+        """Yield a commit's statuses. Their times are of seconds, and Gitea has the names of its orders by index the
+        wrong way round, so all are read and put in order here."""
         there = list(self._pages(f"{self._repository}/commits/{commit}/statuses"))
         for one in sorted(there, key=lambda one: int(one["id"]), reverse=True):
             author = (one.get("creator") or {}).get("login", "")

@@ -49,8 +49,8 @@ class GitHub:
     comment_bytes = 60_000  # it takes 65,536 characters
 
     def __init__(self, api: str, repository: str, token: Token) -> None:
-        # Waiting for a limit is ours: the library would sleep through it in the middle of a call. The second between two writes
-        # that GitHub asks for is the library's.
+        # Waiting for a limit is ours: the library would sleep through it in the middle of a call. The second
+        # between two writes that GitHub asks for is the library's.
         self._github = github.Github(
             auth=AuthToken(token.secret),
             base_url=api,
@@ -96,8 +96,8 @@ class GitHub:
                     yield _pull_request(one)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed, by the newest activities of its branch; another repository's may not be ours to read. A push by force
-        replaces what was there."""
+        """Return who pushed, by the newest activities of its branch; another repository's may not be ours to read.
+        A push by force replaces what was there."""
         with _translated():
             pull = self._pull(number)
             if pull.head.repo is None or _base_changed(pull) is not None:

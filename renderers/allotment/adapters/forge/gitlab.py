@@ -83,8 +83,8 @@ class GitLab:
                 yield _pull_request(found)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
-        """Return who pushed, by the events of its project; another project's may not be ours to read. Each push makes a version, and
-        so does a change of the base, of the same head."""
+        """Return who pushed, by the events of its project; another project's may not be ours to read. Each push
+        makes a version, and so does a change of the base, of the same head."""
         with _translated():
             request = self._project.mergerequests.get(number)
             versions = _versions(request)

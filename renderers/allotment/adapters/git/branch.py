@@ -1,4 +1,5 @@
-"""A branch that only we write: what it holds, which commit of it is ours, and the next commit on top of whatever is there."""
+"""A branch that only we write: what it holds, which commit of it is ours, and the next commit on top of whatever is
+there."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ class Branch:
         return [self._now_at(path) for path in self._repository.listing(commit)] if commit else []
 
     def changed(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return A, M or D (added, changed, removed) for each path by which `files` differ from what we published, sorted.
+        """Return A, M or D (added, changed, removed) for each path by which `files` differ from what we published,
+        sorted.
 
         A file that only lies elsewhere now is among them, at both places.
         """
@@ -95,8 +97,9 @@ class Branch:
     ) -> str:
         """Return a commit that holds exactly `files` (blobs by path), on top of whatever is there.
 
-        `changed` is what `changed` says of them, `data` has the bytes of those that we hadn't published so. Where the branch holds a commit of
-        somebody else's, ours has it and our last one as parents, so that both refs move forwards.
+        `changed` is what `changed` says of them, `data` has the bytes of those that we hadn't published so. Where
+        the branch holds a commit of somebody else's, ours has it and our last one as parents, so that both refs
+        move forwards.
         """
         parents, base = [self.published] if self.published else [], ""
         if self.forged or not self._goes_on():

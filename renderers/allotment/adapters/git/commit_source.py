@@ -33,8 +33,8 @@ class TreeSource:
         self._near: dict[str, bytes] = {}
 
     def changed(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
-        """Return the source of another tree, which differs from this one in regular files of scopes: the blob of each by its
-        path, empty where it is gone. Listing it is saved. Raises TooMuch."""
+        """Return the source of another tree, which differs from this one in regular files of scopes: the blob of
+        each by its path, empty where it is gone. Listing it is saved. Raises TooMuch."""
         self._list()
         found = TreeSource(self.repository, tree)
         found._blobs, found._problems = dict(self._blobs), list(self._problems)

@@ -1,4 +1,5 @@
-"""What merging a commit into another would change: computed among Git's objects, without a work tree and without a driver.
+"""What merging a commit into another would change: computed among Git's objects, without a work tree and without a
+driver.
 
 Who opens a pull request chooses the head's tree and its history, so both are read as far as a limit and no further.
 """
@@ -54,7 +55,8 @@ def merge_base(repository: Repository, one: str, other: str) -> str | None:
 
 
 def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
-    """Return the tree that merging `head` into `base` makes, or why there is none. Raises TooMuch, and Refused in a shallow clone."""
+    """Return the tree that merging `head` into `base` makes, or why there is none. Raises TooMuch, and Refused in a
+    shallow clone."""
     common = merge_base(repository, base, head)
     if common is None and repository.is_shallow():
         raise Refused(
@@ -90,8 +92,8 @@ def _merge_tree(repository: Repository, one: str, other: str) -> Ended:
 def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
     """Return whether a forge that merges by rebase lands the tree `tree` too, or nothing.
 
-    A rebase applies commit by commit what the head has beside the base. It leaves out merge commits, with whatever they say
-    themselves, and what the base has as a commit of its own. Raises TooMuch, and MalformedTree.
+    A rebase applies commit by commit what the head has beside the base. It leaves out merge commits, with whatever
+    they say themselves, and what the base has as a commit of its own. Raises TooMuch, and MalformedTree.
     """
     common, git = merge_base(repository, base, head), repository.git
     own = git.text("rev_list", "--parents", f"--max-count={MOST_COMMITS + 1}", f"{base}..{head}").splitlines()
@@ -143,9 +145,9 @@ def inner(repository: Repository, tree: str, prefix: str) -> str:
 def changed(repository: Repository, before: str, after: str) -> list[Changed]:
     """Return the files that differ between two commits or trees, sorted by path. Raises TooMuch, and MalformedTree.
 
-    Git's own diff gathers everything before it says a word, so a tree that unfolds to 10^10 paths would be its end: here
-    folders are read level by level, those alone that differ, and no further than the limit. A path that isn't UTF-8 is
-    shown with escapes.
+    Git's own diff gathers everything before it says a word, so a tree that unfolds to 10^10 paths would be its end:
+    here folders are read level by level, those alone that differ, and no further than the limit. A path that isn't
+    UTF-8 is shown with escapes.
     """
     comparison = _Comparison(repository.trees)
     return sorted(comparison.of(*(repository.trees.root(one) for one in (before, after))))

@@ -1,4 +1,5 @@
-"""Fetches what a stranger made, with a budget: it lies apart until Git is through with it, and nothing of it is left otherwise."""
+"""Fetches what a stranger made, with a budget: it lies apart until Git is through with it, and nothing of it is
+left otherwise."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _SHOWN = 20_000  # bytes
 
 
 def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> Ended:
-    """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises Exceeded."""
+    """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises
+    Exceeded."""
     objects = repository.git.objects
     configured = [word for one in (*QUIET, *settings, *_SETTINGS) for word in ("-c", one)]
     # Git's own name for such a folder, so that its housekeeping removes what a kill leaves.

@@ -1,7 +1,8 @@
 """Another repository: its refs are fetched, and moved together or not at all, forwards only.
 
-A push that isn't a fast-forward is refused by the remote, so whoever was quicker keeps what they wrote, and no branch is
-ever forced: only a ref of ours that is known to be somebody else's work, from what it has now. A kill at any moment leaves the remote's refs as they were or as they should be.
+A push that isn't a fast-forward is refused by the remote, so whoever was quicker keeps what they wrote, and no
+branch is ever forced: only a ref of ours that is known to be somebody else's work, from what it has now. A kill at
+any moment leaves the remote's refs as they were or as they should be.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ _OVERTAKEN = (
 _SHOWN = 800  # characters of what Git said
 _KEPT = "refs/allotment/seen/"
 _FSCK = ("fsck error", "git fsck")
-# Of a fetch, all that git fsck finds is an error but what early versions of Git and converters wrote into commits and tags, which nothing
-# here reads, and modes with a zero in front: where such a tree is read, `trees.entries` refuses it.
+# Of a fetch, all that git fsck finds is an error but what early versions of Git and converters wrote into commits
+# and tags, which nothing here reads, and modes with a zero in front: where such a tree is read, `trees.entries`
+# refuses it.
 _HARMLESS = (
     "badDate",
     "badDateOverflow",
@@ -80,7 +82,8 @@ class Remote:
         return f"{self.url} ({_without_userinfo(url)})" if url else str(self)
 
     def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
-        """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is left out.
+        """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is
+        left out.
 
         Git checks each object that comes. `ours` says that the refs are branches that we write on top of whatever
         somebody left there, so that their history may hold anything: they come all the same, and the reader of trees
@@ -113,8 +116,8 @@ class Remote:
     def fetch_within(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch a commit that a stranger made, and at which `ref` points there, unless it is here.
 
-        Raises Refused, Unsound, and Costly where Git takes more than the limit to look at it: what is short as it comes may
-        unfold to any size.
+        Raises Refused, Unsound, and Costly where Git takes more than the limit to look at it: what is short as it
+        comes may unfold to any size.
         """
         if self.repository.has(commit):
             return

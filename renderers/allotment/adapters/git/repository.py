@@ -42,8 +42,8 @@ class Repository:
         return cls(folder)
 
     def tidy(self) -> None:
-        """Let Git's housekeeping run, if it is due, and wait for it. It compares nothing large with each other: strangers made
-        some of what lies here."""
+        """Let Git's housekeeping run, if it is due, and wait for it. It compares nothing large with each other:
+        strangers made some of what lies here."""
         settings = ["gc.autoDetach=false", "core.bigFileThreshold=8m", "pack.windowMemory=64m"]
         self.git.text("gc", "--auto", "--quiet", settings=settings)
 

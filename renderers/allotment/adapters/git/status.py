@@ -52,8 +52,8 @@ def look_status(repository: Repository, remote: Remote, cluster: str, key: str |
 
 
 def look_statuses(repository: Repository, remote: Remote, clusters: Mapping[str, str | None]) -> dict[str, Reported]:
-    """Return what a remote holds of some clusters' statuses, asked for at once; `clusters` has the reporter's public SSH
-    key of each, where one is declared. Raises Refused when the remote doesn't answer."""
+    """Return what a remote holds of some clusters' statuses, asked for at once; `clusters` has the reporter's
+    public SSH key of each, where one is declared. Raises Refused when the remote doesn't answer."""
     refs = remote.fetch(*(ref(name) for name in clusters for ref in (status_branch, reported_ref)), ours=True)
     return {name: _reported(repository, name, key, refs) for name, key in clusters.items()}
 
@@ -75,7 +75,8 @@ def _reported(repository: Repository, cluster: str, key: str | None, refs: Mappi
 
 
 def _check_readable(repository: Repository, branch: Branch) -> None:
-    """Raise Refused where the files, or one of them, can't be read: who asks for them later needn't ask whether they can."""
+    """Raise Refused where the files, or one of them, can't be read: who asks for them later needn't ask whether
+    they can."""
     for blob, (kind, size) in repository.objects.info(branch.files.values()).items():
         if kind != "blob" or size > MOST_READ:
             raise Refused(f"object {blob} is no file of ours")

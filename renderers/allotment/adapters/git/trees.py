@@ -1,9 +1,9 @@
 """The one reader of trees. What Git wouldn't write it refuses, whoever reads: what is listed and what is compared are
 the same.
 
-Git itself reads a tree that has one name twice, and its commands differ in which of the two they take: so what review saw
-needn't be what is published. `git fsck` finds such trees; neither a push to a plain repository nor a fetch does by
-itself.
+Git itself reads a tree that has one name twice, and its commands differ in which of the two they take: so what
+review saw needn't be what is published. `git fsck` finds such trees; neither a push to a plain repository nor a
+fetch does by itself.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def _settings(offers: Offers) -> dict[str, Any]:
 
 
 def _parameters() -> dict[str, Any]:
-    """Return argocd-cmd-params-cm's key: each resource's health is kept with its Application, where a reporter reads it."""
+    """Return argocd-cmd-params-cm's key: each resource's health is kept with its Application, where a reporter
+    reads it."""
     return _config_map("argocd-cmd-params-cm", {"controller.resource.health.persist": "true"})
 
 
@@ -82,7 +83,8 @@ def _permissions() -> dict[str, Any]:
 
 
 def _links(offers: Offers, what: str) -> str:
-    """Return the links from an Application or a resource to what it was declared by, as Argo CD's configuration has them."""
+    """Return the links from an Application or a resource to what it was declared by, as Argo CD's configuration has
+    them."""
     platform = offers.platform.one(Platform)
     assert platform is not None
     source = platform.model.spec.git

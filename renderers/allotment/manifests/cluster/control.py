@@ -33,8 +33,8 @@ def _application(
 
 
 def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
-    """Return the project and Applications of what belongs to no tenant: stock and node pools apart from the rest, so that
-    neither a stock that is refused nor a cluster without Karpenter holds up what everything rests on."""
+    """Return the project and Applications of what belongs to no tenant: stock and node pools apart from the rest,
+    so that neither a stock that is refused nor a cluster without Karpenter holds up what everything rests on."""
     there = applications.destination(cluster)
     project = applications.project(
         platform_project(cluster.name),

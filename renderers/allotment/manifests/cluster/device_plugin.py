@@ -30,7 +30,8 @@ def node_labels(pool: NodePoolSpec) -> dict[str, str]:
 
 
 def render(cluster: Folder) -> list[dict[str, Any]]:
-    """Return the ConfigMap. Its keys are what `nvidia.com/device-plugin.config` may be; `exclusive` is for `config.default`."""
+    """Return the ConfigMap. Its keys are what `nvidia.com/device-plugin.config` may be; `exclusive` is for
+    `config.default`."""
     data = {DEFAULT: _config("none", None)}
     for pool in cluster.of(NodePool).values():
         sharing = pool.model.spec.sharing

@@ -1,4 +1,5 @@
-"""A cluster → what every tenant's part rests on: system namespaces, priority classes, admission policies, a closed Gateway."""
+"""A cluster → what every tenant's part rests on: system namespaces, priority classes, admission policies, a closed
+Gateway."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from allotment.programs import ranges
 class Boundary(NamedTuple):
     """What a cluster's declaration says about where things may lie.
 
-    `values` has what stands in patterns under a name, as far as it is the same for all tenants; `folder` and `offers` are what
-    the cluster and the platform declare.
+    `values` has what stands in patterns under a name, as far as it is the same for all tenants; `folder` and
+    `offers` are what the cluster and the platform declare.
     """
 
     cluster: str
@@ -83,7 +83,8 @@ def _of_cluster(name: str, spec: ClusterSpec) -> dict[str, Any]:
 
 
 def _denied(block: ranges.Block, spec: ClusterSpec) -> list[str]:
-    """Return the ranges within a block that no tenant may reach: everybody's, then the cluster's own that aren't among them."""
+    """Return the ranges within a block that no tenant may reach: everybody's, then the cluster's own that aren't
+    among them."""
     whole = ip_network(block.cidr)
     own = [text for text in sorted(set(spec.network.denied) - set(block.denied)) if lies_in(ip_network(text), whole)]
     return [*block.denied, *own]

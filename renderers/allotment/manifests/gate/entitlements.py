@@ -1,5 +1,5 @@
-"""What a tenant's own declarations entitle it to, where an object is more than its cluster's boundary: who may log in or read,
-which route is public, who sees it in Argo CD, how much it may hold.
+"""What a tenant's own declarations entitle it to, where an object is more than its cluster's boundary: who may log
+in or read, which route is public, who sees it in Argo CD, how much it may hold.
 
 An object's text ends with what is judged here, so that the text is compared, and nothing parsed.
 """
@@ -28,8 +28,8 @@ _OPENS = re.compile(r"(?:share|read|buckets)--")
 class Entitlements(NamedTuple):
     """How the texts of some of a tenant's objects in a cluster must end, by kind and name.
 
-    Of no object of these kinds that isn't here may there be any: SecurityPolicies, the AppProject, openings, the backstop.
-    `copies` are the most replicas of each Deployment.
+    Of no object of these kinds that isn't here may there be any: SecurityPolicies, the AppProject, openings, the
+    backstop. `copies` are the most replicas of each Deployment.
     """
 
     endings: dict[tuple[str, str], str]

@@ -1,7 +1,7 @@
 """What a freshly rendered object must equal: a pattern of `allowed/`, filled by the boundary of its owner.
 
-The patterns were written by hand from what a tenant may have, not from the code that renders; so a mistake there meets one
-here. What a tenant chooses itself is held against its own declarations by `entitlements`.
+The patterns were written by hand from what a tenant may have, not from the code that renders; so a mistake there
+meets one here. What a tenant chooses itself is held against its own declarations by `entitlements`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def judge_exactly(boundary: Boundary, part: str, tenant: str, inner: str, one: O
 
 
 def _as_declared(boundary: Boundary, inner: str, one: Object) -> Iterator[str]:
-    """Yield that an object of pools or stocks isn't what the cluster declares: all but how many placeholders there are now."""
+    """Yield that an object of pools or stocks isn't what the cluster declares: all but how many placeholders there
+    are now."""
     name, offers, cluster = paths.stem_of(inner), boundary.offers, boundary.folder
     wanted: list[Any] = []
     if inner == _DEVICE_PLUGIN:
@@ -119,7 +120,8 @@ def _route(boundary: Boundary, tenant: str, name: str, things: Mapping[str, Any]
 
 
 def _unit(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
-    """Return what an instance of a spec gets: exactly a unit of it, its disk, and the nodes of pools that hold it ready."""
+    """Return what an instance of a spec gets: exactly a unit of it, its disk, and the nodes of pools that hold it
+    ready."""
     declared = boundary.offers.platform.of(GPUSpec).get(gpu_spec) if isinstance(gpu_spec, str) else None
     if declared is None:
         return {"unit": _NOTHING, "disk": _NOTHING, "placement": _NOTHING}

@@ -3,8 +3,9 @@
 It trusts nothing that built the tree: it starts from the bytes, knows owners from paths, and lists what is allowed.
 What it doesn't know is refused. A refusal is a bug of ours, never a tenant's mistake: those are validation's.
 
-Of what is rendered now it says what each object must equal (`exact`), and what the tenant's own declarations entitle it to
-(`entitlements`). Of what was published, perhaps by an older version of ours, only what it may not be (`judgement`).
+Of what is rendered now it says what each object must equal (`exact`), and what the tenant's own declarations
+entitle it to (`entitlements`). Of what was published, perhaps by an older version of ours, only what it may not be
+(`judgement`).
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class Gate:
     ) -> None:
         """Raise IsolationBroken when a file, `<cluster>/<path>`, holds anything that its owner may not have.
 
-        `entitlements` are a tenant's in this cluster; of a file with a part that was `published` before only that part of the
-        rules counts which older versions of ours kept as well.
+        `entitlements` are a tenant's in this cluster; of a file with a part that was `published` before only that
+        part of the rules counts which older versions of ours kept as well.
         """
         name, _, inner = path.partition("/")
         boundary = self.clusters.get(name)
@@ -67,7 +68,8 @@ class Gate:
             raise IsolationBroken(f"{printable(path)}: " + "; ".join(wrong[:5]))
 
     def check_tree(self, cluster: str, files: Collection[str]) -> None:
-        """Raise IsolationBroken when one of a cluster's whole tree is read by no Application, or a folder lacks its marker.
+        """Raise IsolationBroken when one of a cluster's whole tree is read by no Application, or a folder lacks its
+        marker.
 
         That no file is read twice, and which folders an Application's file declares, `check` has seen in each file.
         """
@@ -78,8 +80,8 @@ class Gate:
     def sift(self, path: str, data: bytes) -> tuple[bytes, list[str]]:
         """Return a file that passed before, less the objects that no longer do, and what is wrong with those.
 
-        A tenant's file that is kept may be older than its cluster's declaration, and than this program: what lacks nothing
-        but that it outlives its Application is given that.
+        A tenant's file that is kept may be older than its cluster's declaration, and than this program: what lacks
+        nothing but that it outlives its Application is given that.
         """
         name, _, inner = path.partition("/")
         boundary, owner = self.clusters.get(name), owner_of(inner)

@@ -44,7 +44,8 @@ def judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iter
 
 
 def _judge_opening(metadata: Any, spec: Any) -> Iterator[str]:
-    """What a policy opens besides the namespace's own: files for copies, to or from one kind of pod; a store for instances."""
+    """What a policy opens besides the namespace's own: files for copies, to or from one kind of pod; a store for
+    instances."""
     yield from only("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
     allowed = frozenset((names.SYNC_OPTIONS, names.PROTECTED))  # the values are judged as everybody's
     yield from only("metadata.annotations", metadata.get("annotations", {}), allowed)

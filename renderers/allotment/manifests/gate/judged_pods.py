@@ -35,9 +35,11 @@ _HASH = re.compile(r"-[0-9a-f]{16}")  # what the name of programs ends with
 
 
 def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
-    """Yield what is wrong with a pod template of a tenant's; `job` names the Job that it is of, empty where it is of none.
+    """Yield what is wrong with a pod template of a tenant's; `job` names the Job that it is of, empty where it is
+    of none.
 
-    A Job's pod has init containers too, and programs: those of its namespace, or of a ConfigMap of its own, as they lay once.
+    A Job's pod has init containers too, and programs: those of its namespace, or of a ConfigMap of its own, as they
+    lay once.
     """
     yield from only("template", template, frozenset(("metadata", "spec")))
     yield from only("template.metadata", template.get("metadata"), frozenset(("labels",)))
@@ -81,8 +83,8 @@ def _judge_programs_of(source: Any, job: str) -> Iterator[str]:
 def judge_programs(thing: str, one: Object) -> Iterator[str]:
     """Yield what is wrong with programs, or with what lies in their file `thing`.
 
-    Each lies alone in a file of its name, which ends with the hash of what it holds: whichever version of ours wrote it, nothing
-    else can stand under that name, and nobody but us can tell a Job another.
+    Each lies alone in a file of its name, which ends with the hash of what it holds: whichever version of ours
+    wrote it, nothing else can stand under that name, and nobody but us can tell a Job another.
     """
     name = str(one.get("metadata", {}).get("name"))
     if not thing.startswith(paths.PROGRAMS) and not (
@@ -96,7 +98,8 @@ def judge_programs(thing: str, one: Object) -> Iterator[str]:
 
 
 def judge_failure_policy(spec: Any) -> Iterator[str]:
-    """Yield what is wrong with what ends a Job at once, where something does: only our own check may, and by one status.
+    """Yield what is wrong with what ends a Job at once, where something does: only our own check may, and by one
+    status.
 
     A Job that ended so is read as a preparation that succeeded before.
     """

@@ -131,7 +131,8 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
 
 
 def _judge_kept(metadata: Any, spec: Any) -> Iterator[str]:
-    """What holds data is protected until it was marked for deletion and let go; where it comes from lies in its namespace."""
+    """What holds data is protected until it was marked for deletion and let go; where it comes from lies in its
+    namespace."""
     annotations = metadata.get("annotations", {})
     if annotations.get(names.DELETION_POLICY) != "Delete" or not let_go(annotations):
         yield from same("sync-options", annotations.get(names.SYNC_OPTIONS), names.KEEP)
@@ -211,7 +212,8 @@ def _judge_role(project: str, role: Any) -> Iterator[str]:
 
 
 def _outlives(metadata: Any) -> Iterator[str]:
-    """Yield that an object, which others rest on and which wasn't let go, goes with an Application that somebody deletes."""
+    """Yield that an object, which others rest on and which wasn't let go, goes with an Application that somebody
+    deletes."""
     annotations = metadata.get("annotations", {})
     options = annotations.get(names.SYNC_OPTIONS)
     if options not in (names.KEEP, names.OUTLIVE) and not let_go(annotations):

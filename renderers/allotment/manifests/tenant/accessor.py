@@ -1,4 +1,5 @@
-"""GPUStorage → the file server that shows what is on it: read-only, in the cluster, and behind a login where that is declared."""
+"""GPUStorage → the file server that shows what is on it: read-only, in the cluster, and behind a login where that
+is declared."""
 
 from __future__ import annotations
 

@@ -29,8 +29,9 @@ SYNC_POLICY = Fixed(
     # No `allowEmpty: false` either, though it is what we want and the default: Argo CD drops it when it writes an
     # Application itself, takes that for a difference, and heals it for ever.
     automated={"prune": True, "selfHeal": True},
-    # No RespectIgnoreDifferences: it copies an Application's live status into what is applied to it, and a status that
-    # was written meanwhile is lost. Such an Application then takes its last sync for one that failed, and heals no more.
+    # No RespectIgnoreDifferences: it copies an Application's live status into what is applied to it, and a status
+    # that was written meanwhile is lost. Such an Application then takes its last sync for one that failed, and
+    # heals no more.
     syncOptions=["ServerSideApply=true", "FailOnSharedResource=true"],
     retry={"limit": -1, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "3m0s"}, "refresh": True},
 )

@@ -66,7 +66,8 @@ def render(
 
 
 def effective_container(offers: Offers, instance: GPUInstance) -> Container:
-    """Return the container that runs: the app version's with the instance's args and environment, or the instance's own."""
+    """Return the container that runs: the app version's with the instance's args and environment, or the instance's
+    own."""
     version, own = app_version(offers, instance), instance.spec.container
     if version is None:
         assert own is not None
@@ -115,7 +116,8 @@ def _deployment(
 
 
 def _account(offers: Offers, tenant: Folder, standing: Standing, instance: GPUInstance) -> dict[str, str]:
-    """Return the annotations that say what the instance holds and what it waits for, for people and for the next publish."""
+    """Return the annotations that say what the instance holds and what it waits for, for people and for the next
+    publish."""
     waiting = waits_for(offers, tenant, standing, instance) or short_of(standing, instance)
     return present(
         {
@@ -173,7 +175,8 @@ def _no_other_tenant(tenant: str) -> dict[str, Any]:
 
 
 def _bucket_env(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[dict[str, Any]]:
-    """Return the variables of an instance's buckets, from the Secret and the ConfigMap that the object store makes for each."""
+    """Return the variables of an instance's buckets, from the Secret and the ConfigMap that the object store makes
+    for each."""
     variables: list[dict[str, Any]] = []
     for use in sorted(instance.spec.buckets, key=lambda use: use.name):
         for kind, keys in BUCKET_KEYS.items():

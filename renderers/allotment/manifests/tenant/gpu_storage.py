@@ -21,8 +21,8 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return a storage's objects, the volume or bucket first.
 
-    What waits for another storage to be prepared has a marker for its Job, and for its volume too where that is made from
-    the other's.
+    What waits for another storage to be prepared has a marker for its Job, and for its volume too where that is
+    made from the other's.
     """
     storage = declared.model
     spec = offered(offers, storage)

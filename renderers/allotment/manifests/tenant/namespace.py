@@ -138,7 +138,8 @@ def _namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 class _Density(NamedTuple):
-    """The most units of a resource that one physical GPU of a model is cut into, in a cluster; the largest unit's parts."""
+    """The most units of a resource that one physical GPU of a model is cut into, in a cluster; the largest unit's
+    parts."""
 
     slices: dict[tuple[str, str], int]
     disk: int

@@ -66,7 +66,8 @@ def render(offers: Offers, tenant: Folder, storage: GPUStorage, metadata: dict[s
             {
                 "activeDeadlineSeconds": prepare.timeout,
                 "backoffLimit": 2,
-                # A pod has no way to succeed before its last container; so the Job fails, and is read as what succeeded before.
+                # A pod has no way to succeed before its last container; so the Job fails, and is read as what
+                # succeeded before.
                 "podFailurePolicy": ENDED_BY_CHECK if prepare.source.image is not None else None,
                 "template": {
                     "metadata": {"labels": {**metadata["labels"], names.ROLE: role}},

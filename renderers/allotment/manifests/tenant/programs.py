@@ -1,7 +1,8 @@
-"""The programs of ours that a tenant's Jobs run → ConfigMaps: one for each set of programs that some Job of the namespace runs.
+"""The programs of ours that a tenant's Jobs run → ConfigMaps: one for each set of programs that some Job of the
+namespace runs.
 
-A ConfigMap is named by the hash of what it holds. So Jobs share it, those that an older version of ours brought keep theirs
-beside it, and one that somebody deleted comes back as what it was: nothing but Git has to keep it.
+A ConfigMap is named by the hash of what it holds. So Jobs share it, those that an older version of ours brought
+keep theirs beside it, and one that somebody deleted comes back as what it was: nothing but Git has to keep it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from allotment.manifests import names, paths
 from allotment.manifests.text import Fixed, Object
 from allotment.programs import texts
 
-# The program that a pod ends with → all that stand in its ConfigMap. A clone's pod runs `seal` alone: the two beside it are
-# less than a ConfigMap of its own would be in a namespace that has an image's too.
+# The program that a pod ends with → all that stand in its ConfigMap. A clone's pod runs `seal` alone: the two
+# beside it are less than a ConfigMap of its own would be in a namespace that has an image's too.
 SETS: dict[str, tuple[str, ...]] = {
     "seal": ("check", "hold", "seal"),
     "copy_folder": ("copy_folder",),

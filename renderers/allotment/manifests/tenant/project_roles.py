@@ -1,4 +1,5 @@
-"""Members → the roles of a tenant's AppProject: who sees its Applications in Argo CD's dashboard, and who reads its logs.
+"""Members → the roles of a tenant's AppProject: who sees its Applications in Argo CD's dashboard, and who reads its
+logs.
 
 A role of a project can never reach beyond that project, whatever its policies say, so that tenants see nothing of each
 other as long as Argo CD's own policies give nothing by default.

@@ -1,4 +1,5 @@
-"""Tenant → network policies that open what crosses its namespace, no wider than declared: shared storages, read ones, buckets.
+"""Tenant → network policies that open what crosses its namespace, no wider than declared: shared storages, read
+ones, buckets.
 
 Each side opens its own: a copy works where the owner shares and the reader reads. These go when the declaration goes.
 """

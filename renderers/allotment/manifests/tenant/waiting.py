@@ -10,7 +10,8 @@ from allotment.manifests.text import present
 
 
 def marker(metadata: dict[str, Any], thing: str, source: str, blob: str, job: str = "") -> dict[str, Any]:
-    """Return a ConfigMap that says it to people, to the next publish (`job` is what it waits to run), and by its name to the reporter."""
+    """Return a ConfigMap that says it to people, to the next publish (`job` is what it waits to run), and by its
+    name to the reporter."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

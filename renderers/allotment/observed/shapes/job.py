@@ -8,8 +8,9 @@ from allotment.observed.objects import Job
 from allotment.observed.shapes.base import Metadata, ObjectCondition, Shape, named, number
 from allotment.programs import ending
 
-# What Kubernetes' Job controller says (pkg/controller/job/pod_failure_policy.go) when the rule of a preparation's Job ends it. The
-# pod may be gone by then, so its words are all there is. `check` is ours; a tenant's own program is called `prepare`.
+# What Kubernetes' Job controller says (pkg/controller/job/pod_failure_policy.go) when the rule of a preparation's
+# Job ends it. The pod may be gone by then, so its words are all there is. `check` is ours; a tenant's own program
+# is called `prepare`.
 _CHECKED = re.compile(
     r"Container check for pod ([a-z0-9.-]+)/[a-z0-9.-]+ failed with"
     rf" exit code {ending.ALREADY_COMPLETE} matching FailJob rule at index 0"

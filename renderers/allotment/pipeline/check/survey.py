@@ -67,12 +67,12 @@ def survey(
     standings: Standings = nothing_known,
     share: float | None = None,
 ) -> Survey:
-    """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them; what it
-    makes of each goes to `take` in the order of their names, or else is kept.
+    """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them;
+    what it makes of each goes to `take` in the order of their names, or else is kept.
 
-    `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that says so.
-    `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are remembered aren't
-    read, nor rendered.
+    `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that
+    says so. `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are
+    remembered aren't read, nor rendered.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -117,7 +117,8 @@ def survey(
 def resurvey(
     last: Survey, source: Source, tenants: Iterable[str], render: Render | None = None, base: Source | None = None
 ) -> Survey:
-    """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses files.
+    """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses
+    files.
 
     With `base`, which `last` is of, rules about change are checked too. Changes of offers need a whole `survey`.
     """

@@ -46,7 +46,8 @@ class Raw(NamedTuple):
 
 
 class TenantResult(NamedTuple):
-    """What came of a tenant: how many files, its content's key and stamp, its part, its problems, and what `render` made of it."""
+    """What came of a tenant: how many files, its content's key and stamp, its part, its problems, and what `render`
+    made of it."""
 
     name: str
     files: int

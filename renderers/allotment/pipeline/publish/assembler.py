@@ -1,4 +1,5 @@
-"""Assembles what is published next, again and again: every step of it in order, and only what changed since is rendered.
+"""Assembles what is published next, again and again: every step of it in order, and only what changed since is
+rendered.
 
 One tenant never stops the others, and none loses data by what another merged: who is invalid keeps what was published
 (`kept`), what runs goes on and what is declared no more leaves in steps (`settled`), who came too late for a unit waits
@@ -58,7 +59,8 @@ class Assembler:
         known: Mapping[str, Known],
         observed: Mapping[str, str] | None = None,
     ) -> Assembly:
-        """Return what follows what `branches` hold, by what is known of each tenant, and when each cluster was last looked at.
+        """Return the trees that follow those of `branches`. `known` has each tenant's status, `observed` when each
+        cluster was last looked at.
 
         Raises PlatformInvalid.
         """

@@ -1,4 +1,5 @@
-"""What is published next: the trees of all clusters, put together from what each tenant is rendered to, keeps and leaves."""
+"""What is published next: the trees of all clusters, put together from what each tenant is rendered to, keeps and
+leaves."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 class Assembly(NamedTuple):
     """What is published next.
 
-    `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so. `kept`
-    are the tenants that stay as they were, with their problems; `waiting`, `leaving`, `held` and `holding` say in words
-    who waits for a unit, what is on its way out, which preparations wait, and whose pods keep units that nobody declares
-    any more; `problems` are those that stop nobody; `declared` are the tenants that have a folder, `rendered` counts
-    those that were rendered now.
+    `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so.
+    `kept` are the tenants that stay as they were, with their problems; `waiting`, `leaving`, `held` and `holding`
+    say in words who waits for a unit, what is on its way out, which preparations wait, and whose pods keep units
+    that nobody declares any more; `problems` are those that stop nobody; `declared` are the tenants that have a
+    folder, `rendered` counts those that were rendered now.
     """
 
     offers: Offers
@@ -45,7 +46,8 @@ class Assembly(NamedTuple):
 
 
 class ClusterTrees:
-    """The files of all clusters, taken one after the other: blobs by cluster and path, bytes of those that weren't published so."""
+    """The files of all clusters, taken one after the other: blobs by cluster and path, bytes of those that weren't
+    published so."""
 
     def __init__(self, offers: Offers, before: Before) -> None:
         self._offers, self._before = offers, before
@@ -57,7 +59,7 @@ class ClusterTrees:
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
 
     def take_tenant(self, rendered: Rendered | None, settled: Settled) -> None:
-        """Take what a tenant is rendered to, and what becomes of what it had."""
+        """Take a tenant's rendered files, and those that follow or stay of what it had."""
         if rendered is not None:
             for path, blob in rendered.blobs.items():
                 if path in settled.unnamed:
@@ -85,8 +87,8 @@ class ClusterTrees:
             self._put(path, data)
 
     def take_markers(self) -> None:
-        """Take the markers of all folders that hold something else than what their tenant was rendered to, or what somebody
-        else wrote there."""
+        """Take the markers of all folders that hold something else than what their tenant was rendered to, or what
+        somebody else wrote there."""
         over = {}
         for cluster, tree in self.files.items():
             branch = self._before.branches[cluster]

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 class Granted(NamedTuple):
-    """Who gets which units: `claims` by tenant, as they are declared or were published, `live` what pods hold beyond them.
+    """Who gets which units: `claims` by tenant, as they are declared or were published, `live` what pods hold
+    beyond them.
 
-    `fewer` has the units of each instance that gets fewer than it declares, `waiting` says so in words, and `holding` whose
-    pods keep units that nobody declares any more.
+    `fewer` has the units of each instance that gets fewer than it declares, `waiting` says so in words, and
+    `holding` whose pods keep units that nobody declares any more.
     """
 
     claims: dict[str, tuple[Claim, ...]]

@@ -1,8 +1,8 @@
 """Who is kept as it was published, and why: nothing that is declared of such a tenant counts until the reason is gone.
 
-A tenant is kept when its declarations are wrong or take more than its share (`invalid`), when what is gone may not go or
-its volumes may not become what they would (`may_not_settle`), and when the gate stops what it is rendered to (`invalid`
-and, of one that gets fewer units than it declares, `Again`). Everybody else is published.
+A tenant is kept when its declarations are wrong or take more than its share (`invalid`), when what is gone may not
+go or its volumes may not become what they would (`may_not_settle`), and when the gate stops what it is rendered to
+(`invalid` and, of one that gets fewer units than it declares, `Again`). Everybody else is published.
 """
 
 from __future__ import annotations

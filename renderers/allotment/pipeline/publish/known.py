@@ -1,7 +1,7 @@
-"""What the clusters' statuses say of each tenant, for the publish that waits for it: preparations, and what is on its way out.
+"""What the clusters' statuses say of each tenant: preparations, what runs, and what is on its way out.
 
-Each cluster's own status branch speaks for that cluster alone. What is lost, older, unreadable or not to be believed says
-nothing, and where nothing is said nothing that runs is changed, and nothing goes (`settled`).
+Each cluster's own status branch speaks for that cluster alone. What is lost, older, unreadable or not to be
+believed says nothing, and where nothing is said nothing that runs is changed, and nothing goes (`settled`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _MAY_HAVE_PODS = (word.TERMINATING, word.STILL_RUNNING)
 class Attempt(NamedTuple):
     """The last attempt to prepare a storage: its Job by name and uid, and how far it came.
 
-    `over` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `kept` says that the cluster
-    was seen to have its Job as one that Argo CD doesn't prune, `lost` that the volume which it filled is gone.
+    `over` says that it has ended, or can't ever begin: another attempt doesn't write beside it. `kept` says that
+    the cluster was seen to have its Job as one that Argo CD doesn't prune, `lost` that the volume which it filled
+    is gone.
     """
 
     job: str
@@ -44,9 +45,10 @@ ThingKey = tuple[str, str, str]  # a cluster, the kind of a thing there, and its
 class Known(NamedTuple):
     """What is known of a tenant: the last attempts by cluster and storage, and the instances (cluster, name) with pods.
 
-    `holding` are the units that live pods hold, and of which spec, by cluster and instance. `there` are the instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since
-    when, by the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go. What a
-    cluster of `unreadable` says of the tenant is of another version of ours.
+    `holding` are the units that live pods hold, and of which spec, by cluster and instance. `there` are the
+    instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since when, by
+    the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go. What
+    a cluster of `unreadable` says of the tenant is of another version of ours.
     """
 
     attempts: Mapping[tuple[str, str], Attempt] = {}
@@ -76,9 +78,9 @@ class Statuses:
     def read(self, clusters: Mapping[str, str | None]) -> dict[str, Known]:
         """Return what is known of each tenant; `clusters` has the reporter's public key of each, where one is declared.
 
-        `commits` then has the commit that each cluster's part comes from, `troubles` what isn't as its reporter left it,
-        `observed` when each cluster was last looked at, by its API server's clock. A remote that doesn't answer leaves what was
-        known. `known` is what was returned last.
+        `commits` then has the commit that each cluster's part comes from, `troubles` what isn't as its reporter
+        left it, `observed` when each cluster was last looked at, by its API server's clock. A remote that doesn't
+        answer leaves what was known. `known` is what was returned last.
         """
         looks: Mapping[str, Reported] = {}
         try:
@@ -127,7 +129,8 @@ class Statuses:
         return {tenant: one for tenant, one in together.items() if one != NOTHING}
 
     def moments(self) -> dict[str, str]:
-        """Return when each cluster was last looked at that has anything on its way out: what is known of that changes by time."""
+        """Return when each cluster was last looked at that has anything on its way out: what is known of that
+        changes by time."""
         leaving = {place[0] for one in self.known.values() for place in one.marked}
         return {cluster: time for cluster, time in self.observed.items() if cluster in leaving}
 

@@ -1,4 +1,4 @@
-"""Preparations between what the clusters say and what was published: which have succeeded, and which may follow."""
+"""Which preparations have succeeded, and which may begin: by the clusters' statuses, and by what was published."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from allotment.pipeline.publish.known import NOTHING, Known
 MOST_REMEMBERED = 100_000  # of each kind, some 200 bytes each
 _claims: dict[tuple[str, str], Claim | None] = {}  # what was published, by path and blob: read once a process
 _predecessors: dict[str, str] = {}  # by blob
-# By blob: the Job that was seen to have filled a published storage, or one that was published before that was written down.
+# By blob: the Job that was seen to have filled a published storage, or one that was published before that was
+# written down.
 _prepared: dict[str, tuple[str, str]] = {}
 
 
@@ -29,8 +30,8 @@ class Preparations:
     def succeeded(self) -> dict[str, frozenset[tuple[str, str]]]:
         """Return the (cluster, Job) of each tenant that have succeeded; those of a storage's predecessor don't count.
 
-        What a storage was published with stays: a status that is lost, or older, closes nothing that had opened. One that says that
-        the volume is another by now does, unless somebody runs on it.
+        What a storage was published with stays: a status that is lost, or older, closes nothing that had opened.
+        One that says that the volume is another by now does, unless somebody runs on it.
         """
         found: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for tenant, known in self._known.items():
@@ -53,7 +54,8 @@ class Preparations:
         return not self._is_used(cluster, tenant, storage)
 
     def _had_opened(self, cluster: str, tenant: str, storage: str) -> bool:
-        """Return whether a storage was published as prepared before its file said so: somebody runs on it, or its share is open."""
+        """Return whether a storage was published as prepared before its file said so: somebody runs on it, or its
+        share is open."""
         path = paths.namespace_file(tenant)
         branch = self._branches[cluster]
         shared = f"\n  name: share--{storage}\n".encode()
@@ -66,7 +68,8 @@ class Preparations:
         return any(self._runs(cluster, tenant, one) for one in self._mounting(cluster, storage, published))
 
     def last(self, cluster: str, tenant: str, storage: str) -> str:
-        """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none did."""
+        """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none
+        did."""
         attempt = self._known.get(tenant, NOTHING).attempts.get((cluster, storage))
         return attempt.uid if attempt else ""
 
@@ -136,8 +139,9 @@ class Preparations:
 
 
 def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str, str, str]]:
-    """Yield tenant and name of each storage with the Job that it was published as prepared by, and with one that was published before
-    that was written down; either is empty. One that is leaving is among them: its volume is there.
+    """Yield tenant and name of each storage with the Job that it was published as prepared by, and with one that
+    was published before that was written down; either is empty. One that is leaving is among them: its volume is
+    there.
     """
     found = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.part == "storage"}
     spots = {path: spot for path, spot in found.items() if spot.is_of_thing}

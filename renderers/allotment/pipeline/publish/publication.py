@@ -54,8 +54,8 @@ class KeyMissing(Refused):
 
 
 class Committed(NamedTuple):
-    """What was, or would be, committed for a cluster: `paths` has A, M or D by path, of all but markers; `replaced` a commit
-    not of ours."""
+    """What was, or would be, committed for a cluster: `paths` has A, M or D by path, of all but markers; `replaced`
+    a commit not of ours."""
 
     cluster: str
     commit: str
@@ -86,7 +86,9 @@ Demand = Callable[[str | None, str], None]
 class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
-    `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit declares them. `newest` says that whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is asked before each try with the source commit that is published and the
+    `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit
+    declares them. `newest` says that whatever is published is the source branch's newest commit; else that is
+    looked up where it counts. `demand` is asked before each try with the source commit that is published and the
     one that would be, and raises Refused where that mustn't be. `signing_key` signs what is published, `adopt`
     believes what is there unsigned, or without our refs.
     """
@@ -298,8 +300,8 @@ def _things(files: Mapping[str, object]) -> frozenset[brake.Counted]:
 def _message(
     cluster: str, changes: Mapping[str, str], replaced: str | None, trailers: Mapping[str, str], *, approved: bool
 ) -> str:
-    """Return the commit's message, none of which is a tenant's text. The reporter shows its Source-Commit in the status;
-    only where it is signed anything is decided by it."""
+    """Return the commit's message, none of which is a tenant's text. The reporter shows its Source-Commit in the
+    status; only where it is signed anything is decided by it."""
     letters = list(changes.values())
     added, changed, removed = (letters.count(letter) for letter in "AMD")
     note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""

@@ -19,7 +19,8 @@ Fewer = Mapping[tuple[str, str], int]  # by tenant and instance: the units of on
 
 
 class Rendered(NamedTuple):
-    """What a tenant is rendered to: the blob of every file, the bytes of those that aren't published so, and what it claims."""
+    """What a tenant is rendered to: the blob of every file, the bytes of those that aren't published so, and what
+    it claims."""
 
     blobs: Blobs
     data: Mapping[str, bytes]

@@ -24,8 +24,8 @@ MALFORMED = (MalformedTree, TooMuch, Unsound)
 
 
 class _Seen(NamedTuple):
-    """What the repositories held when all was well: the source's tip, every ref of ours, what was known of each tenant, and when
-    each cluster was looked at that has something on its way out."""
+    """What the repositories held when all was well: the source's tip, every ref of ours, what was known of each
+    tenant, and when each cluster was looked at that has something on its way out."""
 
     source: str
     refs: tuple[tuple[str, str | None, str | None], ...]
@@ -134,7 +134,7 @@ class Rounds(Loop):
             *((self.log.info, "leaving", {"message": words}) for words in assembly.leaving),
             *((self.log.info, "preparation waits", {"message": words}) for words in assembly.held),
             *((self.log.warning, "units held", {"message": words}) for words in assembly.holding),
-            *((self.log.warning, "published all the same", {"message": str(one)}) for one in assembly.problems),
+            *((self.log.warning, "published with a warning", {"message": str(one)}) for one in assembly.problems),
         ]
         if outcome.committed or seen is None or seen.source != outcome.source:
             for say, event, about in told:

@@ -1,4 +1,5 @@
-"""What becomes of what a tenant had: its volumes go on as what they may become, and what is declared no more leaves in steps."""
+"""What becomes of what a tenant had: its volumes go on as what they may become, and what is declared no more leaves
+in steps."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ from allotment.problems import Finding
 class Settled(NamedTuple):
     """What becomes of what a tenant had.
 
-    `findings` say what may not become so, which keeps the tenant. `follows` are the files that differ from what it is
-    rendered to, since they follow what was published; `stays` are those of what is declared no more, and programs that
-    Jobs still name; `unnamed` are the paths of programs that no Job names yet. `leaving` and `held` say in words what is
-    on its way out, and which preparations wait.
+    `findings` say what may not become so, which keeps the tenant. `follows` are the files that differ from what it
+    is rendered to, since they follow what was published; `stays` are those of what is declared no more, and
+    programs that Jobs still name; `unnamed` are the paths of programs that no Job names yet. `leaving` and `held`
+    say in words what is on its way out, and which preparations wait.
     """
 
     findings: list[Finding]
@@ -36,8 +37,8 @@ class Settled(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """What is known where a tenant settles: of it by its clusters' statuses, when each cluster was last looked at, by its API
-    server's clock, and for how many seconds a thing must have been seen to be marked before it goes.
+    """What is known where a tenant settles: of it by its clusters' statuses, when each cluster was last looked at,
+    by its API server's clock, and for how many seconds a thing must have been seen to be marked before it goes.
 
     `users` returns who keeps a storage of a cluster from being prepared anew, `last` the uid of the Job that last
     prepared one of its name.
@@ -120,8 +121,8 @@ def _is_of_thing(path: str) -> bool:
 
 
 def _anew(now: Rendered, before: Before, watched: Watched) -> Iterator[tuple[str, str]]:
-    """Yield the paths of storages that are new, and the uid of the Job that prepared another one of the name: by that the new
-    one isn't prepared."""
+    """Yield the paths of storages that are new, and the uid of the Job that prepared another one of the name: by
+    that the new one isn't prepared."""
     for path in now.blobs:
         cluster, _, inner = path.partition("/")
         spot = paths.spot_of(inner)
@@ -149,7 +150,8 @@ def _sighting(cluster: str, watched: Watched) -> Sighting:
 
 
 def _seconds(since: str, until: str) -> float | None:
-    """Return the seconds between two times of a cluster's API server; None where a status says something that is no time."""
+    """Return the seconds between two times of a cluster's API server; None where a status says something that is no
+    time."""
     try:
         return seconds_between(since, until)
     except (ValueError, TypeError, OverflowError):

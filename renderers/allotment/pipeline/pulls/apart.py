@@ -1,7 +1,7 @@
 """Plans a pull request in a process of its own, which has so much time and memory and no more.
 
-Whatever a pull request does to that process, who asked gets an answer, and the next one is planned. It isn't forked, since who
-asks has threads, and it is given no token.
+Whatever a pull request does to that process, who asked gets an answer, and the next one is planned. It isn't
+forked, since who asks has threads, and it is given no token.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class PlanBudget(NamedTuple):
 class Asked(NamedTuple):
     """What is to be planned: two commits of a clone, on a day; who made and approved it; the bytes a comment may have.
 
-    People are accounts as they are written; `pushers` is None where the forge doesn't say. `teams` has who is in the forge's
-    teams, None for one that could not be read.
+    People are accounts as they are written; `pushers` is None where the forge doesn't say. `teams` has who is in
+    the forge's teams, None for one that could not be read.
     """
 
     root: str
@@ -85,8 +85,9 @@ class Bug(Exception):
 def plan(asked: Asked, budget: PlanBudget, cache: Path | None = None) -> Planned:
     """Return the plan of a pull request. Raises Spent, IsolationBroken, Refused, BaseUnread and Bug.
 
-    What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a signal ended
-    is tried once more, with what is left of the budget: who sent it isn't known, and may have needed memory for something else.
+    What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a
+    signal ended is tried once more, with what is left of the budget: who sent it isn't known, and may have needed
+    memory for something else.
     """
     begun = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""Asks of each changed file whether one of those whose it is changed or approved it, by what the base declares."""
+"""Checks that each changed file was changed or approved by one of its owners, by what the base declares."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def unauthorised(
     review: Review,
     teams: Mapping[str, frozenset[Account] | None],
 ) -> list[Problem]:
-    """Return the problems of what nobody changed or approved whose it is; none where the base declares no Ownership."""
+    """Return the changes that no owner made or approved; none where the base declares no Ownership."""
     declared = platform.one(Ownership)
     if declared is None:
         if platform.lacks(Ownership, "ownership"):

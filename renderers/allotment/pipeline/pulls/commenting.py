@@ -123,7 +123,8 @@ class Commenter(Loop):
         return None
 
     def _withdraw(self, reviews: Reviews, there: dict[str, int]) -> None:
-        """Take back what was said of commits that no open pull request is of any more: what can't be now, in the next round."""
+        """Take back what was said of commits that no open pull request is of any more: what can't be now, in the
+        next round."""
         for head, number in self._open.items():
             if head not in there:
                 trouble = tried(partial(reviews.withdraw, number, head))
@@ -137,8 +138,8 @@ class Commenter(Loop):
         tried(partial(reviews.announce, alike))
 
     def _review(self, reviews: Reviews, alike: list[PullRequest], base: str) -> None:
-        """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in when it was
-        updated."""
+        """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in
+        when it was updated."""
         numbers = tuple(sorted(one.number for one in alike))
         seen = {one.number: (one.head, base, one.updated, numbers) for one in alike}
         is_due = any(time.monotonic() >= self._retried.get(number, math.inf) for number in numbers)

@@ -1,4 +1,4 @@
-"""Plans a change: brings base and merge result together, and compares what both are checked, rendered and counted to.
+"""Plans a change: checks, renders and counts the base and the merge result, and compares the two.
 
 Nothing of the head is checked out, run or imported: its blobs are read as any declarations are, by this program.
 """
@@ -103,7 +103,8 @@ class Comparing(NamedTuple):
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Note the files that differ; a marker, or programs that Jobs name, follow from those beside them, and say nothing more to anybody."""
+    """Note the files that differ; a marker, or programs that Jobs name, follow from those beside them, and say
+    nothing more to anybody."""
     for path in sorted(before.keys() | after.keys()):
         if paths.is_marker(path) or paths.is_programs(path):
             continue
@@ -124,7 +125,8 @@ def plan(
     processes: int | None = None,
     first: Survey | None = None,
 ) -> Plan:
-    """Return what merging `head_ref` into `base_ref` would change; `first` is what `surveyed` said of the base, if it was asked.
+    """Return what merging `head_ref` into `base_ref` would change; `first` is what `surveyed` said of the base, if
+    it was asked.
 
     Raises Refused where a ref names no commit, or the base can't be read.
     """

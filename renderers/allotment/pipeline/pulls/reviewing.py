@@ -1,4 +1,5 @@
-"""Reviews a pull request: plans it by what the forge says of it, and says so there, in one comment and one commit status."""
+"""Reviews a pull request: plans it by what the forge says of it, and says so there, in one comment and one commit
+status."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
 
 
 def _worst(said: Mapping[int, _Outcome], alike: Collection[PullRequest]) -> tuple[State, str]:
-    """Return what a commit's status says by what is said of its pull requests, one or more."""
+    """Return a commit's status: the worst verdict on its pull requests, one or more."""
     bad = {number: outcome for number, outcome in sorted(said.items()) if outcome[0] != "success"}
     number, (state, words, _) = next(iter((bad or said).items()))
     several = _several(alike)
@@ -109,7 +110,8 @@ class Reviews:
     def review(
         self, number: int, head: str | None = None, open_requests: Iterable[PullRequest] | None = None
     ) -> Verdict:
-        """Plan a pull request, and say so on the forge. `head` is the commit that an event named: another one is newer news.
+        """Plan a pull request, and say so on the forge. `head` is the commit that an event named: another one is
+        newer news.
 
         A commit status is of a commit, so whatever is open of that commit is planned along, and the worst counts; each
         comment says its own. `open_requests` are those that are open, if they are known.
@@ -150,8 +152,8 @@ class Reviews:
         return Verdict(state, words)
 
     def announce(self, alike: Collection[PullRequest]) -> None:
-        """Say on the commit of some open pull requests that it waits, unless what is said there is of all of them: whoever
-        opens another one of a commit that was found good may not merge it by that."""
+        """Say on the commit of some open pull requests that it waits, unless what is said there is of all of them:
+        whoever opens another one of a commit that was found good may not merge it by that."""
         forge, first = self._place.forge, min(alike)
         newest = next((one for one in forge.statuses(first.head) if one.context == CONTEXT), None)
         if (
@@ -162,16 +164,16 @@ class Reviews:
             say_status(forge, first.head, CONTEXT, "pending", WAITS, first.url)
 
     def withdraw(self, number: int, head: str) -> None:
-        """Take back what was said of a commit that no open pull request is of any more, unless it was merged: whoever opens
-        another one of it may not merge that by what was said of this one."""
+        """Take back what was said of a commit that no open pull request is of any more, unless it was merged:
+        whoever opens another one of it may not merge that by what was said of this one."""
         request = self._place.forge.pull_request(number)
         is_merged = request.merged and request.head == head
         if not is_merged and self._discarded(request, head):
             say_status(self._place.forge, head, CONTEXT, "pending", WITHDRAWN, request.url)
 
     def _all_planned(self, alike: list[PullRequest], base: str, head: str) -> dict[int, _Outcome]:
-        """Return what is said of the pull requests of one commit, by number: of all, or of the first if they are too many.
-        What is too much of one is of all."""
+        """Return what is said of the pull requests of one commit, by number: of all, or of the first if they are
+        too many. What is too much of one is of all."""
         if len(alike) > MOST_ALIKE:
             words = f"more than {MOST_ALIKE} pull requests are of this commit: close some"
             return {min(alike).number: ("failure", words, _text("This can't be merged", words))}
@@ -202,8 +204,8 @@ class Reviews:
         return f"refs/heads/{self._place.branch}", self._place.head(request.number)
 
     def _bring(self, request: PullRequest, base: str, head: str) -> None:
-        """Fetch base and head, each by itself. Raises Unsound and Costly where it is the head that can't be had, and Refused
-        where it is the base, which is no fault of a pull request's."""
+        """Fetch base and head, each by itself. Raises Unsound and Costly where it is the head that can't be had,
+        and Refused where it is the base, which is no fault of a pull request's."""
         source, names = self._place.source, self._names(request)
         if not source.repository.has(base):
             try:
@@ -218,7 +220,8 @@ class Reviews:
             raise Unreachable(str(error)) from None
 
     def _planned(self, request: PullRequest, base: str, head: str) -> _Outcome:
-        """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the others."""
+        """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the
+        others."""
         forge = self._place.forge
         source = CommitSource(self._place.root, base)
         review = Review(request.author, forge.pushers(request.number, head), forge.approvals(request.number, head))
@@ -290,8 +293,8 @@ def _text(title: str, words: str) -> str:
 def say_status(forge: Forge, commit: str, context: str, state: State, words: str, url: str) -> tuple[State, str]:
     """Set a commit's status, unless ours is the newest of its context and says so already; return state and words.
 
-    Whoever opens and closes pull requests of one commit may not use up what the forge takes, with a success as the last: after
-    so many a plan's state is a failure for good.
+    Whoever opens and closes pull requests of one commit may not use up what the forge takes, with a success as the
+    last: after so many a plan's state is a failure for good.
     """
     there = list(islice((one for one in forge.statuses(commit) if one.context == context), MOST_STATUSES))
     if context == CONTEXT and len(there) >= MOST_STATUSES:
@@ -315,8 +318,8 @@ def ours(forge: Forge, number: int, marker: str) -> list[Comment]:
 def keep(forge: Forge, number: int, marker: str, text: str) -> None:
     """Keep one comment of ours on a pull request, with this text: written, or edited where it says something else.
 
-    A POST that was cut off may have taken effect, and another program of ours may have been as quick: of several the oldest
-    stays.
+    A POST that was cut off may have taken effect, and another program of ours may have been as quick: of several
+    the oldest stays.
     """
     there = ours(forge, number, marker)
     if not there:

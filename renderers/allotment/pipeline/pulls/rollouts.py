@@ -55,7 +55,8 @@ _KINDS = {
 
 
 class _Merged(NamedTuple):
-    """What one pull request changed: the instances, storages and snapshots, and the clusters whose own files it touched."""
+    """What one pull request changed: the instances, storages and snapshots, and the clusters whose own files it
+    touched."""
 
     things: list[Merged]
     platform: bool
@@ -194,7 +195,8 @@ class Rollouts:
         return MergedBlobs(source, rendered)
 
     def _changed(self, request: PullRequest) -> _Merged | None:
-        """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be seen here."""
+        """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be
+        seen here."""
         repository, source = self._place.source.repository, self._place.source
         name = self._place.head(request.number)
         if source.look(name).get(name) != request.head or not repository.has(request.merged):

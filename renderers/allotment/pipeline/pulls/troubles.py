@@ -1,4 +1,5 @@
-"""What goes wrong with one pull request, told apart from what concerns all of them: the others are reviewed and followed all the same."""
+"""What goes wrong with one pull request, told apart from what concerns all of them: the others are reviewed and
+followed all the same."""
 
 from __future__ import annotations
 

@@ -139,7 +139,8 @@ class Observed:
         )
 
     def newest_mark(self) -> str:
-        """Return when the cluster was first seen to have the newest thing that is marked for deletion; empty where none is."""
+        """Return when the cluster was first seen to have the newest thing that is marked for deletion; empty where
+        none is."""
         return max(self._marks.values(), default="")
 
     def silence(self) -> float:

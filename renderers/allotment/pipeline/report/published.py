@@ -27,9 +27,9 @@ Objects = frozenset[tuple[str, str]]
 class PublishedBranch:
     """A cluster's rendered branch, fetched now and then into our clone.
 
-    `commit` is our last commit there, None where that isn't known: the remote doesn't answer, nothing was published yet,
-    or it can't be read. `trouble` then says why, if somebody should look. The branch's tip counts for nothing here, since
-    others may push there.
+    `commit` is our last commit there, None where that isn't known: the remote doesn't answer, nothing was published
+    yet, or it can't be read. `trouble` then says why, if somebody should look. The branch's tip counts for nothing
+    here, since others may push there.
     """
 
     def __init__(self, repository: Repository, remote: Remote, cluster: str, now: Callable[[], str]) -> None:

@@ -173,7 +173,7 @@ class Reporter(Loop):
         self._unknown = self._published.trouble
 
     def _look(self) -> None:
-        """Look at the branch; what others wrote there is the state to go on from only where it may be believed."""
+        """Look at the branch, and resume from it only if its tip is trusted."""
         found = look_status(self._place.repository, self._place.remote, self._seeing.cluster, self._place.key)
         self._looked = time.monotonic()
         if found.why and found.why != self._foreign:
@@ -211,8 +211,8 @@ class Reporter(Loop):
         return bool(silent or beats or status.stocks != self._cluster.stocks or self._observed.differing(self._written))
 
     def _beats(self, age: float) -> bool:
-        """Return whether it is to be said again that it was looked: hourly, and of what was just marked for deletion at ages
-        that double, since publish reads from two times of the cluster how long it has been marked."""
+        """Return whether it is to be said again that it was looked: hourly, and of what was just marked for
+        deletion at ages that double, since publish reads from two times of the cluster how long it has been marked."""
         if age >= BEAT_SECONDS:
             return True
         marked = self._observed.newest_mark()

@@ -24,7 +24,8 @@ class Now(NamedTuple):
 def read_now(
     repository: Repository, remote: Remote, clusters: Iterable[tuple[str, str | None]], tenant: str | None
 ) -> Now:
-    """Return what clusters (with their declared keys) say of a tenant, or of all. Raises Refused when the remote is away."""
+    """Return what clusters (with their declared keys) say of a tenant, or of all. Raises Refused when the remote is
+    away."""
     found = Now([], [], {})
     for cluster, look in look_statuses(repository, remote, dict(clusters)).items():
         if look.why or look.believed is None:

@@ -1,6 +1,7 @@
 """A plan as one comment on a pull request: within the forge's limit, and inert whatever a tenant writes.
 
-The verdict and what is destroyed are always there. Of everything else whole items are left out, from the end, and counted.
+The verdict and what is destroyed are always there. Of everything else whole items are left out, from the end, and
+counted.
 """
 
 from __future__ import annotations
