@@ -156,14 +156,10 @@ def test_its_own_clone_may_be_lost_or_found_again(place: Place, tmp_path: Path) 
 
 
 def test_other_pages_are_not_there(running: Running) -> None:
-    for path, data, status in (
-        ("/", None, 404),
-        ("/metrics/x", None, 404),
-        ("/webhook", None, 404),
-        ("/metrics", b"x", 404),
-        ("/webhook", b"x" * (1 << 20 | 1), 413),
-    ):
-        assert running.get(path, data)[0] == status, path
+    for path, data in (("/", None), ("/metrics/x", None), ("/webhook", None), ("/metrics", b"x")):
+        assert running.get(path, data)[0] == 404, path
+    # Its length is enough: of the body itself, which isn't read, a part might come too late to be sent.
+    assert running.get("/webhook", b"", {"Content-Length": str(1 << 20 | 1)})[0] == 413
 
 
 @pytest.mark.parametrize(
