@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from allotment.declared.kinds.platform import Brake
+from allotment.declared.things import PARTS, THINGS
 from allotment.manifests import paths
 
 WINDOW_SECONDS = 24 * 3600
 NAMED = 8
-_PLURALS = {"instance": "instances", "snapshot": "snapshots", "storage": "storages", "tenant": "tenants"}
+_PLURALS = {"tenant": "tenants", **{one.word: one.plural for one in THINGS.values()}}
 
 
 class Counted(NamedTuple):
@@ -45,7 +46,7 @@ def things(cluster: str, files: Iterable[str]) -> frozenset[Counted]:
     found: set[Counted] = set()
     for path in files:
         spot = paths.spot_of(path)
-        if spot is None or spot.part not in paths.PARTS:
+        if spot is None or spot.part not in PARTS:
             continue
         if spot.kind:
             found.add(Counted(spot.kind, cluster, spot.tenant, spot.thing))

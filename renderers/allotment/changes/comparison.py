@@ -20,9 +20,8 @@ from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
-from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE, THINGS
 from allotment.declared.values import size_text
 from allotment.manifests import paths
 from allotment.manifests.published import job_names, volume_of
@@ -77,7 +76,7 @@ def _action(
     old, new = data
     if old is None or new is None:
         return ("added" if old is None else "removed"), ()
-    model = _MODELS[kind]
+    model = THINGS[kind].kind.model
     why = tuple(_why(before.folder.of(model).get(name), after.folder.of(model).get(name)))
     if not why:
         same = {one.path: one.data for one in before.folder.all()} == {one.path: one.data for one in after.folder.all()}
@@ -187,12 +186,7 @@ def _snapshot(what: str, before: Side, after: Side, name: str, old: bytes | None
         yield Loss(what, "is marked for deletion: once its file is removed it is deleted")
 
 
-_LOSSES = {"instance": _instance, "storage": _storage, "snapshot": _snapshot}
-_MODELS: dict[str, type[Declaration]] = {
-    "instance": GPUInstance,
-    "storage": GPUStorage,
-    "snapshot": GPUStorageSnapshot,
-}
+_LOSSES = {INSTANCE.word: _instance, STORAGE.word: _storage, SNAPSHOT.word: _snapshot}
 
 
 def _renamed(before: Side, after: Side, things: list[ThingChange]) -> list[ThingChange]:
@@ -200,7 +194,7 @@ def _renamed(before: Side, after: Side, things: list[ThingChange]) -> list[Thing
     removed = [one for one in things if one.action == "removed"]
     told = []
     for one in things:
-        model = _MODELS[one.kind]
+        model = THINGS[one.kind].kind.model
         declared = after.folder.of(model).get(one.name)
         for gone in removed if one.action == "added" and declared is not None else ():
             old = before.folder.of(model).get(gone.name) if gone.kind == one.kind else None

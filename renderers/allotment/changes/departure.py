@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.declared.layout import Scope, path_of
+from allotment.declared.things import PARTS, SNAPSHOT, THINGS
 from allotment.declared.values import duration_text
 from allotment.manifests import paths
 from allotment.manifests.published import leaving_namespace, leaving_volume, lifecycle_of, volume_of
@@ -108,7 +109,7 @@ def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
         return
     spot = paths.Spot(leaver.tenant, "storage", name)
     if volume.deletion_policy != "Delete":
-        gone = snapshot_gone if spot.kind == "snapshot" else storage_gone
+        gone = snapshot_gone if spot.kind == SNAPSHOT.word else storage_gone
         found.findings.append(gone(declaration_of(spot), spot.thing))
         return
     thing = spot.kind, spot.thing
@@ -124,8 +125,7 @@ def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
 
 def declaration_of(spot: paths.Spot) -> str:
     """Return the path of a storage's or snapshot's declaration."""
-    kind = "GPUStorageSnapshot" if spot.kind == "snapshot" else "GPUStorage"
-    return path_of(kind, Scope("tenant", spot.tenant), spot.thing)
+    return THINGS[spot.kind].declaration(spot.tenant, spot.thing)
 
 
 def _tenant(leaver: Leaver, found: Remains) -> None:
@@ -154,12 +154,12 @@ def _tenant(leaver: Leaver, found: Remains) -> None:
 def _empty(leaver: Leaver) -> bool:
     """Return whether nothing but what keeps the folders was published, so that all else has been pruned."""
     spots = [paths.spot_of(path) for path in leaver.gone]
-    return all(spot is None or spot.part not in paths.PARTS or spot.name == paths.LEAVING_MARKER for spot in spots)
+    return all(spot is None or spot.part not in PARTS or spot.name == paths.LEAVING_MARKER for spot in spots)
 
 
 def _markers(leaver: Leaver) -> Iterator[tuple[str, bytes]]:
     """Yield what keeps the tenant's folders from being empty, under the name that says it is leaving."""
-    for part in paths.PARTS:
+    for part in PARTS:
         for stem in (paths.MARKER, paths.LEAVING_MARKER):
             path = paths.tenant_file(leaver.tenant, part, stem)
             if path in leaver.gone:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from allotment.cli.options import repository, repository_option
+from allotment.declared.things import THINGS
 from allotment.problems import Refused, printable, quoted
 
 if TYPE_CHECKING:
@@ -120,6 +121,6 @@ def _json(found: Now, name: str, stocks: bool, now: datetime.datetime) -> dict[s
         for left in ("transitions", "previous"):
             one.pop(left, None)
         if name:
-            for kind in ("instances", "storages", "snapshots"):
+            for kind in (thing.plural for thing in THINGS.values()):
                 one[kind] = [each for each in one.get(kind, ()) if each["name"] == name]
     return {"clusters": clusters, "tenants": tenants}

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.declared.inventory import blob_id
+from allotment.declared.things import PARTS
 from allotment.manifests import names, paths
 from allotment.manifests.text import Fixed, dump
 
@@ -82,7 +83,7 @@ def declared_by(path: str) -> frozenset[str]:
         return frozenset((f"control/argo/{letter}", f"control/namespaces/{letter}"))
     spot = paths.spot_of(path)
     if spot is not None and spot.part == "argo":
-        return frozenset(f"tenants/{spot.tenant}/{part}" for part in paths.PARTS)
+        return frozenset(f"tenants/{spot.tenant}/{part}" for part in PARTS)
     return frozenset()
 
 
@@ -144,7 +145,7 @@ def markers(
 
 def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
     """Yield a tenant's files in a cluster, by their paths in its tree, and the markers of the tenant's folders last."""
-    own, blobs = [f"tenants/{tenant}/{part}" for part in paths.PARTS], {}
+    own, blobs = [f"tenants/{tenant}/{part}" for part in PARTS], {}
     for path, data in files:
         yield path, data
         if folder_of(path) in own:

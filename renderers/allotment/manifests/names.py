@@ -120,6 +120,11 @@ def status_branch(cluster: str) -> str:
     return f"refs/heads/status/{cluster}"
 
 
+def label_of(word: str) -> str:
+    """Return the label of a word."""
+    return f"allotment.dev/{word.replace('_', '-')}"
+
+
 def labels(**more: str) -> dict[str, str]:
     """Return the labels of one of our objects; keywords are the words after allotment.dev/."""
-    return {MANAGED_BY: PROGRAM, **{f"allotment.dev/{key.replace('_', '-')}": value for key, value in more.items()}}
+    return {MANAGED_BY: PROGRAM, **{label_of(key): value for key, value in more.items()}}

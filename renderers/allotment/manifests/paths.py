@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-PARTS = ("storage", "compute")
+from allotment.declared.things import PARTS, thing_at
+
 ENDING = ".rendered.yaml"
 MARKER = "allotment--marker"  # keeps a folder from being empty
 LEAVING_MARKER = "allotment--leaving"  # the same object, in the folder of a tenant that leaves the cluster
 MARKERS = (MARKER, LEAVING_MARKER)
 PROGRAMS = "allotment--programs-"  # begins the name of a ConfigMap with programs of ours, and of its file
 LEAVING = "--leaving"  # after the name of a storage or snapshot whose declaration is gone
-SNAPSHOT = "--snapshot"  # after the name of a snapshot: a storage may have the same
 
-_TENANT_FILE = re.compile(r"tenants/([a-z0-9-]+)/(storage|compute)/([a-z0-9-]+)" + re.escape(ENDING))
+_TENANT_FILE = re.compile(rf"tenants/([a-z0-9-]+)/({'|'.join(PARTS)})/([a-z0-9-]+)" + re.escape(ENDING))
 _CONTROL_FILE = re.compile(r"control/(argo|namespaces)/[a-z]/([a-z](?:-?[a-z0-9])*)" + re.escape(ENDING))
 _SHARD_FILE = re.compile(r"control/tenants-([a-z])" + re.escape(ENDING))
 PLATFORM_FILE = f"control/platform{ENDING}"
@@ -34,17 +34,15 @@ class Spot(NamedTuple):
     @property
     def thing(self) -> str:
         """The declared name, where it is a thing's own file."""
-        return self.name.removesuffix(SNAPSHOT) if self.part == "storage" else self.name
+        found = thing_at(self.part, self.name)
+        return found[1] if found else self.name
 
     @property
     def kind(self) -> str:
         """Whose own file it is: an instance's, a storage's or a snapshot's; empty where it keeps a folder or is
         leaving."""
-        if self.part not in PARTS or "--" in self.thing:
-            return ""
-        if self.part == "compute":
-            return "instance"
-        return "storage" if self.thing == self.name else "snapshot"
+        found = thing_at(self.part, self.name)
+        return found[0].word if found else ""
 
     @property
     def is_of_thing(self) -> bool:

@@ -25,6 +25,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
+from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import folders, paths
 from allotment.manifests.cluster import control, device_plugin, foundation, node_pool, stock
 from allotment.manifests.tenant import (
@@ -63,11 +64,11 @@ class Rendering(NamedTuple):
 # Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, `render(offers,
 # cluster, declared, placeholders)`.
 TENANT_MANIFESTS: dict[type[Declaration], Rendering] = {
-    GPUStorage: Rendering(gpu_storage.render, "storage"),
+    GPUStorage: Rendering(gpu_storage.render, STORAGE.part),
     GPUStorageSnapshot: Rendering(
-        gpu_storage_snapshot.render, "storage", gpu_storage_snapshot.cluster_of, paths.SNAPSHOT
+        gpu_storage_snapshot.render, SNAPSHOT.part, gpu_storage_snapshot.cluster_of, SNAPSHOT.suffix
     ),
-    GPUInstance: Rendering(gpu_instance.render, "compute"),
+    GPUInstance: Rendering(gpu_instance.render, INSTANCE.part),
 }
 CLUSTER_MANIFESTS: dict[type[Declaration], Rendering] = {
     NodePool: Rendering(node_pool.render, "platform/node-pools"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from allotment import conditions as word
+from allotment.declared.things import THINGS
 from allotment.observed import removed
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 
@@ -118,17 +119,13 @@ def _seen(thing: Merged, statuses: Sequence[TenantStatus]) -> Instance | Storage
     status = _status(thing, statuses)
     if status is None:
         return None
-    things: Mapping[str, Sequence[Instance | Storage | Snapshot]] = {
-        "instance": status.instances,
-        "storage": status.storages,
-        "snapshot": status.snapshots,
-    }
-    return next((one for one in things[thing.kind] if one.name == thing.name), None)
+    several: Sequence[Instance | Storage | Snapshot] = getattr(status, THINGS[thing.kind].plural)
+    return next((one for one in several if one.name == thing.name), None)
 
 
 def _unsynced(thing: Merged, statuses: Sequence[TenantStatus]) -> Stage:
     """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused."""
-    part = "compute" if thing.kind == "instance" else "storage"
+    part = THINGS[thing.kind].part
     status = _status(thing, statuses)
     for one in status.applications if status is not None else ():
         if one.name == part and one.health == "Degraded" and one.sync != "Synced":

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment import conditions as word
-from allotment.manifests import names, paths
+from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
+from allotment.manifests import names
 from allotment.observed import instances, removed, snapshots, storages
 from allotment.observed.conditions import Conditions, synced
 from allotment.observed.objects import (
@@ -24,8 +25,6 @@ from allotment.observed.objects import (
     VolumeSnapshot,
 )
 from allotment.observed.status import ApplicationStatus, Instance, Snapshot, Storage, TenantStatus, Transition
-
-INSTANCE, STORAGE, SNAPSHOT = "GPUInstance", "GPUStorage", "GPUStorageSnapshot"
 
 
 class Live(NamedTuple):
@@ -144,9 +143,9 @@ def _snapshots(
 ) -> Iterator[Snapshot]:
     there = {one.snapshot: one for one in live.snapshots if one.snapshot}
     awaited = {
-        thing.removesuffix(paths.SNAPSHOT): source
+        thing.removesuffix(SNAPSHOT.suffix): source
         for thing, source in waiting.items()
-        if thing.endswith(paths.SNAPSHOT)
+        if thing.endswith(SNAPSHOT.suffix)
     }
     for name in sorted(there.keys() | awaited.keys()):
         if name in there:
@@ -254,35 +253,39 @@ def _transitions(
 ) -> Iterator[Transition]:
     there = {one.name for one in run} if instances_before else set()
     for name in sorted(instances_before.keys() - there):
-        yield Transition(INSTANCE, name, instances_before[name].state, "", "", now)
+        yield Transition(INSTANCE.kind.name, name, instances_before[name].state, "", "", now)
     for one in run:
         before = instances_before.get(one.name)
         state = before.state if before else ""
         if before is not None and before.state == one.state:
             continue
         for target, time in instances.steps(before, one):
-            yield Transition(INSTANCE, one.name, state, target, one.reason if target == one.state else "", time)
+            yield Transition(
+                INSTANCE.kind.name, one.name, state, target, one.reason if target == one.state else "", time
+            )
             state = target
     stored = {each.name for each in kept}
     for name in sorted(storages_before.keys() - stored):
-        yield Transition(STORAGE, name, storages_before[name].state, "", "", now)
+        yield Transition(STORAGE.kind.name, name, storages_before[name].state, "", "", now)
     for each in kept:
         was = storages_before.get(each.name)
         if was is not None and was.claim != each.claim:
-            yield Transition(STORAGE, each.name, was.state, "", word.VOLUME_LOST, now)
+            yield Transition(STORAGE.kind.name, each.name, was.state, "", word.VOLUME_LOST, now)
             was = None
         if was is None or was.state != each.state:
-            yield Transition(STORAGE, each.name, was.state if was else "", each.state, each.reason, each.since)
+            yield Transition(
+                STORAGE.kind.name, each.name, was.state if was else "", each.state, each.reason, each.since
+            )
 
 
 def _taken(before: Mapping[str, Snapshot], taken: Sequence[Snapshot], now: str) -> Iterator[Transition]:
     there = {one.name for one in taken}
     for name in sorted(before.keys() - there):
-        yield Transition(SNAPSHOT, name, before[name].state, "", "", now)
+        yield Transition(SNAPSHOT.kind.name, name, before[name].state, "", "", now)
     for one in taken:
         was = before.get(one.name)
         if was is None or was.state != one.state:
-            yield Transition(SNAPSHOT, one.name, was.state if was else "", one.state, one.reason, one.since)
+            yield Transition(SNAPSHOT.kind.name, one.name, was.state if was else "", one.state, one.reason, one.since)
 
 
 def unsettled(status: TenantStatus) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from allotment.declared.inventory import Offers
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
+from allotment.declared.things import THINGS
 from allotment.manifests import names
 from allotment.manifests.cluster import control, health
 from allotment.manifests.tenant import applications
@@ -21,7 +22,7 @@ FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch"}
 LABELLED = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
 # What a label on an object says about where its declaration lies.
-DECLARED = {"instance": "instances", "storage": "storages", "snapshot": "snapshots"}
+DECLARED = {word: one.plural for word, one in THINGS.items()}
 
 
 def render(offers: Offers) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from allotment.accounts.capacity import pools_for, stocks_of, unit
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
+from allotment.declared.things import PARTS, THINGS
 from allotment.declared.values import cpu_text, size_text
 from allotment.manifests import folders, names, paths, pods
 from allotment.manifests.cluster import device_plugin, node_pool, stock
@@ -94,13 +95,13 @@ def _values(boundary: Boundary, part: str, tenant: str, inner: str, one: Object)
     if part == "argo":
         return values
     things = {kind: _named(labels.get(key)) for kind, key in _THINGS.items()}
-    own = {**values, **things, "part": OneOf(paths.PARTS), **_programs(one)}
+    own = {**values, **things, "part": OneOf(PARTS), **_programs(one)}
     filled = name.removeprefix(things["storage"]) if isinstance(things["storage"], str) else ""
     own["job"] = name if _FILLS.fullmatch(filled) else _NOTHING
     return {**own, **_route(boundary, tenant, name, things), **_unit(boundary, tenant, labels.get(names.GPU_SPEC))}
 
 
-_THINGS = {"instance": names.INSTANCE, "storage": names.STORAGE, "snapshot": names.SNAPSHOT}
+_THINGS = {word: names.label_of(word) for word in THINGS}
 
 
 def _named(name: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from allotment.declared.things import PARTS
 from allotment.manifests import folders, names, paths
 from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.entitlements import Entitlements
@@ -209,7 +210,5 @@ def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
 def owner_of(inner: str) -> Owner | None:
     """Return the owner of a path inside a cluster's tree, None where nothing lies."""
     if spot := paths.spot_of(inner):
-        return (
-            Owner("tenant", spot.tenant, spot.name) if spot.part in paths.PARTS else Owner(spot.part, spot.tenant, "")
-        )
+        return Owner("tenant", spot.tenant, spot.name) if spot.part in PARTS else Owner(spot.part, spot.tenant, "")
     return Owner("platform", "", inner) if _PLATFORM_FILE.fullmatch(inner) else None

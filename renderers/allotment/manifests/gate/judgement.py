@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from allotment.declared.things import PARTS
 from allotment.manifests import names, paths
 from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.judged_fields import identity, let_go, only, same
@@ -188,9 +189,7 @@ def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator
         for role in spec.get("roles", ()):
             yield from _judge_role(own_project, role)
         return
-    parts = {
-        names.application(tenant, boundary.cluster, part): f"tenants/{tenant}/{part}" for part in ("storage", "compute")
-    }
+    parts = {names.application(tenant, boundary.cluster, part): f"tenants/{tenant}/{part}" for part in PARTS}
     source = spec.get("source", {})
     if metadata.get("name") not in parts:
         yield f"Application {printable(str(metadata.get('name')))} is not the tenant's"

@@ -8,6 +8,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.things import PARTS
 from allotment.manifests import names, paths
 from allotment.manifests.tenant import project_roles
 from allotment.manifests.text import Fixed, present
@@ -38,7 +39,6 @@ SYNC_POLICY = Fixed(
 # Spelt out, so that Argo CD never asks what kind of a folder it is. With `include` it keeps it; an empty one it drops.
 DIRECTORY = Fixed(include=f"*{paths.ENDING}")
 PROJECT_WAVE = {names.SYNC_WAVE: "-2"}
-PARTS = ("storage", "compute")
 
 
 def destination(cluster: Folder) -> dict[str, str]:

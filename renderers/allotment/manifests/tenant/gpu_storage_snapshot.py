@@ -7,7 +7,8 @@ from typing import Any
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.manifests import names, paths, pods
+from allotment.declared.things import SNAPSHOT
+from allotment.manifests import names, pods
 from allotment.manifests.tenant import waiting
 from allotment.readiness.sources import is_prepared, placed
 from allotment.readiness.standing import Standing
@@ -36,7 +37,7 @@ def render(
         },
     }
     if not is_prepared(tenant, standing, storage.name):
-        thing = f"{snapshot.name}{paths.SNAPSHOT}"
+        thing = SNAPSHOT.stem(snapshot.name)
         return [waiting.marker(metadata, thing, storage.name, declared.blob)]
     annotations = {
         names.SYNC_OPTIONS: names.KEEP,

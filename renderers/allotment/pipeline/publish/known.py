@@ -14,6 +14,7 @@ from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, Reported, look_statuses, tenant_of
+from allotment.declared.things import THINGS
 from allotment.manifests.text import Malformed
 from allotment.observed.status import TenantStatus, read_cluster, read_tenant
 from allotment.problems import Refused
@@ -168,12 +169,8 @@ def _known(cluster: str, data: bytes) -> Known:
     }
     things: dict[ThingKey, Mapping[str, str]] = {
         (cluster, kind, one.name): {found.type: found.last_transition_time for found in one.conditions}
-        for kind, several in (
-            ("instance", status.instances),
-            ("storage", status.storages),
-            ("snapshot", status.snapshots),
-        )
-        for one in several
+        for kind, of in THINGS.items()
+        for one in getattr(status, of.plural)
     }
     if status.namespace:
         things[cluster, "namespace", ""] = {status.namespace: ""}

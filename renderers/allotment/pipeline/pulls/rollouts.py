@@ -18,11 +18,11 @@ from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.processes import Limit
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.declaration import Declaration
-from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.layout import ROOTS, Meaning, Scope, path_of, scope_of, spot_of
+from allotment.declared.layout import ROOTS, Meaning, path_of, scope_of, spot_of
 from allotment.declared.reading import read_declaration
+from allotment.declared.things import THINGS
 from allotment.manifests import paths
 from allotment.manifests.published import declared_blob
 from allotment.observed.rollout import Merged, MergedBlobs, stage
@@ -45,13 +45,6 @@ class _Now(NamedTuple):
     published: Look
     source: CommitSource | None
     statuses: dict[str, list[TenantStatus]]
-
-
-_KINDS = {
-    "instance": GPUInstance.__name__,
-    "storage": GPUStorage.__name__,
-    "snapshot": GPUStorageSnapshot.__name__,
-}
 
 
 class _Merged(NamedTuple):
@@ -183,14 +176,13 @@ class Rollouts:
 
     def _published(self, thing: Merged, now: _Now) -> MergedBlobs:
         assert now.source is not None
-        declared = path_of(_KINDS[thing.kind], Scope("tenant", thing.tenant), thing.name)
+        kind = THINGS[thing.kind]
+        declared = kind.declaration(thing.tenant, thing.name)
         source = now.source.blob(declared) or ""
         if source and not thing.blob and _cluster(now.source, _declared(now.source, declared)) != thing.cluster:
             source = ""  # it moved away: here it is gone
-        part = "compute" if thing.kind == "instance" else "storage"
         branch: Branch | None = now.published.branches.get(thing.cluster)
-        stem = thing.name + (paths.SNAPSHOT if thing.kind == "snapshot" else "")
-        path = paths.tenant_file(thing.tenant, part, stem)
+        path = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name))
         rendered = declared_blob(branch.read(path)) if branch is not None and path in branch.files else ""
         return MergedBlobs(source, rendered)
 
@@ -227,7 +219,7 @@ def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Me
     """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
     if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Meaning):
         return
-    kind = next((kind for kind, name in _KINDS.items() if name == spot.kind.name), None)
+    kind = next((one.word for one in THINGS.values() if one.kind == spot.kind), None)
     if kind is None:
         return
     was, is_now = (_declared(source, path) for source in (before, after))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import published_ref
 from allotment.adapters.git.repository import Repository
+from allotment.declared.things import PARTS
 from allotment.manifests import paths
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.published import identities, without_replicas
@@ -84,7 +85,7 @@ class PublishedBranch:
         blobs = defaultdict(list)
         for path, blob in self._repository.listing(commit).items():
             spot = paths.spot_of(paths.today(path))
-            if spot is not None and spot.part in paths.PARTS:
+            if spot is not None and spot.part in PARTS:
                 blobs[spot.tenant].append(blob)
         self._files = self._contents({blob for several in blobs.values() for blob in several})
         nothing: Objects = frozenset()

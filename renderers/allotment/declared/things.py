@@ -1,0 +1,52 @@
+"""The things of tenants: what a tenant declares that its clusters have, a row a kind, read by all who tell these kinds apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment.declared.kinds import KINDS, Kind
+from allotment.declared.layout import Scope, path_of
+
+
+class TenantThing(NamedTuple):
+    """A kind of thing: the word for one (in a status, a plan and a label) and for several (their folder, and the field of a
+    status that lists them); the declared kind; the folder of the rendered tree that its file lies in, and what follows its name
+    there, where another kind of that folder could have the same name; whether it `holds_data`, so that it leaves in steps.
+    """
+
+    word: str
+    plural: str
+    kind: Kind
+    part: str
+    suffix: str = ""
+    holds_data: bool = False
+
+    def declaration(self, tenant: str, name: str) -> str:
+        """Return the path of a declaration."""
+        return path_of(self.kind.name, Scope("tenant", tenant), name)
+
+    def stem(self, name: str) -> str:
+        """Return what a rendered file is named, without our ending."""
+        return f"{name}{self.suffix}"
+
+
+INSTANCE = TenantThing("instance", "instances", KINDS["GPUInstance"], "compute")
+STORAGE = TenantThing("storage", "storages", KINDS["GPUStorage"], "storage", holds_data=True)
+SNAPSHOT = TenantThing(
+    "snapshot", "snapshots", KINDS["GPUStorageSnapshot"], "storage", suffix="--snapshot", holds_data=True
+)
+THINGS = {one.word: one for one in (INSTANCE, STORAGE, SNAPSHOT)}
+PARTS = tuple(dict.fromkeys(one.part for one in (STORAGE, SNAPSHOT, INSTANCE)))  # folders, in the order of their waves
+
+_BY_PART = {
+    part: [one for one in (SNAPSHOT, STORAGE, INSTANCE) if one.part == part] for part in PARTS
+}  # suffixes first
+
+
+def thing_at(part: str, stem: str) -> tuple[TenantThing, str] | None:
+    """Return what a rendered file of a folder is of, and its declared name; None where no thing's file is named so."""
+    for one in _BY_PART.get(part, ()):
+        name = stem.removesuffix(one.suffix)
+        if stem.endswith(one.suffix) and "--" not in name:
+            return one, name
+    return None
