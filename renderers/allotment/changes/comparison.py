@@ -63,7 +63,8 @@ def compare(before: Side, after: Side) -> Compared:
         if spot is None or not spot.kind or old == new:
             continue
         what = f"{spot.kind} {spot.tenant}/{spot.thing} in {cluster}"
-        losses += _LOSSES[spot.kind](what, before, after, spot.thing, old, new)
+        if lost := _LOSSES.get(spot.kind):
+            losses += lost(what, before, after, spot.thing, old, new)
         action, why = _action(before, after, spot.kind, spot.thing, (old, new))
         things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why))
     moved = list(things_in(clusters_moved(before.offers, after.offers), before.files, after.files))

@@ -1,4 +1,5 @@
-"""The things of tenants: what a tenant declares that its clusters have, a row a kind, read by all who tell these kinds apart."""
+"""The things of tenants: what a tenant declares that its clusters have, a row a kind, read by all who tell these
+kinds apart."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ from allotment.declared.layout import Scope, path_of
 
 
 class TenantThing(NamedTuple):
-    """A kind of thing: the word for one (in a status, a plan and a label) and for several (their folder, and the field of a
-    status that lists them); the declared kind; the folder of the rendered tree that its file lies in, and what follows its name
-    there, where another kind of that folder could have the same name; whether it `holds_data`, so that it leaves in steps.
+    """A kind of thing: the word for one (in a status, a plan and a label) and for several (their folder, and the
+    field of a status that lists them); the declared kind; the folder of the rendered tree that its file lies in,
+    and what follows its name there, where another kind of that folder could have the same name; whether it is
+    `reported`, so that a status lists it and a rollout follows it.
     """
 
     word: str
@@ -19,7 +21,7 @@ class TenantThing(NamedTuple):
     kind: Kind
     part: str
     suffix: str = ""
-    holds_data: bool = False
+    reported: bool = True
 
     def declaration(self, tenant: str, name: str) -> str:
         """Return the path of a declaration."""
@@ -31,10 +33,8 @@ class TenantThing(NamedTuple):
 
 
 INSTANCE = TenantThing("instance", "instances", KINDS["GPUInstance"], "compute")
-STORAGE = TenantThing("storage", "storages", KINDS["GPUStorage"], "storage", holds_data=True)
-SNAPSHOT = TenantThing(
-    "snapshot", "snapshots", KINDS["GPUStorageSnapshot"], "storage", suffix="--snapshot", holds_data=True
-)
+STORAGE = TenantThing("storage", "storages", KINDS["GPUStorage"], "storage")
+SNAPSHOT = TenantThing("snapshot", "snapshots", KINDS["GPUStorageSnapshot"], "storage", suffix="--snapshot")
 THINGS = {one.word: one for one in (INSTANCE, STORAGE, SNAPSHOT)}
 PARTS = tuple(dict.fromkeys(one.part for one in (STORAGE, SNAPSHOT, INSTANCE)))  # folders, in the order of their waves
 

@@ -170,6 +170,7 @@ def _known(cluster: str, data: bytes) -> Known:
     things: dict[ThingKey, Mapping[str, str]] = {
         (cluster, kind, one.name): {found.type: found.last_transition_time for found in one.conditions}
         for kind, of in THINGS.items()
+        if of.reported
         for one in getattr(status, of.plural)
     }
     if status.namespace:

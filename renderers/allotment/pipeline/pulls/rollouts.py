@@ -219,7 +219,7 @@ def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Me
     """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
     if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Meaning):
         return
-    kind = next((one.word for one in THINGS.values() if one.kind == spot.kind), None)
+    kind = next((one.word for one in THINGS.values() if one.kind == spot.kind and one.reported), None)
     if kind is None:
         return
     was, is_now = (_declared(source, path) for source in (before, after))
