@@ -280,3 +280,18 @@ def test_it_commits_within_two_seconds_of_an_event(bed: Bed) -> None:
         bed.reporter.stop()
         thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_cluster_that_cannot_be_seen_is_told_once_and_so_is_what_keeps_it_then(bed: Bed) -> None:
+    bed.watch.synced, bed.watch.trouble = False, "it answers 403"
+    for _ in range(4):
+        bed.reporter.once()
+    bed.watch.trouble = "it answers 401"
+    for _ in range(4):
+        bed.reporter.once()
+    told = [call.kwargs["message"] for call in bed.log.calls if call.method_name == "error"]
+    assert [words.rpartition(": ")[2] for words in told] == ["it answers 403", "it answers 401"]
+    assert not bed.reporter.ready()
+    bed.watch.synced, bed.watch.trouble = True, ""
+    bed.report(*RUNS)
+    assert bed.reporter.ready()

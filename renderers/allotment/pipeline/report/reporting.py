@@ -131,12 +131,16 @@ class Reporter(Loop):
         self._branch, self._believed = None, None
         self._metrics.stands_by()
 
+    def once(self) -> None:
+        """Take one turn, unless the cluster can't be seen yet: that is told, and says nothing of what was wrong before."""
+        if self.leading() and not self.synced():
+            self.tell(self._troubles())
+        else:
+            super().once()
+
     def turn(self) -> None:
         """Look once, and write what is due."""
-        if self.synced():
-            self._report()
-        else:
-            self.tell(self._troubles())
+        self._report()
 
     def _troubles(self) -> str:
         """Return what hasn't been listed yet, and why."""
