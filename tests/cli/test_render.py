@@ -51,7 +51,7 @@ def test_a_selection_touches_only_its_part(sample: Path, allot: Allot, tmp_path:
     fresh = tmp_path / "fresh"
     allot("render", "--repo", sample, "--out", fresh, "--as-of", DAY, "--tenant", "ml-orbit", "--cluster", "us-1")
     assert all(path.startswith("us-1/") and "ml-orbit" in path for path in files(fresh))
-    assert len(files(fresh)) == 8
+    assert len(files(fresh)) == 9
 
 
 def test_an_unknown_selection_is_refused(sample: Path, allot: Allot, tmp_path: Path) -> None:
