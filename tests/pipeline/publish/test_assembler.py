@@ -16,6 +16,7 @@ from allotment.adapters.git.rendered import look
 from allotment.adapters.git.repository import Repository
 from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.assembly import Assembly
+from allotment.pipeline.publish.kept import PlatformInvalid
 from allotment.pipeline.publish.publication import Publisher
 
 DAY = datetime.date(2026, 11, 21)
@@ -90,3 +91,41 @@ def test_only_changed_tenants_are_rendered_again(place: Place) -> None:
     again = {tenant for tenant, blobs in lasting.rendered.items() if blobs is not before[tenant]}
     assert "uni-lab" in again
     assert "solo-ada" not in again
+
+
+def stray(place: Place, publisher: Publisher) -> None:
+    """Merge a file that nothing is to be published with, have that refused, and merge its removal."""
+    file = place.root / "clusters" / "notes.txt"
+    file.write_text("x")
+    place.merge()
+    with pytest.raises(PlatformInvalid):
+        publisher.publish("HEAD")
+    file.unlink()
+    place.merge()
+
+
+def a_publisher(place: Place) -> Publisher:
+    remote = Remote(Repository(place.root), str(place.remote))
+    return Publisher(place.root, remote, Assembler(processes=1), lambda _: DAY)
+
+
+def test_what_was_merged_beside_what_stopped_a_publish_is_published_after_it(place: Place) -> None:
+    publisher = a_publisher(place)
+    publisher.publish("HEAD")
+    edit(place.root, GROUP, "state: Running", "state: Stopped")
+    stray(place, publisher)
+    assert [one.cluster for one in publisher.publish("HEAD").committed] == ["eu-1"]
+    path = "tenants/uni-lab/compute/group-a.rendered.yaml"
+    assert "  replicas: 0\n" in git(place.remote, "show", f"rendered/eu-1:{path}")
+
+
+def test_who_begins_while_nothing_can_be_published_takes_nothing_for_gone_afterwards(place: Place) -> None:
+    a_publisher(place).publish("HEAD")
+    before = {cluster: publisher_files(place, cluster) for cluster in ("eu-1", "us-1")}
+    restarted = a_publisher(place)
+    stray(place, restarted)
+    outcome = restarted.publish("HEAD")
+    assert outcome.assembly is not None
+    assert (outcome.committed, outcome.assembly.kept, outcome.assembly.leaving) == ([], {}, [])
+    assert {cluster: publisher_files(place, cluster) for cluster in ("eu-1", "us-1")} == before
+    assert len(before["eu-1"]) > 50

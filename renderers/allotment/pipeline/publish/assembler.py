@@ -68,10 +68,8 @@ class Assembler:
         _ = before.tenants  # listed once, before other processes are forked
         observed = observed or {}
         preparations = Preparations(known, branches)
-        found = self._checked(source, as_of, before, preparations)
+        found, kept, rendered = self._rendered_now(source, as_of, before, preparations)
         again = Again(source, found, before, self._processes)
-        kept = invalid(found)
-        rendered = self._remembered(found, kept)
         added, stopped = again.render(complete(rendered, before))
         rendered, kept = rendered | added, kept | stopped
 
@@ -87,6 +85,20 @@ class Assembler:
         late, stopped = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
         rendered, kept = rendered | late, kept | stopped
         return _assembled(source, found, kept, rendered, settled, granted, before)
+
+    def _rendered_now(
+        self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations
+    ) -> tuple[Survey, Kept, dict[str, Rendered]]:
+        """Return the checked source, who is kept, and what the others are rendered to. Raises PlatformInvalid."""
+        try:
+            found = self._checked(source, as_of, before, preparations)
+            kept = invalid(found)
+            return found, kept, self._remembered(found, kept)
+        except BaseException:
+            # The survey notes a tenant as known while what it is rendered to is taken up here, at the end: one without
+            # the other would be published next as if it hadn't changed, or had nothing.
+            self._memory, self._rendered = Memory.none(), {}
+            raise
 
     def _checked(self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations) -> Survey:
         """Return the whole source, checked, with what those tenants are rendered to that aren't as they were."""
