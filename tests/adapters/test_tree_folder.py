@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,56 @@ def test_a_file_system_without_exchange_still_gets_its_tree(tmp_path: Path, monk
     write(tmp_path / "out", two)
     assert read(tmp_path / "out") == two
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_is_no_regular_file_is_refused_and_stays(tmp_path: Path) -> None:
+    write(tmp_path / "out", ONE)
+    os.mkfifo(tmp_path / "out/c/f.yaml")
+    for tree in (ONE, {**ONE, "c/f.yaml": b"f\n"}):
+        with pytest.raises(Refused):
+            write(tmp_path / "out", tree)
+    assert (tmp_path / "out/c/f.yaml").is_fifo()
+
+
+def test_a_folder_that_cannot_be_read_is_refused_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "out", ONE)
+    scandir = os.scandir
+
+    def deny(path: Path) -> Iterator[os.DirEntry[str]]:
+        if path.name == "b":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", deny)
+        with pytest.raises(Refused, match="Permission denied"):
+            TreeFolder(tmp_path / "out")
+    assert read(tmp_path / "out") == ONE
+
+
+def test_a_folder_of_somebody_elses_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "out/deep").mkdir(parents=True)
+    os.mkfifo(tmp_path / "out/deep/pipe")
+    with pytest.raises(Refused, match="it may be somebody else"):
+        write(tmp_path / "out", ONE)
+
+
+def test_what_a_kill_between_two_moves_left_aside_comes_back(tmp_path: Path) -> None:
+    write(tmp_path / "out", ONE)
+    (tmp_path / "out").rename(tmp_path / ".out.allotment-old")
+    with TreeFolder(tmp_path / "out") as folder:
+        assert folder.existing == {*ONE, MARKER}
+    assert read(tmp_path / "out") == ONE
+    (tmp_path / ".out.allotment-old").mkdir()
+    (tmp_path / ".out.allotment-old/x.yaml").write_text("x")
+    write(tmp_path / "out", ONE)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_who_is_refused_keeps_no_other_waiting(tmp_path: Path) -> None:
+    folder = TreeFolder(tmp_path / "out")
+    (tmp_path / "out").write_text("a file by now")
+    for _ in range(2):
+        with pytest.raises(Refused), folder:
+            pass
+    write(tmp_path / "beside", ONE)

@@ -34,25 +34,47 @@ class Written(NamedTuple):
 
 class TreeFolder:
     """A folder that is made equal to a tree while it is entered; another `allot render` beside it waits. Raises Refused
-    where it may be somebody else's."""
+    where it may be somebody else's, or can't be read or written."""
 
     def __init__(self, out: Path) -> None:
-        out.absolute().parent.mkdir(parents=True, exist_ok=True)
-        self.out = out.absolute().parent.resolve() / out.absolute().name
-        self.existing = _existing(self.out)
+        parent = out.absolute().parent
+        self.out = parent.resolve() / out.absolute().name
         self.staging = self.out.with_name(f".{self.out.name}.allotment-new")
+        self.aside = self.out.with_name(f".{self.out.name}.allotment-old")
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            self.existing = _existing(self.out)
+        except OSError as error:
+            raise self._refusal(error) from None
 
     def __enter__(self) -> TreeFolder:
-        self._lock = os.open(self.out.parent, os.O_RDONLY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        shutil.rmtree(self.staging, ignore_errors=True)
-        self.existing = _existing(self.out)
-        self.staging.mkdir()
+        try:
+            self._lock = os.open(self.out.parent, os.O_RDONLY)
+        except OSError as error:
+            raise self._refusal(error) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            if self.aside.exists() and not self.out.exists():
+                os.rename(self.aside, self.out)  # a run was killed between two moves
+            for left in (self.staging, self.aside):
+                if left.exists():
+                    shutil.rmtree(left)
+            self.existing = _existing(self.out)
+            self.staging.mkdir()
+        except OSError as error:
+            os.close(self._lock)
+            raise self._refusal(error) from None
+        except Refused:
+            os.close(self._lock)
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.staging, ignore_errors=True)
         os.close(self._lock)
+
+    def _refusal(self, error: OSError) -> Refused:
+        return Refused(f"{quoted(str(self.out))} can't be written: {error.strerror}: {quoted(str(error.filename))}")
 
     def stage(self, path: str, data: bytes) -> bool:
         """Write a file's new content beside; return whether it differs from what is there. May be called in any
@@ -80,7 +102,7 @@ class TreeFolder:
                 target = self.staging / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _link(self.out / path, target)
-            _exchange(self.staging, self.out)
+            _exchange(self.staging, self.out, self.aside)
         return Written(
             len(changed - self.existing - {MARKER}),
             len(changed & self.existing),
@@ -90,16 +112,26 @@ class TreeFolder:
 
 
 def _existing(out: Path) -> frozenset[str]:
-    """Return the files of a tree that was written before. Raises Refused where something else lies there."""
+    """Return the files of a tree that was written before. Raises Refused where something else lies there, and OSError
+    where that can't be seen."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise Refused(f"{quoted(str(out))} is a file or a symbolic link: name a folder")
-    found = {one.relative_to(out).as_posix() for one in out.rglob("*") if one.is_symlink() or not one.is_dir()}
-    for path in sorted(found):
-        if (out / path).is_symlink() or not (path == MARKER or path.endswith(".yaml")):
-            words = f"holds {quoted(path)}, which `allot render` didn't write: name another folder"
-            raise Refused(f"{quoted(str(out))} {words}")
-    if found and MARKER not in found:
+    if not out.exists():
+        return frozenset()
+    if not (out / MARKER).exists() and os.listdir(out):
         raise Refused(f"{quoted(str(out))} holds files and no {MARKER}: it may be somebody else's, name another folder")
+    found, folders = set(), [""]
+    for folder in folders:
+        with os.scandir(out / folder) as entries:
+            for entry in entries:
+                path = f"{folder}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{path}/")
+                elif entry.is_file(follow_symlinks=False) and (path == MARKER or path.endswith(".yaml")):
+                    found.add(path)
+                else:
+                    words = f"holds {quoted(path)}, which `allot render` didn't write: name another folder"
+                    raise Refused(f"{quoted(str(out))} {words}")
     return frozenset(found)
 
 
@@ -110,7 +142,7 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _exchange(new: Path, old: Path) -> None:
+def _exchange(new: Path, old: Path, aside: Path) -> None:
     """Exchange two folders in one step; where the system can't, or there is no old one, move. Raises Refused."""
     libc, both = ctypes.CDLL(None), (os.fsencode(new), os.fsencode(old))
     if sys.platform == "darwin":
@@ -119,7 +151,6 @@ def _exchange(new: Path, old: Path) -> None:
         done = hasattr(libc, "renameat2") and libc.renameat2(_HERE, both[0], _HERE, both[1], _EXCHANGE) == 0
     if done:
         return
-    aside = new.with_name(f"{new.name}.old")
     try:
         if old.exists():
             os.rename(old, aside)
