@@ -97,7 +97,7 @@ class Loop(ABC):
             self.goes_on()
             if not self.leading() or self.is_due():
                 self.once()
-            if self._woken.wait(min(self.pace.interval, 1.0) if self.rests() else self.pace.interval):
+            if self._woken.wait(min(self.pace.interval, 1.0) if self._is_retried() else self.pace.interval):
                 self.stopped.wait(self.pace.gather)
 
     def once(self) -> None:
@@ -122,6 +122,10 @@ class Loop(ABC):
     def rests(self) -> bool:
         """Return whether it waits after an error."""
         return time.monotonic() < self._again
+
+    def _is_retried(self) -> bool:
+        """Return whether the last turn failed, and is tried again sooner than after a whole interval."""
+        return self._failures > 0 and self.pace.first > 0
 
     def tell(self, words: str, **about: str) -> None:
         """Log what keeps it from its work, once while that stays the same, and now and then."""

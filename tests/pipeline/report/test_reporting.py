@@ -291,6 +291,7 @@ def test_a_cluster_that_cannot_be_seen_is_told_once_and_so_is_what_keeps_it_then
         bed.reporter.once()
     told = [call.kwargs["message"] for call in bed.log.calls if call.method_name == "error"]
     assert [words.rpartition(": ")[2] for words in told] == ["it answers 403", "it answers 401"]
+    assert {call.kwargs["cluster"] for call in bed.log.calls} == {"eu-1"}
     assert not bed.reporter.ready()
     bed.watch.synced, bed.watch.trouble = True, ""
     bed.report(*RUNS)

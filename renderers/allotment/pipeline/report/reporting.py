@@ -142,6 +142,10 @@ class Reporter(Loop):
         """Look once, and write what is due."""
         self._report()
 
+    def tell(self, words: str, **about: str) -> None:
+        """Log what keeps this cluster from being reported."""
+        super().tell(words, cluster=self._seeing.cluster, **about)
+
     def _troubles(self) -> str:
         """Return what hasn't been listed yet, and why."""
         return "; ".join(f"{one.name}: {one.trouble}" for one in self._seeing.watches if one.trouble and not one.synced)
