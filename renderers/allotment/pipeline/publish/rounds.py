@@ -82,16 +82,17 @@ class Rounds(Loop):
         tip = self._source.fetch(self._branch).get(self._branch)
         if tip is None:
             raise Refused(f"the source has no branch {self._branch}")
-        begun = time.monotonic()
-        if seen is not None and begun < self._due and self._look(tip) == seen:
+        now = time.monotonic()
+        if seen is not None and now < self._due and self._look(tip) == seen:
             self._seen = seen
             return
+        begun = time.monotonic()
         outcome = self._publisher.publish(tip)
         self._tell(outcome, time.monotonic() - begun, seen)
         # What was published, not what is there by now: somebody may have been quick.
         refs = tuple((name, commit, commit) for name, commit in sorted(outcome.tips.items()))
         statuses = self._publisher.statuses
-        self._seen, self._due = _Seen(tip, refs, statuses.known, statuses.moments()), begun + AGAIN_SECONDS
+        self._seen, self._due = _Seen(tip, refs, statuses.known, statuses.moments()), now + AGAIN_SECONDS
         self._publisher.repository.tidy()
 
     def _look(self, tip: str) -> _Seen:
