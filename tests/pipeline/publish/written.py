@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
 
 from tests.conftest import DAY
 
@@ -15,7 +15,7 @@ from allotment.pipeline.check.survey import Survey, survey
 from allotment.pipeline.publish.before import Before
 from allotment.pipeline.publish.rendered import Rendered, of_made
 from allotment.pipeline.render import Renderer
-from allotment.readiness.standing import all_prepared
+from allotment.readiness.standing import Standings, all_prepared
 
 
 class Written(Branch):
@@ -49,12 +49,10 @@ def before(files: Mapping[str, bytes], clusters: Iterable[str] = ("eu-1", "us-1"
     )
 
 
-def checked(source: Source, keep: Any = dict) -> Survey:
-    """Return what is declared, checked and rendered as if all of it were prepared; `keep` makes something of a tenant's files."""
-    import datetime
-
+def checked(source: Source, standings: Standings = all_prepared) -> Survey:
+    """Return what is declared, checked and rendered; by itself as if all of it were prepared."""
     day = datetime.date.fromisoformat(DAY)
-    return survey(source, day, render=Renderer(keep), processes=1, standings=all_prepared)
+    return survey(source, day, render=Renderer(dict), processes=1, standings=standings)
 
 
 def of_files(files: Mapping[str, bytes], was: Before) -> Rendered:
