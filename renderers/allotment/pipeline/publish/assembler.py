@@ -27,7 +27,7 @@ from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
 from allotment.pipeline.publish.rendered import Again, Rendered, complete, of_made
 from allotment.pipeline.publish.settled import Settled, Watched, settle
-from allotment.pipeline.render import Renderer, gate_of
+from allotment.pipeline.render import Renderer
 from allotment.readiness.standing import Job, Standing
 from allotment.rules import stock
 
@@ -172,12 +172,12 @@ def _assembled(
     before: Before,
 ) -> Assembly:
     """Return the trees of all clusters, and in words who isn't in them as declared."""
-    trees, gate = ClusterTrees(found.offers, before), gate_of(found.offers)
+    trees = ClusterTrees(found.offers, before)
     published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
     for tenant, one in published.items():
         trees.take_tenant(rendered.get(tenant), one)
     for tenant in kept:
-        files, problems = kept_files(tenant, before, gate)
+        files, problems = kept_files(tenant, before, trees.gate)
         trees.take_kept(files)
         kept[tenant] = [*kept[tenant], *problems]
     claims = granted.all({name: one.claims for name, one in rendered.items() if name not in kept})

@@ -51,10 +51,9 @@ class ClusterTrees:
 
     def __init__(self, offers: Offers, before: Before) -> None:
         self._offers, self._before = offers, before
-        self._gate = gate_of(offers)
-        self._touched: dict[str, set[str]] = defaultdict(
-            set
-        )  # by cluster: tenants' folders that hold something else than was rendered
+        self.gate = gate_of(offers)
+        # By cluster: the tenants' folders that hold something else than their tenant was rendered to.
+        self._touched: dict[str, set[str]] = defaultdict(set)
         self.files: dict[str, Blobs] = {name: {} for name in offers.clusters}
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
 
@@ -69,10 +68,10 @@ class ClusterTrees:
                 if path in rendered.data:
                     self.data[cluster][inner] = rendered.data[path]
         for path, data in settled.follows.items():
-            self._gate.check(path, data, published=True)
+            self.gate.check(path, data, published=True)
             self._put(path, data)
         for path, data in settled.stays.items():
-            left, _ = self._gate.sift(path, data)
+            left, _ = self.gate.sift(path, data)
             if left:
                 self._put(path, left)
 

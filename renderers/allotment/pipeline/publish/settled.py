@@ -81,6 +81,8 @@ def settle(tenant: str, declared: bool, rendered: Rendered | None, before: Befor
 def _with_programs(now: Rendered, before: Before, found: Settled) -> Settled:
     """Where storages aren't as they were rendered, have beside them the programs that their Jobs name."""
     folders = {folder_of(path) for path in (*found.follows, *found.stays)}
+    if not folders:
+        return found
     files = [
         path
         for path in {**now.blobs, **found.follows, **found.stays}
@@ -124,9 +126,11 @@ def _anew(now: Rendered, before: Before, watched: Watched) -> Iterator[tuple[str
     """Yield the paths of storages that are new, and the uid of the Job that prepared another one of the name: by
     that the new one isn't prepared."""
     for path in now.blobs:
+        if before.blob(path) is not None:
+            continue
         cluster, _, inner = path.partition("/")
         spot = paths.spot_of(inner)
-        if spot is None or spot.kind != "storage" or before.blob(path) is not None:
+        if spot is None or spot.kind != "storage":
             continue
         if before.branches[cluster].published is None:
             continue  # nothing was ever published there: the branch is new, not the storage
