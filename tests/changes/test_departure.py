@@ -44,6 +44,14 @@ def test_what_nothing_marked_is_an_error_whatever_was_seen() -> None:
     assert found.findings[0].path == f"tenants/{TENANT}/storages/frames.yaml"
 
 
+def test_a_volume_in_a_file_that_we_would_not_name_so_is_an_error_of_its_tenant_alone() -> None:
+    path, data = f"tenants/{TENANT}/storage/not--ours.rendered.yaml", golden(RETAINED)
+    found = remains(Leaver(TENANT, True, OTHERS, {path}, lambda _: data, NOTHING_KNOWN, AFTER))
+    assert [(one.rule, one.path) for one in found.findings] == [
+        ("deletion", f"tenants/{TENANT}/storages/not--ours.yaml")
+    ]
+
+
 @pytest.mark.parametrize(
     ("seen", "protected"),
     [

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.declared.layout import Scope, path_of
-from allotment.declared.things import PARTS, SNAPSHOT, THINGS
+from allotment.declared.things import PARTS, SNAPSHOT, STORAGE, THINGS
 from allotment.declared.values import duration_text
 from allotment.manifests import paths
 from allotment.manifests.published import leaving_namespace, leaving_volume, lifecycle_of, volume_of
@@ -124,8 +124,8 @@ def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
 
 
 def declaration_of(spot: paths.Spot) -> str:
-    """Return the path of a storage's or snapshot's declaration."""
-    return THINGS[spot.kind].declaration(spot.tenant, spot.thing)
+    """Return the path of a storage's or snapshot's declaration; of a file that we wouldn't name so, a storage's."""
+    return THINGS.get(spot.kind, STORAGE).declaration(spot.tenant, spot.thing)
 
 
 def _tenant(leaver: Leaver, found: Remains) -> None:
