@@ -11,8 +11,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from allotment.declared.inventory import Folder, Offers
-from allotment.pipeline.check.share import TimeShare
 from tests.bench.budgets import budgets
 from tests.bench.generate import generate, write_tenant
 from tests.bench.measure import machine, pairs, run
@@ -112,9 +110,9 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     """One tenant of many changed: in a process that watches, and as commands of their own."""
     from allotment.accounts.capacity import placeholders
     from allotment.adapters.folder import FolderSource
-    from allotment.manifests.tree import render_cluster, render_tenant
+    from allotment.manifests.tree import render_cluster
     from allotment.pipeline.check.survey import resurvey, survey
-    from allotment.pipeline.render import check_tenant, gate_of
+    from allotment.pipeline.render import Renderer, gate_of
 
     print(f"\none tenant of {tenants:,} changed, everything that crosses files checked")
     source = FolderSource(repo)
@@ -122,18 +120,14 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
     gate = gate_of(last.offers)
     turn = 0
 
-    def each(offers: Offers, some: list[Folder], _: list[TimeShare]) -> list[list[tuple[str, bytes]]]:
-        made = [list(render_tenant(offers, tenant)) for tenant in some]
-        for tenant, files in zip(some, made, strict=True):
-            check_tenant(gate, offers, tenant, files)
-        return made
+    render = Renderer(list)
 
     def ours() -> float:
         nonlocal last, turn
         turn += 1
         path = write_tenant(repo, 0, theme=f"turn{turn}")
         begun = time.perf_counter()
-        last = resurvey(last, source, [path.split("/")[1]], each)
+        last = resurvey(last, source, [path.split("/")[1]], render)
         counts = placeholders(last.offers, [claim for part in last.parts.values() for claim in part.claims])
         for cluster in last.offers.clusters.values():
             for file, data in render_cluster(last.offers, cluster, frozenset("a"), counts):
