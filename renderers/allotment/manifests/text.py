@@ -30,9 +30,14 @@ _KNOWN_MOST = 5_000  # texts that are kept as written
 
 def scalar(text: str) -> str:
     """Return a text as YAML writes it: plain where every reader takes it for text, else in double quotes."""
-    if _PLAIN.fullmatch(text) and text not in _WORDS:
+    if is_plain(text):
         return text
     return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def is_plain(text: str) -> bool:
+    """Return whether YAML writes a text as it is."""
+    return _PLAIN.fullmatch(text) is not None and text not in _WORDS
 
 
 class _Written(dict[str, str]):
@@ -300,6 +305,6 @@ def _value(text: str) -> Any:
         return {} if text == "{}" else []
     if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text):
         return int(text)
-    if _PLAIN.fullmatch(text) and text not in _WORDS:
+    if is_plain(text):
         return text
     raise Malformed(f"value {text!r}")

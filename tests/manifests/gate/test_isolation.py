@@ -474,6 +474,69 @@ def test_a_name_that_stands_elsewhere_too_opens_nothing(tenant: str, sample_tree
             gate.check(WEBUI, broken, entitled(WEBUI))
 
 
+def renamed(data: bytes, instance: str) -> bytes:
+    """Return the sample's instance under another name; its image stays."""
+    return data.replace(b"webui", instance.encode()).replace(f"sd{instance}".encode(), b"sdwebui")
+
+
+def test_a_name_that_is_a_word_of_yaml_must_stand_in_quotes(sample_tree: dict[str, bytes]) -> None:
+    gate = Gate(BOUNDARIES)
+    plain = sample_tree[MODELS].replace(b"solo-ada", b"no")
+    quoted = plain.replace(b"allotment.dev/tenant: no\n", b'allotment.dev/tenant: "no"\n')
+    path = MODELS.replace("solo-ada", "no")
+    kept = NOT_ENTITLED._replace(endings=entitled(MODELS).endings, copies=entitled(MODELS).copies)
+    gate.check(path, quoted, kept)
+    assert quoted.count(b'"no"') > 3
+    with pytest.raises(IsolationBroken, match="not of the written shape"):
+        gate.check(path, plain, kept)
+
+
+def test_shapes_are_the_same_whatever_the_hash_and_whatever_words_of_ours_a_name_stands_in(
+    sample_tree: dict[str, bytes],
+) -> None:
+    gate, shapes = Gate(BOUNDARIES), set[int]()
+    marker = MODELS.replace("models", "allotment--marker")
+    for digit, instance in enumerate(("cobalt", "lab", "app", "spec", "label")):
+        may = {(kind, name.replace("webui", instance)): text for (kind, name), text in entitled(WEBUI).endings.items()}
+        of_instance = Entitlements(may, {instance: 1})
+        path = WEBUI.replace("webui", instance)
+        gate.check(path, with_hash(renamed(sample_tree[WEBUI], instance), "declared-blob: ", digit, 40), of_instance)
+        gate.check(marker, with_hash(sample_tree[marker], "content: sha256:", digit, 64), NOT_ENTITLED)
+        shapes.add(len(gate._verdicts))
+    assert len(shapes) == 1  # nothing is new after the first
+    assert set(gate._verdicts.values()) == {True}
+
+
+def with_hash(data: bytes, key: str, digit: int, length: int) -> bytes:
+    """Return a file with another hash after a key, which begins with a digit or a letter."""
+    value = f"{'07af3'[digit]}{'e' * (length - 1)}"
+    at = data.index(key.encode()) + len(key)
+    end = data.index(b"\n", at)
+    quoted = f'"{value}"' if key.endswith(": ") and value[0].isdigit() else value
+    return data[:at] + quoted.encode() + data[end:]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["e" * 39, "E" * 40, "0" * 40, f"{'e' * 40} #", '"\\u0061"', f'"{"e" * 41}"', "12345"]
+)
+def test_what_is_no_hash_of_a_declaration_is_stopped(wrong: str, sample_tree: dict[str, bytes]) -> None:
+    gate = Gate(BOUNDARIES)
+    for _ in range(2):
+        gate.check(WEBUI, sample_tree[WEBUI], entitled(WEBUI))
+        at = sample_tree[WEBUI].index(b"declared-blob: ") + len(b"declared-blob: ")
+        data = sample_tree[WEBUI][:at] + wrong.encode() + sample_tree[WEBUI][sample_tree[WEBUI].index(b"\n", at) :]
+        with pytest.raises(IsolationBroken):
+            gate.check(WEBUI, data, entitled(WEBUI))
+
+
+@pytest.mark.parametrize("kind", ['"Deployment"', '"Deploym\\u0065nt"', "Deployment "])
+def test_a_kind_that_is_written_otherwise_evades_no_entitlement(kind: str, sample_tree: dict[str, bytes]) -> None:
+    data = sample_tree[WEBUI].replace(b"kind: Deployment\n", f"kind: {kind}\n".encode())
+    assert data != sample_tree[WEBUI]
+    with pytest.raises(IsolationBroken, match="no kind"):
+        Gate(BOUNDARIES).check(WEBUI, data, entitled(WEBUI))
+
+
 def test_a_text_that_holds_a_stand_in_is_judged_as_it_stands(sample_tree: dict[str, bytes]) -> None:
     gate = Gate(BOUNDARIES)
     gate.check(WEBUI, sample_tree[WEBUI], entitled(WEBUI))

@@ -20,6 +20,7 @@ from allotment.manifests.text import dump
 from allotment.problems import printable
 from allotment.rules.quota import limits_of
 
+_KIND = re.compile(r"^kind: ([A-Za-z]+)$", re.MULTILINE)
 _NAME = re.compile(r"^metadata:\n(?:  .*\n)*?  name: \"?([a-z0-9-]+)\"?$", re.MULTILINE)
 _REPLICAS = re.compile(r"^  replicas: ([0-9]{1,7})$", re.MULTILINE)
 _OPENS = re.compile(r"(?:share|read|buckets)--")
@@ -43,13 +44,15 @@ class Entitlements(NamedTuple):
 
     def judge(self, text: str) -> Iterator[str]:
         """Yield what is wrong with one object's text."""
-        kind = next((kind for kind in _JUDGED if f"\nkind: {kind}\n" in text), None)
-        found = _NAME.search(text) if kind is not None else None
-        if kind is None or found is None:
-            if kind is not None:
-                yield f"{kind} has no name"
-            return
-        name = found[1]
+        said, found = _KIND.search(text), _NAME.search(text)
+        if said is None:
+            yield "an object has no kind"
+        elif said[1] in _JUDGED and found is None:
+            yield f"{said[1]} has no name"
+        elif said[1] in _JUDGED and found is not None:
+            yield from self._judge(said[1], found[1], text)
+
+    def _judge(self, kind: str, name: str, text: str) -> Iterator[str]:
         if kind == "Deployment":
             replicas = _REPLICAS.search(text)
             if replicas is None or int(replicas[1]) > self.copies.get(name, 0):
@@ -73,7 +76,7 @@ def _copies(cluster: Folder, tenant: Folder) -> Iterator[tuple[str, int]]:
             yield names.files_service(storage.model.name), 1 if runs(tenant) else 0
 
 
-_JUDGED = ("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota")
+_JUDGED = frozenset(("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota"))
 
 
 def _ending(fields: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from allotment.declared.values import cpu_text, size_text
 from allotment.manifests import folders, names, paths, pods
 from allotment.manifests.cluster import device_plugin, node_pool, stock
 from allotment.manifests.gate.boundary import Boundary
-from allotment.manifests.gate.patterns import OneOf, nearest
+from allotment.manifests.gate.patterns import OneOf, Reader, differences, reader
 from allotment.manifests.tenant import programs
 from allotment.manifests.text import Object
 from allotment.problems import printable
@@ -37,12 +37,21 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @lru_cache
-def _patterns(part: str) -> Mapping[str, list[Any]]:
-    """Return the patterns of a part of the tree by the kind of object."""
-    text = (files(__package__) / "allowed" / f"{part}.yaml").read_text("utf-8")
-    found: dict[str, list[Any]] = {}
-    for one in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # both are safe
-        found.setdefault(one["kind"], []).append(one)
+def _text(part: str) -> str:
+    return (files(__package__) / "allowed" / f"{part}.yaml").read_text("utf-8")
+
+
+def words_of_ours() -> str:
+    """Return a text with every word that a tenant's objects have whatever it declares."""
+    return _text("tenant")
+
+
+@lru_cache
+def _patterns(part: str) -> Mapping[str, list[Reader]]:
+    """Return what reads objects of a part of the tree by their patterns, by the kind of object."""
+    found: dict[str, list[Reader]] = {}
+    for one in yaml.load_all(_text(part), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # both are safe
+        found.setdefault(one["kind"], []).append(reader(one))
     return found
 
 
@@ -55,7 +64,7 @@ def judge_exactly(boundary: Boundary, part: str, tenant: str, inner: str, one: O
     candidates = _patterns(part).get(str(one.get("kind")), [])
     if not candidates:
         yield f"kind {printable(str(one.get('kind')))} is not allowed"
-    yield from map(str, nearest(candidates, one, values))
+    yield from map(str, differences(candidates, one, values))
 
 
 def _as_declared(boundary: Boundary, inner: str, one: Object) -> Iterator[str]:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 from allotment.declared.things import PARTS
 from allotment.manifests import folders, names, paths
 from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.entitlements import Entitlements
-from allotment.manifests.gate.exact import judge_exactly
+from allotment.manifests.gate.exact import judge_exactly, words_of_ours
 from allotment.manifests.gate.judged_fields import only, same
-from allotment.manifests.gate.judgement import Owner, judge
-from allotment.manifests.text import Malformed, dump, load_one, split
+from allotment.manifests.gate.judgement import Owner, judge, judge_object
+from allotment.manifests.text import Malformed, dump, is_plain, load_one, split
 from allotment.problems import IsolationBroken, printable
 
 # Longer than any declared name, so that a text in which a name was replaced can't be mistaken for a real one.
@@ -29,6 +30,12 @@ STAND_IN_TENANT = f"{STAND_IN}a-tenant"
 STAND_IN_THING = f"{STAND_IN}an-instance-or-storage"
 REMEMBERED = 1500
 NOT_ENTITLED = Entitlements({}, {})
+# The blob of a declaration, in quotes where it begins with a digit, and what a marker says of its folder: any hash
+# will do.
+_HASHES = re.compile(
+    rf"^( +{re.escape(names.BLOB)}: )(?:[a-f][0-9a-f]{{39}}|\"[0-9a-f]{{40}}\")$|^( +content: sha256:)[0-9a-f]{{64}}$",
+    re.MULTILINE,
+)
 
 _PLATFORM_FILE = re.compile(
     r"(?:control/[a-z-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
@@ -42,8 +49,9 @@ class Gate:
     """Judges files of rendered trees. It remembers the shapes it has passed, so that the thousandth alike is cheap.
 
     A shape is an object's text in which the tenant's and the thing's name are replaced by stand-ins that no
-    declaration can have. A shape that passes under the stand-ins passes under every name; one that doesn't is
-    judged as it stands; so is a text that holds a stand-in itself.
+    declaration can have, and hashes by one that nothing has. A shape that passes under the stand-ins passes under
+    every name, and under every hash where any is allowed; one that doesn't is judged as it stands; so is a text
+    that holds a stand-in itself.
     """
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
@@ -151,10 +159,12 @@ class Gate:
     def _shape(self, boundary: Boundary, owner: Owner, text: str) -> Shape | None:
         if owner.part == "platform" or STAND_IN in text or owner.tenant in self._reserved[boundary.cluster]:
             return None
+        if not is_plain(owner.tenant) or not is_plain(owner.thing or owner.tenant):
+            return None  # `no` must stand in quotes, and a stand-in may go without
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.thing and owner.thing not in STAND_IN_TENANT and not paths.is_programs(owner.thing):
-            shape = shape.replace(owner.thing, STAND_IN_THING)
-        return boundary.cluster, owner.part, shape
+            shape = _without(owner.thing, shape)
+        return boundary.cluster, owner.part, _HASHES.sub(_any_hash, shape)
 
     def _shape_passes(self, boundary: Boundary, owner: Owner, text: str) -> bool:
         shape = self._shape(boundary, owner, text)
@@ -169,12 +179,31 @@ class Gate:
         return passed
 
 
+def _without(thing: str, text: str) -> str:
+    """Return a text with the stand-in for a thing's name, also where that is a part of words of ours, as `lab` is."""
+    if thing not in words_of_ours():
+        return text.replace(thing, STAND_IN_THING)
+    return _name_itself(thing).sub(STAND_IN_THING, text)
+
+
+@lru_cache
+def _name_itself(thing: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(thing)}(?![A-Za-z0-9./:])")
+
+
+def _any_hash(found: re.Match[str]) -> str:
+    return f"{found[1]}{'f' * 40}" if found[1] else f"{found[2]}{'f' * 64}"
+
+
 def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
     """Yield what is wrong with an object that was rendered now."""
-    found = list(judge(boundary, owner, text))
-    yield from found
-    if not found:
-        yield from judge_exactly(boundary, owner.part, owner.tenant, owner.thing, load_one(text))
+    try:
+        one = load_one(text)
+    except Malformed as error:
+        yield f"not of the written shape: {printable(str(error))}"
+        return
+    found = list(judge_object(boundary, owner, one))
+    yield from found or judge_exactly(boundary, owner.part, owner.tenant, owner.thing, one)
 
 
 def _outliving(text: str) -> str:

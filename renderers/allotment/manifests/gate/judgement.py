@@ -79,12 +79,17 @@ class Owner(NamedTuple):
 
 
 def judge(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
-    """Yield what is wrong with one object of a cluster's tree, in words for us."""
+    """Yield what is wrong with the text of one object of a cluster's tree, in words for us."""
     try:
         one = load_one(text)
     except Malformed as error:
         yield f"not of the written shape: {printable(str(error))}"
-        return
+    else:
+        yield from judge_object(boundary, owner, one)
+
+
+def judge_object(boundary: Boundary, owner: Owner, one: Object) -> Iterator[str]:
+    """Yield what is wrong with one object of a cluster's tree, in words for us."""
     if owner.part == "tenant":
         yield from _judge_tenant_object(boundary, owner.tenant, one)
         yield from judge_programs(owner.thing, one)

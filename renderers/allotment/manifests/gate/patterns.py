@@ -7,18 +7,21 @@ A pattern is an object in which every value stands as it must be, but for these:
     <a-label-key>:  any number of keys of that form
     - each: …       a list whose entries are all so
     either: […]     one of these
+
+A pattern is turned into functions once (`reader`), as it is held against many objects.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from allotment.problems import printable
 
 _SLOT = re.compile(r"<([a-z0-9-]+)>")
+_NEVER = "(?!)"
 _NAME = r"[a-z](?:-?[a-z0-9])*"
 _TEXTS = {  # the forms of what a tenant chooses, or what follows from that
     "a-name": _NAME,
@@ -73,77 +76,194 @@ class OneOf(tuple[Any, ...]):
     """A value of a boundary that may be any of these."""
 
 
-def differences(pattern: Any, value: Any, boundary: Mapping[str, Any], where: str = "") -> Iterator[Difference]:
-    """Yield where a value isn't what its pattern says; `boundary` has the values of its names."""
-    if isinstance(pattern, dict) and len(pattern) == 1 and "either" in pattern:
-        yield from nearest(pattern["either"], value, boundary, where)
-    elif isinstance(pattern, dict):
-        yield from _of_mapping(pattern, value, boundary, where)
-    elif isinstance(pattern, list):
-        yield from _of_list(pattern, value, boundary, where)
-    elif isinstance(pattern, str) and "<" in pattern:
-        yield from _of_slot(pattern, value, boundary, where)
-    elif type(value) is not type(pattern) or value != pattern:
-        yield Difference(where, value, pattern)
+class Report(list[Difference]):
+    """The differences that were found, and at which fields the reading is."""
+
+    def __init__(self, at: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.at = at
 
 
-def nearest(patterns: list[Any], value: Any, boundary: Mapping[str, Any], where: str = "") -> Iterator[Difference]:
-    """Yield where a value differs from that of some patterns which it is most like; nothing where it is one of them."""
-    for one in patterns:
-        if next(differences(one, value, boundary, where), None) is None:
-            return
-    yield from min((list(differences(one, value, boundary, where)) for one in patterns), key=len, default=[])
+# Whether a value is what a pattern says; a report gets every difference, without one the first ends the reading.
+Reader = Callable[[Any, Mapping[str, Any], Report | None], bool]
 
 
-def _of_mapping(pattern: dict[str, Any], value: Any, boundary: Mapping[str, Any], where: str) -> Iterator[Difference]:
-    if not isinstance(value, dict):
-        yield Difference(where, value, "a mapping")
-        return
-    left, forms = dict(value), {}
-    for key, wanted in pattern.items():
-        name = key.removesuffix("*")
-        if "<" in name:
-            forms[name] = wanted
-        elif name in left:
-            yield from differences(wanted, left.pop(name), boundary, f"{where}.{name}".lstrip("."))
-        elif name == key:
-            yield Difference(f"{where}.{name}".lstrip("."), ABSENT, wanted)
-    for key, found in left.items():
-        for form, wanted in forms.items():
-            if not any(_of_slot(form, key, boundary, "")):
-                yield from differences(wanted, found, boundary, f"{where}.{key}".lstrip("."))
-                break
-        else:
-            yield Difference(f"{where}.{key}".lstrip("."), found, NOT_ALLOWED)
+def differences(readers: list[Reader], value: Any, boundary: Mapping[str, Any]) -> list[Difference]:
+    """Return where a value differs from that of some patterns which it is most like; nothing where it is one of them.
+
+    `boundary` has the values of the patterns' names.
+    """
+    report = Report()
+    _is_one(readers, value, boundary, None) or _is_one(readers, value, boundary, report)
+    return report
 
 
-def _of_list(pattern: list[Any], value: Any, boundary: Mapping[str, Any], where: str) -> Iterator[Difference]:
-    if not isinstance(value, list):
-        yield Difference(where, value, "a list")
-        return
-    each = len(pattern) == 1 and isinstance(pattern[0], dict) and len(pattern[0]) == 1 and "each" in pattern[0]
-    wanted = [pattern[0]["each"]] * len(value) if each else pattern
-    if len(wanted) != len(value):
-        yield Difference(where, f"{len(value)} entries", f"{len(wanted)}")
-        return
-    for number, (one, found) in enumerate(zip(wanted, value, strict=True)):
-        yield from differences(one, found, boundary, f"{where}[{number}]")
+def reader(pattern: Any) -> Reader:
+    """Return what reads values of a pattern."""
+    if isinstance(pattern, dict) and pattern.keys() == {"either"}:
+        several = [reader(one) for one in pattern["either"]]
+        return lambda value, boundary, report: _is_one(several, value, boundary, report)
+    if isinstance(pattern, dict):
+        return _of_mapping(pattern)
+    if isinstance(pattern, list):
+        return _of_list(pattern)
+    if isinstance(pattern, str) and "<" in pattern:
+        return _of_slot(pattern)
+    return _of_value(pattern)
 
 
-def _of_slot(pattern: str, value: Any, boundary: Mapping[str, Any], where: str) -> Iterator[Difference]:
+def _is_one(several: list[Reader], value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
+    for one in several:
+        if one(value, boundary, None):
+            return True
+    if report is not None and several:
+        reports = [Report(report.at) for _ in several]
+        for one, own in zip(several, reports, strict=True):
+            one(value, boundary, own)
+        report += sorted(reports, key=len)[0]
+    return False
+
+
+def _differs(report: Report | None, value: Any, wanted: Any, field: str = "") -> bool:
+    """Note a difference of the value that is read now, or of one of its fields; return False."""
+    if report is not None:
+        report.append(Difference("".join((*report.at, field)).lstrip("."), value, wanted))
+    return False
+
+
+def _of_value(wanted: Any) -> Reader:
+    kind = type(wanted)
+
+    def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
+        return (type(value) is kind and value == wanted) or _differs(report, value, wanted)
+
+    return read
+
+
+def _of_mapping(pattern: dict[str, Any]) -> Reader:
+    named = {
+        key.removesuffix("*"): (reader(one), one, key.endswith("*")) for key, one in pattern.items() if "<" not in key
+    }
+    others = _others(named, [(reader(key), reader(one)) for key, one in pattern.items() if "<" in key])
+
+    def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
+        if type(value) is not dict:
+            return _differs(report, value, "a mapping")
+        same, seen = True, 0
+        for key, (inner, wanted, optional) in named.items():
+            if key in value:
+                seen += 1
+                same = _within(inner, value[key], boundary, report, f".{key}") and same
+            elif not optional:
+                same = _differs(report, ABSENT, wanted, f".{key}")
+            if not same and report is None:
+                return False
+        return same if seen == len(value) else others(value, boundary, report) and same
+
+    return read
+
+
+def _others(named: Collection[str], forms: list[tuple[Reader, Reader]]) -> Reader:
+    """Return what reads the entries of a mapping whose keys aren't named: each is of one of the forms of a key."""
+
+    def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
+        same = True
+        for key, found in value.items():
+            if key not in named:
+                inner = next((inner for form, inner in forms if form(key, boundary, None)), None)
+                if inner is None:
+                    same = _differs(report, found, NOT_ALLOWED, f".{key}")
+                else:
+                    same = _within(inner, found, boundary, report, f".{key}") and same
+            if not same and report is None:
+                return False
+        return same
+
+    return read
+
+
+def _within(inner: Reader, value: Any, boundary: Mapping[str, Any], report: Report | None, field: str) -> bool:
+    """Read a field of a value."""
+    if report is None:
+        return inner(value, boundary, None)
+    report.at = (*report.at, field)
+    same = inner(value, boundary, report)
+    report.at = report.at[:-1]
+    return same
+
+
+def _of_list(pattern: list[Any]) -> Reader:
+    every = None
+    if len(pattern) == 1 and isinstance(pattern[0], dict) and pattern[0].keys() == {"each"}:
+        every = reader(pattern[0]["each"])
+    several = [reader(one) for one in pattern]
+
+    def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
+        if type(value) is not list:
+            return _differs(report, value, "a list")
+        wanted = several if every is None else [every] * len(value)
+        if len(wanted) != len(value):
+            return _differs(report, f"{len(value)} entries", f"{len(wanted)}")
+        same = True
+        for number, (inner, found) in enumerate(zip(wanted, value, strict=True)):
+            same = _within(inner, found, boundary, report, f"[{number}]") and same
+            if not same and report is None:
+                return False
+        return same
+
+    return read
+
+
+def _of_slot(pattern: str) -> Reader:
     whole = _SLOT.fullmatch(pattern)
-    name = whole[1] if whole else ""
-    if name in boundary:
-        wanted = boundary[name]
-        several = wanted if isinstance(wanted, OneOf) else (wanted,)
-        if not any(_is_same(one, value) for one in several):
-            yield Difference(where, value, wanted)
-    elif name in _NUMBERS:
+    is_so = _whole_slot(whole[1]) if whole else _slots_in(pattern)
+
+    def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
+        return is_so(value, boundary) or _differs(report, value, _in_words(whole[1], boundary) if whole else pattern)
+
+    return read
+
+
+def _whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
+    """Return what says whether a value is what stands for a name: the boundary's, or of the form of that name."""
+    least, most = _NUMBERS.get(name, (0, 0))
+    form = re.compile(_TEXTS[name]) if name in _TEXTS else None
+
+    def is_so(value: Any, boundary: Mapping[str, Any]) -> bool:
+        if name in boundary:
+            wanted = boundary[name]
+            several = wanted if type(wanted) is OneOf else (wanted,)
+            return any(_is_same(one, value) for one in several)
+        if form is None:
+            return type(value) is int and least <= value <= most
+        return type(value) is str and form.fullmatch(value) is not None
+
+    return is_so
+
+
+def _in_words(name: str, boundary: Mapping[str, Any]) -> Any:
+    if name in _NUMBERS:
         least, most = _NUMBERS[name]
-        if type(value) is not int or not least <= value <= most:
-            yield Difference(where, value, f"a number from {least} to {most}")
-    elif not isinstance(value, str) or not _form(_filled(pattern, boundary)).fullmatch(value):
-        yield Difference(where, value, pattern)
+        return f"a number from {least} to {most}"
+    return boundary.get(name, f"<{name}>")
+
+
+def _slots_in(pattern: str) -> Callable[[Any, Mapping[str, Any]], bool]:
+    """Return what says whether a value is a text with slots in it, with what the boundary has for them."""
+    texts = _SLOT.split(pattern)  # names of slots at the odd places
+    slots = frozenset(texts[1::2])
+    form = _form(pattern) if slots <= _TEXTS.keys() else None
+
+    def is_so(value: Any, boundary: Mapping[str, Any]) -> bool:
+        if type(value) is not str:
+            return False
+        if form is not None and boundary.keys().isdisjoint(slots):
+            return form.fullmatch(value) is not None
+        if all(type(boundary.get(one)) is str for one in slots):
+            return value == "".join([boundary[one] if at % 2 else one for at, one in enumerate(texts)])
+        return _form(_filled(pattern, boundary)).fullmatch(value) is not None
+
+    return is_so
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -163,7 +283,7 @@ def _filled(pattern: str, boundary: Mapping[str, Any]) -> str:
 
 def _marked(value: Any) -> str:
     several = value if isinstance(value, OneOf) else (value,)
-    return "\0".join(("", "|".join(re.escape(str(one)) for one in several), ""))
+    return "\0".join(("", "|".join(re.escape(str(one)) for one in several) or _NEVER, ""))
 
 
 @lru_cache(maxsize=8192)
