@@ -39,7 +39,7 @@ def pod(number: int, ready: bool = True) -> dict[str, Any]:
         "successThreshold": 1,
         "failureThreshold": 120,
     }
-    fields = {
+    fields: dict[str, Any] = {
         f"f:{key}": {
             ".": {},
             "f:name": {},
@@ -218,7 +218,7 @@ class Answer(BaseHTTPRequestHandler):
     """Answers lists by pages, and watches of pods with events."""
 
     protocol_version = "HTTP/1.1"
-    server: Server  # type: ignore[assignment]
+    server: Server
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)

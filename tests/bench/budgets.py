@@ -62,7 +62,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     )
 
     def planned(head: str) -> tuple[float, Planned | None]:
-        asked = Asked(str(repo), base, head, day.isoformat(), "ada", [], {}, 60_000)
+        asked = Asked(str(repo), base, head, day.isoformat(), "ada", [], [], {}, 60_000)
         begun = time.perf_counter()
         try:
             found = apart.plan(asked, PlanBudget(PLAN_SECONDS), work / "cache")

@@ -73,13 +73,13 @@ def typed(url: str) -> tuple[float, float, int]:
     core = client.CoreV1Api(client.ApiClient(client.Configuration(host=url)))
     before, begun = megabytes(), time.perf_counter()
     pods: list[Any] = []
-    more = None
+    more: dict[str, Any] = {}
     while True:
-        page = core.list_pod_for_all_namespaces(limit=500, **({"_continue": more} if more else {}))
+        page: Any = core.list_pod_for_all_namespaces(limit=500, **more)
         pods += page.items
-        more = page.metadata._continue
-        if not more:
+        if not page.metadata._continue:
             break
+        more = {"_continue": page.metadata._continue}
     running = sum(all(one.ready for one in pod.status.container_statuses) for pod in pods)
     return time.perf_counter() - begun, megabytes() - before, running
 
