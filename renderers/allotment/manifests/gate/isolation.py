@@ -32,10 +32,10 @@ REMEMBERED = 1500
 NOT_ENTITLED = Entitlements({}, {})
 # The blob of a declaration, in quotes where it begins with a digit, and what a marker says of its folder: any hash
 # will do.
-_HASHES = re.compile(
-    rf"^( +{re.escape(names.BLOB)}: )(?:[a-f][0-9a-f]{{39}}|\"[0-9a-f]{{40}}\")$|^( +content: sha256:)[0-9a-f]{{64}}$",
-    re.MULTILINE,
-)
+_BLOB = re.compile(rf"\n    {re.escape(names.BLOB)}: (?:[a-f][0-9a-f]{{39}}|\"[0-9a-f]{{40}}\")(?=\n)")
+_ANY_BLOB = f"\n    {names.BLOB}: {'f' * 40}"
+_CONTENT = re.compile(r"\n  content: sha256:[0-9a-f]{64}(?=\n|$)")
+_ANY_CONTENT = f"\n  content: sha256:{'f' * 64}"
 
 _PLATFORM_FILE = re.compile(
     r"(?:control/[a-z-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
@@ -164,7 +164,8 @@ class Gate:
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.thing and owner.thing not in STAND_IN_TENANT and not paths.is_programs(owner.thing):
             shape = _without(owner.thing, shape)
-        return boundary.cluster, owner.part, _HASHES.sub(_any_hash, shape)
+        shape = _CONTENT.sub(_ANY_CONTENT, _BLOB.sub(_ANY_BLOB, shape))
+        return boundary.cluster, owner.part, shape
 
     def _shape_passes(self, boundary: Boundary, owner: Owner, text: str) -> bool:
         shape = self._shape(boundary, owner, text)
@@ -189,10 +190,6 @@ def _without(thing: str, text: str) -> str:
 @lru_cache
 def _name_itself(thing: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![A-Za-z0-9]){re.escape(thing)}(?![A-Za-z0-9./:])")
-
-
-def _any_hash(found: re.Match[str]) -> str:
-    return f"{found[1]}{'f' * 40}" if found[1] else f"{found[2]}{'f' * 64}"
 
 
 def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:

@@ -72,6 +72,9 @@ class Difference(NamedTuple):
 ABSENT, NOT_ALLOWED = "absent", "absent: it is not allowed"
 
 
+_ABSENT = object()
+
+
 class OneOf(tuple[Any, ...]):
     """A value of a boundary that may be any of these."""
 
@@ -103,13 +106,27 @@ def reader(pattern: Any) -> Reader:
     if isinstance(pattern, dict) and pattern.keys() == {"either"}:
         several = [reader(one) for one in pattern["either"]]
         return lambda value, boundary, report: _is_one(several, value, boundary, report)
-    if isinstance(pattern, dict):
-        return _of_mapping(pattern)
-    if isinstance(pattern, list):
-        return _of_list(pattern)
     if isinstance(pattern, str) and "<" in pattern:
         return _of_slot(pattern)
+    if isinstance(pattern, dict | list):
+        by_parts = _of_mapping(pattern) if isinstance(pattern, dict) else _of_list(pattern)
+        return _of_texts(pattern, by_parts) if _are_texts(pattern) else by_parts
     return _of_value(pattern)
+
+
+def _are_texts(pattern: Any) -> bool:
+    """Return whether a pattern is of nothing but texts that stand as they must be."""
+    if isinstance(pattern, dict):
+        plain = all(not key.endswith("*") and "<" not in key and key not in ("either", "each") for key in pattern)
+        return plain and all(map(_are_texts, pattern.values()))
+    if isinstance(pattern, list):
+        return all(map(_are_texts, pattern))
+    return isinstance(pattern, str) and "<" not in pattern
+
+
+def _of_texts(pattern: Any, by_parts: Reader) -> Reader:
+    """Return what compares texts at once: no value but the same text is equal to one."""
+    return lambda value, boundary, report: value == pattern or by_parts(value, boundary, report)
 
 
 def _is_one(several: list[Reader], value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
@@ -146,19 +163,29 @@ def _of_mapping(pattern: dict[str, Any]) -> Reader:
     }
     others = _others(named, [(reader(key), reader(one)) for key, one in pattern.items() if "<" in key])
 
+    def is_so(value: dict[str, Any], boundary: Mapping[str, Any]) -> bool:
+        seen = 0
+        for key, (inner, _, optional) in named.items():
+            if key in value:
+                if not inner(value[key], boundary, None):
+                    return False
+                seen += 1
+            elif not optional:
+                return False
+        return seen == len(value) or others(value, boundary, None)
+
     def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
         if type(value) is not dict:
             return _differs(report, value, "a mapping")
-        same, seen = True, 0
+        if report is None:
+            return is_so(value, boundary)
+        same = True
         for key, (inner, wanted, optional) in named.items():
             if key in value:
-                seen += 1
                 same = _within(inner, value[key], boundary, report, f".{key}") and same
             elif not optional:
                 same = _differs(report, ABSENT, wanted, f".{key}")
-            if not same and report is None:
-                return False
-        return same if seen == len(value) else others(value, boundary, report) and same
+        return others(value, boundary, report) and same
 
     return read
 
@@ -168,15 +195,12 @@ def _others(named: Collection[str], forms: list[tuple[Reader, Reader]]) -> Reade
 
     def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
         same = True
-        for key, found in value.items():
-            if key not in named:
-                inner = next((inner for form, inner in forms if form(key, boundary, None)), None)
-                if inner is None:
-                    same = _differs(report, found, NOT_ALLOWED, f".{key}")
-                else:
-                    same = _within(inner, found, boundary, report, f".{key}") and same
-            if not same and report is None:
-                return False
+        for key in [one for one in value if one not in named]:
+            inner = next((inner for form, inner in forms if form(key, boundary, None)), None)
+            if inner is None:
+                same = _differs(report, value[key], NOT_ALLOWED, f".{key}")
+            else:
+                same = _within(inner, value[key], boundary, report, f".{key}") and same
         return same
 
     return read
@@ -201,14 +225,14 @@ def _of_list(pattern: list[Any]) -> Reader:
     def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
         if type(value) is not list:
             return _differs(report, value, "a list")
+        if report is None and every is not None:
+            return all(every(found, boundary, None) for found in value)
         wanted = several if every is None else [every] * len(value)
         if len(wanted) != len(value):
             return _differs(report, f"{len(value)} entries", f"{len(wanted)}")
         same = True
         for number, (inner, found) in enumerate(zip(wanted, value, strict=True)):
             same = _within(inner, found, boundary, report, f"[{number}]") and same
-            if not same and report is None:
-                return False
         return same
 
     return read
@@ -230,10 +254,11 @@ def _whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
     form = re.compile(_TEXTS[name]) if name in _TEXTS else None
 
     def is_so(value: Any, boundary: Mapping[str, Any]) -> bool:
-        if name in boundary:
-            wanted = boundary[name]
-            several = wanted if type(wanted) is OneOf else (wanted,)
-            return any(_is_same(one, value) for one in several)
+        wanted = boundary.get(name, _ABSENT)
+        if type(wanted) is str:
+            return bool(value == wanted)
+        if wanted is not _ABSENT:
+            return any(_is_same(one, value) for one in (wanted if type(wanted) is OneOf else (wanted,)))
         if form is None:
             return type(value) is int and least <= value <= most
         return type(value) is str and form.fullmatch(value) is not None

@@ -61,8 +61,8 @@ NAMESPACE_ANNOTATIONS = Fixed({names.SYNC_OPTIONS: names.KEEP, names.SYNC_WAVE: 
 
 def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
     """Return a tenant's namespace in a cluster and what isolates it, none of it the tenant's to change."""
-    place, limits = cluster.one(Cluster), limits_of(offers, tenant)
-    assert place is not None and limits is not None
+    limits = limits_of(offers, tenant)
+    assert limits is not None
     space = names.namespace(tenant.name)
     labels = Fixed(names.labels(tenant=tenant.name))
 
@@ -90,24 +90,34 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
             "apiVersion": policy,
             "kind": "NetworkPolicy",
             "metadata": metadata("allow-in"),
-            "spec": _allow_in(place.model.spec),
+            "spec": _allow_in(cluster),
         },
         {
             "apiVersion": policy,
             "kind": "NetworkPolicy",
             "metadata": metadata("allow-out"),
-            "spec": _allow_out(place.model.spec),
+            "spec": _allow_out(cluster),
         },
     ]
 
 
-def _allow_in(place: ClusterSpec) -> Fixed:
-    gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.gateway.namespace}}}
+def _spec(cluster: Folder) -> ClusterSpec:
+    place = cluster.one(Cluster)
+    assert place is not None
+    return place.model.spec
+
+
+@lru_cache(maxsize=64)
+def _allow_in(cluster: Folder) -> Fixed:
+    namespace = _spec(cluster).gateway.namespace
+    gateway = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     return Fixed(podSelector={}, policyTypes=["Ingress"], ingress=[{"from": [gateway]}, {"from": [SAME_NAMESPACE]}])
 
 
-def _allow_out(place: ClusterSpec) -> Fixed:
-    return Fixed(podSelector={}, policyTypes=["Egress"], egress=[DNS, internet(place), {"to": [SAME_NAMESPACE]}])
+@lru_cache(maxsize=64)
+def _allow_out(cluster: Folder) -> Fixed:
+    rules = [DNS, internet(_spec(cluster)), {"to": [SAME_NAMESPACE]}]
+    return Fixed(podSelector={}, policyTypes=["Egress"], egress=rules)
 
 
 def internet(place: ClusterSpec) -> dict[str, Any]:
