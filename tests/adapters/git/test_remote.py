@@ -98,6 +98,22 @@ def test_what_is_known_to_be_strange_is_moved_from_just_there_and_nothing_else(
     assert refs(bare) == {BRANCH: later, SOURCE: later}
 
 
+@pytest.mark.parametrize("moved", ["eu-10", "eu-99"])
+def test_who_came_first_is_seen_among_many_refs(
+    moved: str, remote: Remote, repository: Repository, bare: Path, tmp_path: Path
+) -> None:
+    """Git's words on the ref that has moved come first or last among those on all others."""
+    base = commit(repository, None, a="1")
+    refs = {f"refs/heads/rendered/eu-{number}": base for number in range(10, 100)}
+    assert remote.push(refs)
+    there = new_repository(tmp_path / "there")
+    other = Remote(there, str(bare))
+    other.fetch(*refs)
+    assert other.push({f"refs/heads/rendered/{moved}": commit(there, base, a="theirs")})
+    mine = commit(repository, base, a="mine")
+    assert not remote.push(dict.fromkeys(refs, mine))
+
+
 def test_two_first_commits_do_not_replace_each_other(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:

@@ -159,9 +159,9 @@ class Remote:
             arguments = ("--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves)
             self.repository.git.text("push", *arguments, settings=QUIET)
         except SaidNo as error:
-            words = self._shown(str(error)[-_SHOWN:])
-            if any(reason in words for reason in _OVERTAKEN):
+            if any(reason in str(error) for reason in _OVERTAKEN):
                 return False
+            words = self._shown(str(error)[-_SHOWN:])
             raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {words}") from None
         return True
 
