@@ -98,7 +98,7 @@ def unread(files: Collection[str]) -> Iterator[str]:
             yield f"no Application reads {folder}/"
         elif not any(f"{folder}/{stem}{paths.ENDING}" in there for stem in paths.MARKERS):
             yield f"{folder}/ has no marker"
-    for path in sorted(there):
+    for path in sorted(path for path in there if path.startswith("control/")):
         yield from (f"{path} reads {folder}/, which is empty" for folder in declared_by(path) - folders)
 
 

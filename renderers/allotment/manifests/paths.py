@@ -7,6 +7,7 @@ Every file has an ending of ours, so that no name that anybody declares makes it
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from allotment.declared.things import PARTS, thing_at
@@ -90,6 +91,7 @@ def shard_file(letter: str) -> str:
     return f"control/tenants-{letter}{ENDING}"
 
 
+@lru_cache(maxsize=1 << 16)  # asked several times of every file, in each publish
 def spot_of(path: str) -> Spot | None:
     """Return what a tenant's path means; None for a path of the platform's, or none of ours."""
     if found := _TENANT_FILE.fullmatch(path):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import git
@@ -11,10 +14,11 @@ import pytest
 from tests.conftest import DAY, Allot
 from tests.rules.test_change import commit
 
-from allotment.adapters.folder import FolderSource
+from allotment.adapters.folder import MAX_DEPTH, FolderSource
 from allotment.adapters.git import commit_source
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.objects import TooMuch
+from allotment.adapters.git.trees import Trees
 from allotment.adapters.source import Source, content_key
 from allotment.declared.inventory import blob_id
 from allotment.problems import Refused
@@ -49,6 +53,58 @@ def test_what_a_change_adds_is_counted_as_what_is_there(sample: Path, monkeypatc
     assert source.changed(source.tree, {path.format("one"): blob}).blob(path.format("one")) == blob
     with pytest.raises(TooMuch, match=f"more than {there + 1} files"):
         source.changed(source.tree, {path.format(name): blob for name in ("one", "two")})
+
+
+INSTANCE = "tenants/solo-ada/instances/webui.yaml"
+CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {  # and whether what differs is enough
+    "nothing": (lambda _: None, True),
+    "a file": (lambda root: (root / INSTANCE).write_text("changed"), True),
+    "a new file": (lambda root: (root / "tenants/solo-ada/instances/new.yaml").write_text("new"), True),
+    "a new tenant": (lambda root: shutil.copytree(root / "tenants/solo-ada", root / "tenants/ada-solo"), True),
+    "a tenant less": (lambda root: shutil.rmtree(root / "tenants/solo-ada"), True),
+    "a cluster": (lambda root: (root / "clusters/eu-1/cluster.yaml").write_text("changed"), True),
+    "the platform": (lambda root: (root / "platform/platform.yaml").unlink(), True),
+    "its mode alone": (lambda root: (root / INSTANCE).chmod(0o755), True),
+    "beside the declarations": (lambda root: (root / "notes.yaml").write_text("x"), True),
+    "in no tenant": (lambda root: (root / "tenants/notes.yaml").write_text("x"), False),
+    "a link": (lambda root: (root / "tenants/solo-ada/instances/link.yaml").symlink_to("webui.yaml"), False),
+    "a link no more": (lambda root: put(root, "tenants/uni-lab/link.yaml", b"x"), False),
+    "a name that is not UTF-8": (lambda root: put(root, b"tenants/solo-ada/\xff.yaml", b"x"), False),
+    "too deep": (lambda root: put(root, f"tenants/solo-ada/{'x/' * MAX_DEPTH}y.yaml", b"x"), False),
+    "a folder that was a file": (lambda root: put(root, f"{INSTANCE}/x.yaml", b"x"), True),
+}
+
+
+def put(root: Path, path: str | bytes, data: bytes) -> None:
+    """Write a file, whatever lies where its folder is to be."""
+    file = root / os.fsdecode(path)
+    for folder in (file, *file.parents):
+        if folder.is_symlink() or folder.is_file():
+            folder.unlink()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_differs_from_another_commit_is_the_source(change: str, sample: Path) -> None:
+    (sample / "tenants/uni-lab/link.yaml").symlink_to("tenant.yaml")
+    commit(sample)
+    before = CommitSource(sample, "HEAD")
+    before.scopes()
+    make, enough = CHANGES[change]
+    make(sample)
+    subprocess.run(["git", "-C", str(sample), "add", "-A"], check=True)
+    subprocess.run(["git", "-C", str(sample), "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    fresh, read = CommitSource(sample, "HEAD"), list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        walk = Trees.walk
+        patch.setattr(Trees, "walk", lambda *words: read.append("whole") or walk(*words))
+        found = CommitSource(sample, "HEAD", before)
+        scopes = found.scopes()
+    assert read == ([] if enough else ["whole"])
+    assert scopes == fresh.scopes()
+    assert [found.files(one) for one in scopes[0]] == [fresh.files(one) for one in scopes[0]]
+    assert everything(found) == everything(fresh)
 
 
 def test_the_folder_may_lie_deeper(sample: Path) -> None:

@@ -49,7 +49,7 @@ class Branch:
         return {self._now_at(path): blob for path, blob in self._there.items()}
 
     @cached_property
-    def _there(self) -> dict[str, str]:
+    def _there(self) -> Mapping[str, str]:
         """The blob of every file that we published, by the path that it was published at."""
         return self._repository.listing(self.published) if self.published else {}
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from allotment.adapters.folder import MAX_DEPTH
+from allotment.adapters.git.comparison import Changed, Comparison
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File
+from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File, MalformedTree
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
@@ -21,11 +22,15 @@ _STRANGE = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
 
 
 class TreeSource:
-    """The declarations in a tree of Git's objects: a commit's, or one that merging would make."""
+    """The declarations in a tree of Git's objects: a commit's, or one that merging would make.
 
-    def __init__(self, repository: Repository, tree: str) -> None:
+    `like` is a source of the same repository: what this one has as that has isn't listed again.
+    """
+
+    def __init__(self, repository: Repository, tree: str, like: TreeSource | None = None) -> None:
         self.repository = repository
         self.tree = tree
+        self._like = like
         self._blobs: dict[str, str] = {}
         self._files: dict[Scope, list[tuple[str, str]]] = {}
         self._problems: list[Problem] = []
@@ -37,20 +42,24 @@ class TreeSource:
         each by its path, empty where it is gone. Listing it is saved. Raises TooMuch."""
         self._list()
         found = TreeSource(self.repository, tree)
-        found._blobs, found._problems = dict(self._blobs), list(self._problems)
-        found._files, found._listed = dict(self._files), True
+        found._take(self, blobs)
+        return found
+
+    def _take(self, other: TreeSource, blobs: Mapping[str, str]) -> None:
+        """Take over another's listing but for regular files of scopes, as in `changed`. Raises TooMuch."""
+        self._blobs, self._problems, self._files = dict(other._blobs), list(other._problems), dict(other._files)
         for path, blob in blobs.items():
             scope = scope_of(path)
-            files = [one for one in found._files.pop(scope, []) if one[0] != path]
-            found._blobs.pop(path, None)
+            files = [one for one in self._files.pop(scope, []) if one[0] != path]
+            self._blobs.pop(path, None)
             if blob:
-                found._blobs[path] = blob
+                self._blobs[path] = blob
                 files.append((path, blob))
             if files:
-                found._files[scope] = sorted(files)
-        if len(found._blobs) > MAX_FILES:
+                self._files[scope] = sorted(files)
+        if len(self._blobs) > MAX_FILES:
             raise TooMuch(f"more than {MAX_FILES:,} files: this is no repository of declarations")
-        return found
+        self._listed = True
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
         """Return the scopes that have files, and what lies beside them. A commit never changes: it is listed once."""
@@ -58,7 +67,7 @@ class TreeSource:
         return sorted(self._files), self._problems
 
     def _list(self) -> None:
-        if self._listed:
+        if self._listed or self._listed_like(self._like):
             return
         self._blobs, self._problems = {}, []  # a listing that was refused leaves nothing
         grouped: dict[Scope, list[tuple[str, str]]] = {}
@@ -71,6 +80,21 @@ class TreeSource:
             self._blobs[path] = one.id
             grouped.setdefault(scope_of(path), []).append((path, one.id))
         self._files, self._listed = {scope: sorted(files) for scope, files in grouped.items()}, True
+
+    def _listed_like(self, other: TreeSource | None) -> bool:
+        """Take over another's listing with what differs; return whether nothing else than declarations does."""
+        self._like = None
+        if other is None or not other._listed:
+            return False
+        try:
+            differing = Comparison(self.repository.trees).of(other.tree, self.tree)
+        except (TooMuch, MalformedTree):  # perhaps beside the declarations
+            return False
+        declared = [one for one in differing if one.path.split("/")[0] in ROOTS]
+        if not all(map(_is_of_a_scope, declared)):
+            return False
+        self._take(other, {one.path: one.blob for one in declared})
+        return True
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""
@@ -128,15 +152,15 @@ class TreeSource:
 class CommitSource(TreeSource):
     """The declarations in a commit. `root` lies in the repository's work tree; the commit's same folder is read."""
 
-    def __init__(self, root: Path, ref: str) -> None:
-        repository = Repository(root)
+    def __init__(self, root: Path, ref: str, like: CommitSource | None = None) -> None:
+        repository = Repository(root) if like is None else like.repository
         self.root = root
         self.commit = repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
         prefix = repository.top(root)
         tree = repository.tree_of(self.commit, prefix)
         if tree is None:
             raise Refused(f"commit {self.commit[:12]} has no folder {prefix}")
-        super().__init__(repository, tree)
+        super().__init__(repository, tree, like)
 
 
 def _astray(one: File) -> str:
@@ -148,3 +172,14 @@ def _astray(one: File) -> str:
     if one.mode not in REGULAR:
         return f"is {_STRANGE[one.mode]}: replace it by the file itself"
     return "" if "/" in one.path else "is no folder: remove it"
+
+
+def _is_of_a_scope(one: Changed) -> bool:
+    """Return whether what differs is, and was, a regular file that a scope may have."""
+    depth = one.path.count("/")
+    return (
+        {one.old_mode, one.mode} <= {"", *REGULAR}
+        and "\\" not in one.path  # perhaps shown with escapes
+        and (depth > 1 or (depth == 1 and one.path.startswith("platform/")))
+        and depth <= MAX_DEPTH
+    )

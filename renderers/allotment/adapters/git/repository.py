@@ -7,15 +7,17 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from allotment.adapters.git.commands import Commands, SaidNo
+from allotment.adapters.git.comparison import Comparison
 from allotment.adapters.git.objects import IS_ID, Objects, TooMuch
 from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees
 from allotment.problems import Refused, quoted
 
 MOST_FILES = 1_000_000  # of a listing
+MOST_LISTINGS = 4  # that are kept: of a branch or two, before and after a commit
 MOST_READ = 32 << 20  # bytes of a file
 _COMMITTED = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
@@ -33,6 +35,7 @@ class Repository:
         self.signing: tuple[str, ...] = ()  # settings of Git's
         self.objects = Objects(self.git.reader)
         self.trees = Trees(self.objects)
+        self._listings: dict[str, Mapping[str, str]] = {}  # by tree, the latest last
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
@@ -62,19 +65,54 @@ class Repository:
         found = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
         return "" if found == "." else found
 
-    def listing(self, commit: str, folder: str = "") -> dict[str, str]:
+    def listing(self, commit: str, folder: str = "") -> Mapping[str, str]:
         """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises Refused
-        where it isn't here, and MalformedTree."""
+        where it isn't here, and MalformedTree.
+
+        Of a commit whose parent was listed lately, only what differs is read.
+        """
         tree = self.tree_of(commit, folder)
         if tree is None:
             raise Refused(f"commit {commit} has no folder {quoted(folder)}")
-        prefix = f"{folder}/" if folder else ""
+        if folder:
+            return self._walked(commit, tree, f"{folder}/")
+        found = self._listings.pop(tree, None)
+        if found is None:
+            found = self._like_a_parent(commit, tree)
+        if found is None:
+            found = self._walked(commit, tree)
+        self._listings[tree] = found
+        while len(self._listings) > MOST_LISTINGS:
+            del self._listings[next(iter(self._listings))]
+        return found
+
+    def _walked(self, commit: str, tree: str, prefix: str = "") -> dict[str, str]:
         found = {}
         for path, mode, blob in self.trees.walk(tree, MOST_FILES):
             if mode == TREE:
                 raise TooMuch(f"commit {commit} has folders more than {MAX_DEPTH} deep")
             found[prefix + path] = blob
         return {path: found[path] for path in sorted(found)}
+
+    def _like_a_parent(self, commit: str, tree: str) -> dict[str, str] | None:
+        """Return what a commit has, from what a parent has and what differs; None where no parent was listed, or too
+        much differs."""
+        parents = self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else []
+        here = [one for one in parents if self.has(one)]
+        before = next((root for one in here if (root := self.trees.root(one)) in self._listings), None)
+        if before is None:
+            return None
+        found = dict(self._listings[before])
+        try:
+            for one in Comparison(self.trees).of(before, tree):
+                found.pop(one.path, None)
+                if "\\" in one.path:  # perhaps shown with escapes
+                    return None
+                if one.blob:
+                    found[one.path] = one.blob
+        except TooMuch:
+            return None
+        return {path: found[path] for path in sorted(found)} if len(found) <= MOST_FILES else None
 
     def read(self, blob: str) -> bytes:
         """Return a blob's bytes."""

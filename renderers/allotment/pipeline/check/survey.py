@@ -97,7 +97,7 @@ def survey(
         files += result.files
         take(result.name, result.made)
         if not result.problems and result.stamp is not None:
-            memory.put(result.name, [result.stamp, result.content, result.files, result.part])
+            memory.put(result.name, [result.stamp, result.content, result.files, parts[result.name]])
         else:
             memory.forget(result.name)
         if progress is not None:
@@ -163,17 +163,19 @@ def _sorted(*several: Iterable[Problem]) -> list[Problem]:
 
 
 def tenants_part(plain: Iterable[Any]) -> Part:
-    """Return a part from its tuples or from JSON's lists."""
+    """Return a part from its tuples or from JSON's lists; a part as it is."""
     from allotment.accounts.capacity import Claim
     from allotment.rules.tally import Held, Part, Read, Share
 
+    if type(plain) is Part:
+        return plain
     claims, storages, clusters, shares, reads = plain
     return Part(
-        tuple(Claim(*one) for one in claims),
-        tuple(Held(*one) for one in storages),
+        tuple([Claim(*one) for one in claims]),
+        tuple([Held(*one) for one in storages]),
         tuple(clusters),
-        tuple(Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares),
-        tuple(Read(*one) for one in reads),
+        tuple([Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]),
+        tuple([Read(*one) for one in reads]),
     )
 
 

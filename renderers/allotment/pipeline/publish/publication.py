@@ -169,7 +169,7 @@ class Publisher:
         """Return a commit. The last one is kept: it never changes, and is listed once."""
         commit = self.repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
         if self._last is None or self._last.commit != commit:
-            self._last = CommitSource(self.root, commit)
+            self._last = CommitSource(self.root, commit, self._last)
             if self._places is not None:
                 self._go_to(*self._places(self._last))
         return self._last
@@ -234,6 +234,8 @@ class Publisher:
         """Return whether the brake needed an approval, and had it. Raises Braked."""
         platform = assembly.offers.platform.one(Platform)
         assert platform is not None
+        if not any(one.files.keys() - assembly.files.get(name, {}).keys() for name, one in found.branches.items()):
+            return False  # what nothing is gone from has lost no thing
         published = _things({name: branch.files for name, branch in found.branches.items()})
         now = _things(assembly.files)
         if not published - now:

@@ -1,0 +1,80 @@
+"""What differs between two trees, by which a listing of one becomes the other's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from tests.adapters.git.conftest import SAID
+from tests.adapters.git.malformed import entry, write, write_commit
+
+from allotment.adapters.git import commits
+from allotment.adapters.git.comparison import MOST_CHANGED
+from allotment.adapters.git.repository import MOST_LISTINGS, Repository
+from allotment.adapters.git.trees import Trees
+from allotment.problems import Refused
+
+NAMES = some.sampled_from(["a", "b", "a.yaml", "b-c", "\\x", "ü"])
+FOLDERS = some.recursive(
+    some.sampled_from([b"1\n", b"2\n"]), lambda below: some.dictionaries(NAMES, below, max_size=3), max_leaves=9
+).filter(lambda one: isinstance(one, dict))
+
+
+def flat(folder: dict[str, Any], path: str = "") -> dict[str, bytes]:
+    """Return a folder's files by their paths."""
+    found: dict[str, bytes] = {}
+    for name, one in folder.items():
+        found |= flat(one, f"{path}{name}/") if isinstance(one, dict) else {path + name: one}
+    return found
+
+
+def not_walked(*_: object, **__: object) -> None:
+    raise AssertionError("the whole tree was read")
+
+
+@given(before=FOLDERS, after=FOLDERS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_listing_from_what_differs_is_the_listing(
+    before: dict[str, Any], after: dict[str, Any], repository: Repository
+) -> None:
+    old, new = flat(before), flat(after)
+    parent = commits.write_commit(repository, [], old, SAID)
+    changes = dict.fromkeys(old.keys() - new.keys()) | new
+    child = commits.write_commit(repository, [parent], changes, SAID, commits.NOTHING)
+    assert list(repository.listing(parent)) == sorted(old)
+    with pytest.MonkeyPatch.context() as patch:
+        if not any("\\" in path for path in old.keys() | new.keys()):
+            patch.setattr(Trees, "walk", not_walked)
+        found = repository.listing(child)
+    assert list(found.items()) == list(Repository(repository.folder).listing(child).items())
+    assert {path: repository.read(blob) for path, blob in found.items()} == new
+
+
+def test_what_differs_too_much_is_listed_anew(repository: Repository) -> None:
+    first = commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID)
+    many = {f"{number}.yaml": b"1\n" for number in range(MOST_CHANGED + 1)}
+    second = commits.write_commit(repository, [first], many, SAID)
+    assert len(repository.listing(first)) == 1
+    assert len(repository.listing(second)) == MOST_CHANGED + 2
+
+
+def test_a_child_that_git_would_not_write_is_refused(repository: Repository) -> None:
+    first = commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID)
+    blob = bytes.fromhex(write(repository.folder, "blob", b"2\n"))
+    tree = write(repository.folder, "tree", entry("100644", "b.yaml", blob) * 2)
+    second = write_commit(repository.folder, tree, first)
+    assert repository.listing(first)
+    for _ in range(2):
+        with pytest.raises(Refused, match="stands there twice"):
+            repository.listing(second)
+
+
+def test_no_more_listings_are_kept_than_a_branch_or_two_need(repository: Repository, tmp_path: Path) -> None:
+    last: list[str] = []
+    for number in range(MOST_LISTINGS + 3):
+        last = [commits.write_commit(repository, last, {f"{number}.yaml": b"1\n"}, SAID)]
+        assert len(repository.listing(*last)) == number + 1
+    assert len(repository._listings) == MOST_LISTINGS
