@@ -72,6 +72,13 @@ def test_a_child_that_git_would_not_write_is_refused(repository: Repository) -> 
             repository.listing(second)
 
 
+def test_a_parent_that_can_not_be_read_is_no_parent(repository: Repository) -> None:
+    tree = repository.tree_of(commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID), "")
+    assert tree is not None
+    no_commit, gone = write(repository.folder, "blob", b"x"), "1" * 40
+    assert set(repository.listing(write_commit(repository.folder, tree, no_commit, gone))) == {"a.yaml"}
+
+
 def test_no_more_listings_are_kept_than_a_branch_or_two_need(repository: Repository, tmp_path: Path) -> None:
     last: list[str] = []
     for number in range(MOST_LISTINGS + 3):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from allotment.adapters.git.commands import Commands, SaidNo
@@ -97,9 +98,7 @@ class Repository:
     def _like_a_parent(self, commit: str, tree: str) -> dict[str, str] | None:
         """Return what a commit has, from what a parent has and what differs; None where no parent was listed, or too
         much differs."""
-        parents = self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else []
-        here = [one for one in parents if self.has(one)]
-        before = next((root for one in here if (root := self.trees.root(one)) in self._listings), None)
+        before = next((tree for tree in self._trees_before(commit) if tree in self._listings), None)
         if before is None:
             return None
         found = dict(self._listings[before])
@@ -113,6 +112,12 @@ class Repository:
         except TooMuch:
             return None
         return {path: found[path] for path in sorted(found)} if len(found) <= MOST_FILES else None
+
+    def _trees_before(self, commit: str) -> Iterator[str]:
+        """Yield the tree of each parent that can be read: somebody else may have made it."""
+        for one in self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else ():
+            with contextlib.suppress(Refused):
+                yield self.trees.root(one)
 
     def read(self, blob: str) -> bytes:
         """Return a blob's bytes."""
