@@ -32,14 +32,17 @@ def program_key() -> str:
     return digest.hexdigest()
 
 
+_FEW = 100  # one in so many isn't worth to write them all: it is found out again in a moment
+
+
 class Memory:
-    """Remembered values by name, valid for one key; saved only when something was added."""
+    """Remembered values by name, valid for one key; saved only when enough of them are new."""
 
     def __init__(self, path: Path | None, key: str, values: dict[str, Any]) -> None:
         self.path = path
         self.key = key
         self.values = values
-        self.changed = False
+        self.changed = 0  # values since it was written
 
     @staticmethod
     def load(name: str, key: str) -> Memory:
@@ -64,22 +67,22 @@ class Memory:
         """Remember a value."""
         if self.values.get(name) != value:
             self.values[name] = value
-            self.changed = True
+            self.changed += 1
 
     def forget(self, name: str) -> None:
         """Forget a value."""
         if self.values.pop(name, None) is not None:
-            self.changed = True
+            self.changed += 1
 
     def keep_only(self, names: set[str]) -> None:
         """Forget all but `names`."""
         for gone in self.values.keys() - names:
             del self.values[gone]
-            self.changed = True
+            self.changed += 1
 
     def save(self) -> None:
-        """Write it, whole or not at all; a place that can't be written is no error."""
-        if not self.changed or self.path is None:
+        """Write it, whole or not at all, unless next to nothing is new; a place that can't be written is no error."""
+        if self.path is None or self.changed * _FEW <= len(self.values):
             return
         body = json.dumps(self.values, separators=(",", ":")).encode()
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -93,16 +94,21 @@ def _errors(problems: list[Problem]) -> int:
 
 def _files(source: Source, wanted: list[str]) -> int:
     """Return how many declared files are wanted, or lie in what is."""
-    from allotment.declared.layout import folder_of
+    from allotment.declared.layout import ROOTS, Scope, folder_of, scope_of
 
-    def lies_in(path: str, folders: list[str]) -> bool:
-        return any(path == one or path.startswith(f"{one}/") for one in folders)
+    def lies_in(path: str) -> bool:
+        return any(path == one or path.startswith(f"{one}/") for one in wanted)
 
+    scopes = set[Scope]()
+    for one in wanted:
+        if one in ("clusters", "tenants"):
+            scopes |= {scope for scope in source.scopes()[0] if lies_in(folder_of(scope))}
+        elif one.split("/")[0] in ROOTS:
+            scopes.add(scope_of(f"{one}/"))
     count = 0
-    for scope in source.scopes()[0]:
-        folder = folder_of(scope)
-        if lies_in(folder, wanted) or any(lies_in(one, [folder]) for one in wanted):
-            count += sum(lies_in(path, wanted) for path in source.files(scope).paths)
+    for scope in scopes:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it is wanted because it is gone
+            count += sum(map(lies_in, source.files(scope).paths))
     return count
 
 
