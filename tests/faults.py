@@ -101,7 +101,7 @@ class Server(ThreadingHTTPServer):
 def serving(*script: Answer, otherwise: Answer) -> Iterator[Server]:
     """Serve for a while."""
     server = Server(*script, otherwise=otherwise)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
         yield server

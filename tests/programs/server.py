@@ -120,7 +120,7 @@ def serving(files: dict[str, bytes], *script: Answer) -> Iterator[Server]:
     """Serve files until the block ends."""
     with Server(files) as server:
         server.script = iter(script)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield server
         server.shutdown()

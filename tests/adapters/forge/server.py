@@ -72,7 +72,7 @@ class World:
         self.now = START
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"world": self}))
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -189,6 +189,7 @@ class World:
 class _Handler(BaseHTTPRequestHandler):
     world: World
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # an answer is one segment: two would wait for each other's acknowledgement
 
     def _do(self) -> None:
         parts = urlsplit(self.path)

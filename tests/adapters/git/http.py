@@ -53,7 +53,7 @@ def served(folder: Path, *, smart: bool) -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Backend if smart else Plain) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/"
