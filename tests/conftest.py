@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from allotment.cli.main import main
+from allotment.declared.inventory import Folder
+from allotment.manifests.gate.entitlements import Entitlements
+from allotment.manifests.gate.isolation import NOT_ENTITLED, Gate
 
 if TYPE_CHECKING:
     from tests.published import Place, Places
@@ -43,9 +48,16 @@ os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).with_name("git.config"))
 Allot = Callable[..., Result]
 
 
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return folders that aren't there yet. Pytest's own would look through all that it made before for each new one."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def _own_memory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def _own_memory(caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(next(caches)))
 
 
 @pytest.fixture
@@ -60,8 +72,43 @@ def copy_sample(root: Path) -> Path:
     return root
 
 
+_passed: OrderedDict[object, None] = OrderedDict()  # those asked for last come last
+
+
 @pytest.fixture
-def allot() -> Allot:
+def one_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be judged again that a gate of this process passed, with all that it was judged by.
+
+    Most tests render the whole sample, and change a file of it. What the gate says is tested in tests/manifests/gate.
+    """
+    check = Gate.check
+
+    def checked(
+        gate: Gate, path: str, data: bytes, entitlements: Entitlements = NOT_ENTITLED, *, published: bool = False
+    ) -> None:
+        boundary = gate.clusters.get(path.partition("/")[0])
+        if boundary is None:
+            check(gate, path, data, entitlements, published=published)
+            return
+        declared = (*_declared(boundary.offers.platform), *_declared(boundary.folder))
+        entitled = (*entitlements.endings.items(), *entitlements.copies.items())
+        asked = (declared, entitled, Entitlements.judge, published, path, data)
+        if asked not in _passed:
+            check(gate, path, data, entitlements, published=published)
+        _passed[asked] = None
+        _passed.move_to_end(asked)
+        if len(_passed) > 2000:
+            _passed.popitem(last=False)
+
+    monkeypatch.setattr(Gate, "check", checked)
+
+
+def _declared(folder: Folder) -> Iterator[tuple[str, bytes]]:
+    return ((one.path, one.data) for one in folder.all())
+
+
+@pytest.fixture
+def allot(one_gate: None) -> Allot:
     """Return the command line: arguments in, exit status and texts out."""
 
     def run(*arguments: object) -> Result:
