@@ -95,7 +95,7 @@ def work(
 
     name = f"refs/heads/{branch}"
     tip = source.fetch(name).get(name)
-    platform = platform_of(CommitSource(root, tip)) if tip else None
+    platform = platform_of(CommitSource(root, tip, source.repository)) if tip else None
     if platform is None:
         raise Refused(f"{source} has no branch {branch} whose platform/platform.yaml can be read")
     git = platform.spec.git

@@ -72,7 +72,6 @@ def command(
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.adapters.git.repository import Repository
     from allotment.pipeline.declared import places
     from allotment.pipeline.publish.assembler import Assembler
     from allotment.pipeline.publish.kept import PlatformInvalid
@@ -83,14 +82,14 @@ def command(
     to, seen_at = places(source, "origin", url, status)
     if url is None:
         _check_merged(source)
-    remote = Remote(Repository(root), to)
+    remote = Remote(source.repository, to)
     with on_terminal("Rendering tenants") as progress:
         publisher = Publisher(
             root,
             remote,
             Assembler(progress=progress),
             lambda source: day_of(source, as_of),
-            status=Remote(Repository(root), seen_at),
+            status=Remote(source.repository, seen_at),
             dry_run=dry_run,
             signing_key=signing_key,
             adopt=adopt,

@@ -245,7 +245,7 @@ def _declared(repository: Repository, source: str, branch: str, to: str | None, 
     tip = Remote(repository, source, keep=True).fetch(name).get(name)
     if tip is None:
         raise Refused(f"the source has no branch {branch}, which says where its status belongs")
-    return places(CommitSource(repository.folder, tip), source, to, status)
+    return places(CommitSource(repository.folder, tip, repository), source, to, status)
 
 
 def _rounds(

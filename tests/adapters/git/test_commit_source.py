@@ -99,7 +99,7 @@ def test_what_differs_from_another_commit_is_the_source(change: str, sample: Pat
     with pytest.MonkeyPatch.context() as patch:
         walk = Trees.walk
         patch.setattr(Trees, "walk", lambda *words: read.append("whole") or walk(*words))
-        found = CommitSource(sample, "HEAD", before)
+        found = CommitSource(sample, "HEAD", like=before)
         scopes = found.scopes()
     assert read == ([] if enough else ["whole"])
     assert scopes == fresh.scopes()

@@ -98,9 +98,14 @@ class Commands:
         return Path(found) if found else None
 
     @property
+    def shared(self) -> Path:
+        """The folder of what all work trees of the repository have together."""
+        return Path(self._repo().common_dir).resolve()
+
+    @property
     def objects(self) -> Path:
         """The folder of Git's objects."""
-        return Path(self._repo().common_dir).resolve() / "objects"
+        return self.shared / "objects"
 
     def url_of(self, remote: str) -> str | None:
         """Return the URL behind a name; None where no remote is named so."""

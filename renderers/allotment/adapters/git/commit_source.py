@@ -150,10 +150,15 @@ class TreeSource:
 
 
 class CommitSource(TreeSource):
-    """The declarations in a commit. `root` lies in the repository's work tree; the commit's same folder is read."""
+    """The declarations in a commit. `root` lies in the repository's work tree; the commit's same folder is read.
 
-    def __init__(self, root: Path, ref: str, like: CommitSource | None = None) -> None:
-        repository = Repository(root) if like is None else like.repository
+    Who has that repository open already names it, so that one process of Git's reads for both.
+    """
+
+    def __init__(
+        self, root: Path, ref: str, repository: Repository | None = None, like: CommitSource | None = None
+    ) -> None:
+        repository = repository or Repository(root)
         self.root = root
         self.commit = repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
         prefix = repository.top(root)

@@ -237,8 +237,9 @@ class Repository:
         return self._said("rev_parse", "--verify", "--quiet", "HEAD^{commit}") is not None
 
     def is_shallow(self) -> bool:
-        """Return whether a part of the history isn't here."""
-        return self._said("rev_parse", "--is-shallow-repository") == "true"
+        """Return whether a part of the history isn't here. Git notes in a file where it ends."""
+        noted = self.git.shared / "shallow"
+        return noted.exists() and noted.stat().st_size > 0
 
     def committer(self) -> bytes:
         """Return whom commits of now are by, and when. Raises Refused where Git doesn't know.

@@ -86,7 +86,7 @@ Demand = Callable[[str | None, str], None]
 class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
-    `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit
+    `root` is a folder of the repository that `remote` brings things to. `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit
     declares them. `newest` says that whatever is published is the source branch's newest commit; else that is
     looked up where it counts. `demand` is asked before each try with the source commit that is published and the
     one that would be, and raises Refused where that mustn't be. `signing_key` signs what is published, `adopt`
@@ -109,8 +109,8 @@ class Publisher:
         adopt: bool = False,
     ) -> None:
         self.root = root
-        self.statuses = Statuses(Repository(root), status or remote)
-        self.repository = Repository(root)
+        self.repository = remote.repository
+        self.statuses = Statuses(self.repository, status or remote)
         self.remote = remote
         self._places = places
         self._assembler = assembler
@@ -131,7 +131,7 @@ class Publisher:
             found = self._believed(source, found)
             if self._is_older(source, found):
                 return Outcome(source.commit, [], None, {}, found.source)
-            self._check_known(found)
+            self._check_known(found, source)
             if self._demand is not None:
                 self._demand(found.source, source.commit)
             known = self.known(source.commit)
@@ -169,7 +169,7 @@ class Publisher:
         """Return a commit. The last one is kept: it never changes, and is listed once."""
         commit = self.repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
         if self._last is None or self._last.commit != commit:
-            self._last = CommitSource(self.root, commit, self._last)
+            self._last = CommitSource(self.root, commit, self.repository, self._last)
             if self._places is not None:
                 self._go_to(*self._places(self._last))
         return self._last
@@ -215,11 +215,11 @@ class Publisher:
             + (", with --adopt: the publisher's key proves it" if found.proven else "")
         )
 
-    def _check_known(self, found: Look) -> None:
+    def _check_known(self, found: Look, source: CommitSource) -> None:
         """Check that a cluster of which nothing is known is a new one. Raises Unproven."""
         unknown = any(branch.published is None for branch in found.branches.values())
         if unknown and found.source is not None and not self._adopt:
-            check_known(found, cluster_names(CommitSource(self.root, found.source)))
+            check_known(found, cluster_names(CommitSource(self.root, found.source, self.repository, source)))
 
     def _counts(self, source: CommitSource) -> bool:
         """Return whether a commit is the newest of the branch that counts, at `origin` where there is one."""
@@ -249,7 +249,7 @@ class Publisher:
 
     def _approvals(self, published: str | None) -> list[str]:
         """Return the approvals of the source that was published last, none where it can't be read."""
-        platform = platform_of(CommitSource(self.root, published)) if published else None
+        platform = platform_of(CommitSource(self.root, published, self.repository)) if published else None
         return list(platform.spec.brake.approved_plans) if platform else []
 
     def _commit(self, source: CommitSource, found: Look, assembly: Assembly, *, approved: bool) -> list[Committed]:

@@ -223,7 +223,7 @@ class Reviews:
         """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the
         others."""
         forge = self._place.forge
-        source = CommitSource(self._place.root, base)
+        source = CommitSource(self._place.root, base, self._place.source.repository)
         review = Review(request.author, forge.pushers(request.number, head), forge.approvals(request.number, head))
         try:
             found = plan(

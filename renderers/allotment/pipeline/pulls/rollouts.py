@@ -143,12 +143,12 @@ class Rollouts:
         repository = self._place.source.repository
         name = f"refs/heads/{self._place.branch}"
         tip = self._place.source.fetch(name)[name]
-        declared = CommitSource(self._place.root, tip)
+        declared = CommitSource(self._place.root, tip, repository)
         keys = reporter_keys(declared)
         published = look(repository, self._rendered, keys, publisher_key(declared))
         source = None
         if published.source is not None and repository.has(published.source):
-            source = CommitSource(self._place.root, published.source)
+            source = CommitSource(self._place.root, published.source, repository)
         said = read_now(repository, self._status, sorted(keys.items()), None)
         statuses: dict[str, list[TenantStatus]] = {}
         for one in said.tenants:
@@ -209,8 +209,8 @@ class Rollouts:
         several = [one for one in several if one.path.split("/")[0] in ROOTS]
         if not several:
             return None
-        after = CommitSource(self._place.root, request.merged)
-        before = CommitSource(self._place.root, common)
+        after = CommitSource(self._place.root, request.merged, repository)
+        before = CommitSource(self._place.root, common, repository)
         things = [thing for one in several for thing in _things(one.path, before, after)]
         return _Merged(things, any(not one.path.startswith("tenants/") for one in several))
 
