@@ -106,7 +106,7 @@ def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
 
 
 def test_programs_are_nothing_that_leaves() -> None:
-    """What the Jobs that stay name is beside them, whatever leaves (`changes/programs.py`)."""
+    """What the Jobs that stay name is beside them, whatever leaves (`changes/job_programs.py`)."""
 
     def read(path: str) -> bytes:
         raise AssertionError(path)

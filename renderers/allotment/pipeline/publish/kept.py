@@ -1,8 +1,15 @@
 """Who is kept as it was published, and why: nothing that is declared of such a tenant counts until the reason is gone.
 
-A tenant is kept when its declarations are wrong or take more than its share (`invalid`), when what is gone may not
-go or its volumes may not become what they would (`may_not_settle`), and when the gate stops what it is rendered to
-(`invalid` and, of one that gets fewer units than it declares, `Again`). Everybody else is published.
+`Assembler.assemble` puts three reasons together:
+
+    invalid           its declarations are wrong, take more than its share, or are rendered to what the gate stops:
+                      what `pipeline/check` and `pipeline/render` found
+    may_not_settle    something is gone that may not go (`changes/departure`), or a volume would become what it can't
+                      (`changes/volumes`)
+    rendered.Again    what had to be rendered once more is stopped: because it wasn't remembered, or because the tenant
+                      gets fewer units than it declares
+
+Everybody else is published. Rules about change (`rules.CHANGE_RULES`) judge pull requests; a publish has these alone.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from allotment.changes import programs
+from allotment.changes import job_programs
 from allotment.changes.departure import Leaver, Sighting, declaration_of, remains
 from allotment.changes.volumes import Users, succeeded
 from allotment.manifests import paths
@@ -93,7 +93,7 @@ def _with_programs(now: Rendered, before: Before, found: Settled) -> Settled:
     def read(path: str) -> bytes:
         return made[path] if path in made else before.read(path)
 
-    missing, unnamed = programs.beside(files, read)
+    missing, unnamed = job_programs.beside(files, read)
     found.stays.update({path: before.read(path) for path in sorted(missing) if before.blob(path)})
     return found._replace(unnamed=unnamed)
 

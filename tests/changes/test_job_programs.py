@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.published import of_another_version, with_own_programs
 
-from allotment.changes.programs import beside
+from allotment.changes.job_programs import beside
 from allotment.manifests.tenant import programs
 
 FOLDER = "eu-1/tenants/studio-kite/storage"
