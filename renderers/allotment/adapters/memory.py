@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 def program_key() -> str:
     """Return the key of the program itself: its source, its interpreter, the libraries that decide a verdict."""
     digest = hashlib.sha256(f"{VERSION} {sys.version}".encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
+    for path in sorted(_PACKAGE.rglob("*.*")):
+        if path.suffix in (".py", ".yaml"):
+            digest.update(path.read_bytes())
     for library in ("pydantic", "pydantic_core", "yaml"):
         spec = importlib.util.find_spec(library)
         if spec is not None and spec.origin:
@@ -74,9 +76,9 @@ class Memory:
         if self.values.pop(name, None) is not None:
             self.changed += 1
 
-    def keep_only(self, names: set[str]) -> None:
+    def keep_only(self, names: Collection[str]) -> None:
         """Forget all but `names`."""
-        for gone in self.values.keys() - names:
+        for gone in self.values.keys() - set(names):
             del self.values[gone]
             self.changed += 1
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.formats import Judged, as_text, counted
-from allotment.cli.options import Day, day_of, repository, repository_option
+from allotment.cli.options import Day, day_of, recalled, repository, repository_option
 from allotment.cli.progress import on_terminal
 from allotment.problems import Refused, printable
 
@@ -87,7 +87,7 @@ def command(
         publisher = Publisher(
             root,
             remote,
-            Assembler(progress=progress),
+            Assembler(progress=progress, recall=recalled(root, "-publish")),
             lambda source: day_of(source, as_of),
             status=Remote(source.repository, seen_at),
             dry_run=dry_run,

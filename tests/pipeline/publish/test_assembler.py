@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from tests.conftest import copy, edit
@@ -14,6 +15,7 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import look
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.memory import Memory
 from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.assembly import Assembly
 from allotment.pipeline.publish.kept import PlatformInvalid
@@ -47,6 +49,9 @@ EDITS: list[Callable[[Place], None]] = [
 ]
 
 
+recall = partial(Memory.load, "publish")
+
+
 def assembled(place: Place, assembler: Assembler) -> Assembly:
     repository = Repository(place.root)
     found = look(repository, Remote(repository, str(place.remote)), ("eu-1", "us-1"))
@@ -65,13 +70,14 @@ def test_it_goes_on_as_if_it_began_anew(place: Place, seed: int) -> None:
         place.merge()
         if chance.random() < 0.2:  # somebody else published meanwhile
             place.publish()
-        one, other = assembled(place, lasting), assembled(place, Assembler(processes=1))
-        assert one.files == other.files
-        assert (one.kept, one.waiting, one.leaving, one.held) == (other.kept, other.waiting, other.leaving, other.held)
-        for cluster, files in one.files.items():
-            published = publisher_files(place, cluster)
-            needed = {path for path, blob in files.items() if published.get(path) != blob}
-            assert needed == one.data[cluster].keys() == other.data[cluster].keys()
+        anew = assembled(place, Assembler(processes=1))
+        for one in (assembled(place, lasting), assembled(place, Assembler(processes=1, recall=recall))):
+            assert one.files == anew.files
+            assert (one.kept, one.waiting, one.leaving, one.held) == (anew.kept, anew.waiting, anew.leaving, anew.held)
+            for cluster, files in one.files.items():
+                published = publisher_files(place, cluster)
+                needed = {path for path, blob in files.items() if published.get(path) != blob}
+                assert needed == one.data[cluster].keys() == anew.data[cluster].keys()
         if chance.random() < 0.7:
             publisher.publish("HEAD")
 
@@ -91,6 +97,21 @@ def test_only_changed_tenants_are_rendered_again(place: Place) -> None:
     again = {tenant for tenant, blobs in lasting.rendered.items() if blobs is not before[tenant]}
     assert "uni-lab" in again
     assert "solo-ada" not in again
+
+
+def test_only_changed_tenants_are_rendered_by_the_next_process(place: Place) -> None:
+    first = assembled(place, Assembler(processes=1, recall=recall))
+    assert first.rendered == len(first.declared)
+    assert assembled(place, Assembler(processes=1, recall=recall)).rendered == 1, "who has a warning is read each time"
+    edit(place.root, GROUP, "state: Running", "state: Stopped")
+    place.merge()
+    second = assembled(place, Assembler(processes=1, recall=recall))
+    assert second.rendered == 2
+    differing = {path for path, blob in second.files["eu-1"].items() if first.files["eu-1"].get(path) != blob}
+    assert differing
+    assert {path for path in differing if path.startswith("tenants/")} == {
+        f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("allotment--marker", "group-a")
+    }
 
 
 def stray(place: Place, publisher: Publisher) -> None:

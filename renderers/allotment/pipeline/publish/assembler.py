@@ -12,12 +12,11 @@ import datetime
 from collections.abc import Callable, Mapping
 
 from allotment.adapters.git.branch import Branch
-from allotment.adapters.memory import Memory
 from allotment.adapters.source import Source
 from allotment.changes.volumes import Users
 from allotment.declared.kinds.platform import Platform
 from allotment.pipeline.check.share import SECONDS
-from allotment.pipeline.check.survey import Survey, survey
+from allotment.pipeline.check.survey import Recall, Survey, survey
 from allotment.pipeline.check.workers import cores, placed
 from allotment.pipeline.publish.assembly import Assembly, ClusterTrees
 from allotment.pipeline.publish.before import Before, Blobs
@@ -25,17 +24,19 @@ from allotment.pipeline.publish.granted import Granted, grant
 from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle
 from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
+from allotment.pipeline.publish.remembered import Remembered
 from allotment.pipeline.publish.rendered import Again, Rendered, complete, of_made
 from allotment.pipeline.publish.settled import Settled, Watched, settle
 from allotment.pipeline.render import Renderer
-from allotment.readiness.standing import Job, Standing
+from allotment.readiness.standing import Standing
 from allotment.rules import stock
 
 
 class Assembler:
     """Assembles trees again and again; it renders only the tenants that changed since it last did.
 
-    A tenant that takes more than `share` seconds of processor time is kept as it was published.
+    A tenant that takes more than `share` seconds of processor time is kept as it was published. With `recall` it goes
+    on from what another process rendered last.
     """
 
     def __init__(
@@ -43,13 +44,12 @@ class Assembler:
         processes: int | None = None,
         progress: Callable[[int, int], None] | None = None,
         share: float | None = SECONDS,
+        recall: Recall | None = None,
     ) -> None:
         self._share = share
         self._processes = processes or cores()
         self._progress = progress
-        self._memory = Memory.none()
-        self._rendered: dict[str, Blobs] = {}
-        self._prepared: dict[str, frozenset[Job]] = {}
+        self._remembered = Remembered(recall)
 
     def assemble(
         self,
@@ -93,24 +93,18 @@ class Assembler:
         try:
             found = self._checked(source, as_of, before, preparations)
             kept = invalid(found)
-            return found, kept, self._remembered(found, kept)
+            return found, kept, self._taken_up(found, kept)
         except BaseException:
-            # The survey notes a tenant as known while what it is rendered to is taken up here, at the end: one without
-            # the other would be published next as if it hadn't changed, or had nothing.
-            self._memory, self._rendered = Memory.none(), {}
+            self._remembered.forget()  # the survey noted tenants as known whose files weren't taken up
             raise
 
     def _checked(self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations) -> Survey:
         """Return the whole source, checked, with what those tenants are rendered to that aren't as they were."""
         prepared = preparations.succeeded()
-        for tenant in prepared.keys() | self._prepared.keys():
-            if prepared.get(tenant) != self._prepared.get(tenant):
-                self._memory.forget(tenant)  # something else is known of its preparations now
-        self._prepared = dict(prepared)
         return survey(
             source,
             as_of,
-            recall=self._recall,
+            recall=self._remembered.recall(prepared),
             render=Renderer(before.made),
             progress=self._progress,
             processes=self._processes,
@@ -118,27 +112,20 @@ class Assembler:
             share=self._share,
         )
 
-    def _recall(self, key: str) -> Memory:
-        if self._memory.key != key:
-            self._memory, self._rendered = Memory(None, key, {}), {}
-        return self._memory
-
-    def _remembered(self, found: Survey, kept: Kept) -> dict[str, Rendered]:
+    def _taken_up(self, found: Survey, kept: Kept) -> dict[str, Rendered]:
         """Return what each tenant is rendered to, now or before, but those that are kept."""
-        for tenant in self._rendered.keys() - found.parts.keys():
-            del self._rendered[tenant]
         now = {name: of_made(made, found.parts[name].claims) for name, made in found.made.items()}
-        self._rendered |= {name: one.blobs for name, one in now.items()}
+        self._remembered.take({name: one.blobs for name, one in now.items()}, found.parts)
         return {
             name: now[name] if name in now else Rendered(blobs, {}, found.parts[name].claims)
-            for name, blobs in self._rendered.items()
+            for name, blobs in self._remembered.rendered.items()
             if name not in kept
         }
 
     @property
     def rendered(self) -> Mapping[str, Blobs]:
         """What each tenant was last rendered to."""
-        return self._rendered
+        return self._remembered.rendered
 
 
 def _watched(
