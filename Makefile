@@ -12,7 +12,7 @@ demo: .venv/ready
 	@$(BIN)/python tests/demo.py $(OUT)
 
 test: .venv/ready
-	$(BIN)/pytest -n auto -m "not e2e and not install"
+	$(BIN)/pytest -n auto --dist worksteal -m "not e2e and not install"
 
 # What installs packages, or refuses to, as CI and pre-commit do it for those who use Allotment.
 test-install: .venv/ready

@@ -93,12 +93,12 @@ def listening(folder: Path) -> set[tuple[str, str]]:
     }
 
 
-def stop(folder: Path) -> int:
-    """End every process of the folder and return how many there were; who doesn't end within five seconds is killed."""
+def stop(folder: Path, seconds: float = 5) -> int:
+    """End every process of the folder and return how many there were; who doesn't end within some seconds is killed."""
     found = running(folder)
     for process in found:
         _quietly(process.terminate)
-    psutil.wait_procs(found, timeout=5)
+    psutil.wait_procs(found, timeout=seconds)
     while left := running(folder):  # who didn't end, and whom those started meanwhile
         for process in left:
             _quietly(process.kill)

@@ -28,7 +28,7 @@ def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> No
 def test_who_does_not_end_is_killed(tmp_path: Path) -> None:
     started = processes.start(tmp_path, "stubborn", ["sh", "-c", STUBBORN])
     processes.eventually(lambda: len(processes.running(tmp_path)) >= 3, "it to run")
-    processes.stop(tmp_path)
+    processes.stop(tmp_path, seconds=0.5)
     assert processes.running(tmp_path) == []
     assert not psutil.pid_exists(started.process.pid)
 

@@ -66,7 +66,7 @@ def verdict(data: bytes, parser: object) -> object:
 @pytest.mark.skipif(
     documents.PARSER is documents._PureParser, reason="PyYAML was built without libyaml: one parser only"
 )
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.lists(BLOCKS, max_size=25).map("".join))
 @example("b: |#")
 @example("b: >-2# x\n  text")

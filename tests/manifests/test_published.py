@@ -24,7 +24,7 @@ def test_the_objects_of_a_file_are_those_that_yaml_reads() -> None:
         assert identities(data) == read, path
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(TEXT, TEXT, OBJECT, OBJECT, OBJECT), min_size=1, max_size=3))
 def test_whatever_stands_around_them(
     objects: list[tuple[str, str, dict[str, object], dict[str, object], object]],

@@ -117,7 +117,7 @@ VALUE = FLAT | _around(FLAT | _around(FLAT | _around(FLAT)))  # st.recursive wou
 OBJECT = st.dictionaries(TEXT, VALUE, min_size=1, max_size=4)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(OBJECT, min_size=1, max_size=3))
 def test_what_is_written_is_read_back(objects: list[dict[str, object]]) -> None:
     data = dump(objects)

@@ -95,11 +95,11 @@ def test_what_can_not_go_on_is_listed_anew_and_nothing_is_lost(answer: Answer) -
 
 @pytest.mark.parametrize("answer", [fails(410), watched(error(410)), watched(), fails(500), fails(429)])
 def test_it_waits_longer_each_time(answer: Answer) -> None:
-    pace = QUICK._replace(first=0.1, longest=30)
+    pace = QUICK._replace(first=0.04, longest=30)
     with watching(*[ALL, answer] * 20, pace=pace) as (server, _, store):
         until(store, "a", "b")
-        time.sleep(1.5)
-        assert 2 <= len(server.watches()) + server.lists() <= 12, "0.1, 0.2, 0.4, 0.8 s between tries"
+        time.sleep(0.6)
+        assert 2 <= len(server.watches()) + server.lists() <= 12, "40, 80, 160, 320 ms between tries"
         assert names(store) == ["a", "b"]
 
 

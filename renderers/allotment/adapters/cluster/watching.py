@@ -30,6 +30,7 @@ ABSENT_SECONDS = 10.0  # a kind that is missing for so long isn't installed
 AT_ONCE = 1.0  # no watch ends so soon by itself
 MOST_LINE = 32 << 20  # bytes of one event
 _CHUNK = 1 << 16
+_RANDOM = random.Random()  # noqa: S311  # no secret; watches run in threads, and nobody else's numbers depend on them
 
 
 class Pace(NamedTuple):
@@ -134,7 +135,7 @@ class Watch:
         """Wait before the next try: longer each time, as long as the API server asked, and hardly after a good while."""
         if lived >= self._pace.settled:
             self._failures = 0
-        wait = min(self._pace.longest, self._pace.first * 2**self._failures) * random.uniform(0.75, 1.25)  # noqa: S311
+        wait = min(self._pace.longest, self._pace.first * 2**self._failures) * _RANDOM.uniform(0.75, 1.25)
         self._failures = min(self._failures + 1, 16)
         self._stopped.wait(max(wait, min(asked, self._pace.longest_asked)))
 
