@@ -87,10 +87,14 @@ class Desk:
         return [one for one in self.world.bodies(number) if one.startswith("<!-- allotment:rollout -->")]
 
 
-@pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
+# What each forge must hold is the contract's (tests/adapters/forge/test_contract.py); here, what is told of it to people.
+on_each_forge = pytest.mark.parametrize("desk", [GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"], indirect=True)
+
+
+@pytest.fixture
 def desk(request: pytest.FixtureRequest, place: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Return a repository to which nothing was proposed yet."""
-    world: World = request.param()
+    """Return a repository to which nothing was proposed yet, on GitHub unless a test says otherwise."""
+    world: World = getattr(request, "param", GitHubWorld)()
     world.page = 3
     world.teams["@northlight-example/platform"] = ["pat"]
     monkeypatch.setenv("ALLOT_FORGE_TOKEN", TOKEN)
@@ -99,6 +103,7 @@ def desk(request: pytest.FixtureRequest, place: Place, allot: Allot, monkeypatch
     world.close()
 
 
+@on_each_forge
 def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +119,7 @@ def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(
     assert desk.world.writes() == []
 
 
+@on_each_forge
 def test_a_new_head_changes_the_comment_in_place(desk: Desk) -> None:
     first = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     for at in range(7):
@@ -129,6 +135,7 @@ def test_a_new_head_changes_the_comment_in_place(desk: Desk) -> None:
     assert len(desk.world.bodies(1, "eve")) == 14, "what others wrote stays theirs"
 
 
+@on_each_forge
 def test_a_post_that_was_cut_off_after_it_took_effect_is_not_repeated(desk: Desk) -> None:
     desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     desk.world.fail(COMMENTS, None, after=True)
@@ -138,6 +145,7 @@ def test_a_post_that_was_cut_off_after_it_took_effect_is_not_repeated(desk: Desk
     assert len(desk.world.bodies(1)) == 1
 
 
+@on_each_forge
 def test_of_several_comments_of_ours_the_oldest_stays(desk: Desk) -> None:
     desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     oldest = desk.world.say(1, BOT, "<!-- allotment:plan -->\nof another process")
@@ -149,6 +157,7 @@ def test_of_several_comments_of_ours_the_oldest_stays(desk: Desk) -> None:
     assert "can be merged" in mine["body"]
 
 
+@on_each_forge
 def test_a_rate_limit_is_waited_for_and_the_verdict_stands_meanwhile(desk: Desk) -> None:
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     desk.world.fail(COMMENTS, Answer(429, {"message": "slow down"}, {"Retry-After": "1"}))
@@ -161,6 +170,7 @@ def test_a_rate_limit_is_waited_for_and_the_verdict_stands_meanwhile(desk: Desk)
     assert desk.comment("--number", 1).code == 2, "nobody waits for an hour in CI"
 
 
+@on_each_forge
 def test_a_status_of_somebody_else_is_not_taken_for_ours(desk: Desk) -> None:
     head = desk.propose(1, "l4-quarter", "l4-nothing")
     name = "context" if isinstance(desk.world, GitHubWorld) else "name"
@@ -190,6 +200,7 @@ def test_without_a_base_nothing_is_said(desk: Desk) -> None:
     assert (desk.world.bodies(1), desk.status(head)) == ([], "")
 
 
+@on_each_forge
 def test_only_open_requests_for_the_branch_that_counts_are_planned(desk: Desk) -> None:
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     desk.world.pulls[1].base = "elsewhere"
@@ -200,6 +211,7 @@ def test_only_open_requests_for_the_branch_that_counts_are_planned(desk: Desk) -
     assert desk.comment("--number", 99).code == 2
 
 
+@on_each_forge
 def test_who_approved_is_asked_of_the_forge(desk: Desk) -> None:
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n", author="eve")
     desk.comment("--number", 1)
@@ -228,6 +240,7 @@ def seen(desk: Desk, state: str, reason: str, **more: object) -> None:
     desk.place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(instance,)))
 
 
+@on_each_forge
 def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     commit = desk.merge(1)

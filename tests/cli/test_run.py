@@ -156,10 +156,13 @@ def test_its_own_clone_may_be_lost_or_found_again(place: Place, tmp_path: Path) 
 
 
 def test_other_pages_are_not_there(running: Running) -> None:
-    for path, data in (("/", None), ("/metrics/x", None), ("/webhook", None), ("/metrics", b"x")):
+    for path, data in (("/", None), ("/metrics", None), ("/metrics/x", None), ("/webhook", None), ("/metrics", b"x")):
         assert running.get(path, data)[0] == 404, path
     # Its length is enough: of the body itself, which isn't read, a part might come too late to be sent.
     assert running.get("/webhook", b"", {"Content-Length": str(1 << 20 | 1)})[0] == 413
+    assert running.get(running.metrics)[0] == 200, "the metrics have a port of their own"
+    assert running.get(running.metrics.replace("/metrics", "/healthz"))[0] == 404
+    assert running.get(running.metrics.replace("/metrics", "/webhook"), b"x")[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -267,13 +270,6 @@ def test_a_webhook_has_to_be_signed_where_there_is_a_secret(place: Place, tmp_pa
     finally:
         one.process.kill()
         one.process.wait()
-
-
-def test_the_metrics_have_a_port_of_their_own(running: Running) -> None:
-    assert running.get("/metrics")[0] == 404
-    assert running.get(running.metrics)[0] == 200
-    assert running.get(running.metrics.replace("/metrics", "/healthz"))[0] == 404
-    assert running.get(running.metrics.replace("/metrics", "/webhook"), b"x")[0] == 404
 
 
 def test_webhooks_are_gathered() -> None:

@@ -75,10 +75,9 @@ def test_a_file_that_moves_between_any_two_folders_is_seen_in_both(tmp_path: Pat
     text = files["tenants/studio-kite/compute/webui.rendered.yaml"]
     pairs = list(itertools.permutations(FOLDERS, 2))
     assert len(pairs) == 132
+    commits = {one: branch.commit(marked(files | {f"{one}/{MOVED}": text})) for one in FOLDERS}
     for one, other in pairs:
-        before = branch.commit(marked(files | {f"{one}/{MOVED}": text}))
-        after = branch.commit(marked(files | {f"{other}/{MOVED}": text}))
-        assert branch.named(before, after) == {one, other}
+        assert branch.named(commits[one], commits[other]) == {one, other}
 
 
 def test_without_its_marker_git_does_not_name_the_folder_that_a_file_left(tmp_path: Path) -> None:

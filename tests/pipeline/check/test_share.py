@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.conftest import edit
@@ -15,7 +17,7 @@ from allotment.adapters.folder import FolderSource
 from allotment.declared import reading
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.layout import Scope
-from allotment.pipeline.check import workers
+from allotment.pipeline.check import share, workers
 from allotment.pipeline.check.share import RULE, Spent, TimeShare
 from allotment.pipeline.check.survey import survey
 from allotment.pipeline.render import Renderer
@@ -46,9 +48,17 @@ def test_who_takes_too_long_is_named_and_ends_in_time(sample: Path) -> None:
     assert all(found.made[name] for name in found.parts if name != "solo-ada")
 
 
+def _ten_times(clock: Callable[[], float]) -> float:
+    return 10 * clock()
+
+
 def test_it_keeps_what_was_published_and_the_others_follow(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path: text for path, text in published.tree("eu-1").items() if path.startswith("tenants/solo-ada/")}
     slow_files(published.root)
+    quick = SimpleNamespace(
+        **{name: partial(_ten_times, getattr(time, name)) for name in ("thread_time", "perf_counter")}
+    )
+    monkeypatch.setattr(share, "time", quick)
     edit(published.root, "tenants/studio-kite/instances/comfy.yaml", "spec:\n", "spec:\n  description: New.\n")
     result = published.merged()
     assert result.code == 1
@@ -95,14 +105,14 @@ def test_a_tenant_of_too_many_files_or_bytes_is_not_read_to_its_end(
 
 
 def test_a_share_is_of_the_time_that_is_worked() -> None:
-    share = TimeShare(0.2)
-    with share.taken():
-        for _ in share.through(range(3)):
+    mine = TimeShare(0.2)
+    with mine.taken():
+        for _ in mine.through(range(3)):
             time.sleep(0.15)
-    with pytest.raises(Spent), share.taken():
-        for _ in share.through(range(1_000_000_000)):
+    with pytest.raises(Spent), mine.taken():
+        for _ in mine.through(range(1_000_000_000)):
             pass
-    with pytest.raises(Spent), share.taken():
+    with pytest.raises(Spent), mine.taken():
         pass
     with TimeShare(None).taken():
         assert list(TimeShare(None).through("ab")) == ["a", "b"]

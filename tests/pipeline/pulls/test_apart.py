@@ -71,7 +71,14 @@ def test_it_has_a_verdict_and_the_next_one_too(deed: str, bed: Bed, monkeypatch:
     assert bed.world.statuses[bad][-1]["description"] == TOO_MUCH
     (body,) = bed.world.bodies(1)
     assert "too large or too slow to be planned: split it" in body
-    assert bed.round() == [], "it isn't planned again until something is new"
+
+
+def test_what_took_too_much_is_told_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=DEEDS["out of memory"])])
+    bed.round()
+    assert bed.desk.status(bad) == "failure"
+    assert bed.round() == [], "nothing is said again until something is new"
 
 
 def test_one_that_somebody_else_killed_is_planned_again(
