@@ -64,7 +64,8 @@ def judge_exactly(boundary: Boundary, part: str, tenant: str, inner: str, one: O
     candidates = _patterns(part).get(str(one.get("kind")), [])
     if not candidates:
         yield f"kind {printable(str(one.get('kind')))} is not allowed"
-    yield from map(str, differences(candidates, one, values))
+    else:
+        yield from map(str, differences(candidates, one, values))
 
 
 def _as_declared(boundary: Boundary, inner: str, one: Object) -> Iterator[str]:

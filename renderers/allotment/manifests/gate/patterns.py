@@ -70,9 +70,7 @@ class Difference(NamedTuple):
 
 
 ABSENT, NOT_ALLOWED = "absent", "absent: it is not allowed"
-
-
-_ABSENT = object()
+_UNKNOWN = object()  # what a boundary has under no name of its own
 
 
 class OneOf(tuple[Any, ...]):
@@ -97,7 +95,8 @@ def differences(readers: list[Reader], value: Any, boundary: Mapping[str, Any]) 
     `boundary` has the values of the patterns' names.
     """
     report = Report()
-    _is_one(readers, value, boundary, None) or _is_one(readers, value, boundary, report)
+    if not _is_one(readers, value, boundary, None) and not _is_one(readers, value, boundary, report) and not report:
+        report.append(Difference("", value, "as a pattern has it"))
     return report
 
 
@@ -134,11 +133,14 @@ def _is_one(several: list[Reader], value: Any, boundary: Mapping[str, Any], repo
         if one(value, boundary, None):
             return True
     if report is not None and several:
-        reports = [Report(report.at) for _ in several]
-        for one, own in zip(several, reports, strict=True):
-            one(value, boundary, own)
-        report += sorted(reports, key=len)[0]
+        report += sorted((_reported(one, value, boundary, report.at) for one in several), key=len)[0]
     return False
+
+
+def _reported(one: Reader, value: Any, boundary: Mapping[str, Any], at: tuple[str, ...]) -> Report:
+    report = Report(at)
+    one(value, boundary, report)
+    return report
 
 
 def _differs(report: Report | None, value: Any, wanted: Any, field: str = "") -> bool:
@@ -254,13 +256,13 @@ def _whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
     form = re.compile(_TEXTS[name]) if name in _TEXTS else None
 
     def is_so(value: Any, boundary: Mapping[str, Any]) -> bool:
-        wanted = boundary.get(name, _ABSENT)
+        wanted = boundary.get(name, _UNKNOWN)
         if type(wanted) is str:
             return bool(value == wanted)
-        if wanted is not _ABSENT:
+        if wanted is not _UNKNOWN:
             return any(_is_same(one, value) for one in (wanted if type(wanted) is OneOf else (wanted,)))
         if form is None:
-            return type(value) is int and least <= value <= most
+            return bool(most) and type(value) is int and least <= value <= most
         return type(value) is str and form.fullmatch(value) is not None
 
     return is_so
