@@ -49,8 +49,8 @@ class Bed:
         self.watch = Watching()
         self.remote = remote
         self.repository = Repository.at(folder)
-        git(folder, "config", "user.name", "reporter")
-        git(folder, "config", "user.email", "reporter@northlight.example")
+        with (folder / "config").open("a", encoding="utf-8") as settings:
+            settings.write("[user]\n\tname = reporter\n\temail = reporter@northlight.example\n")
         self.place = Destination(
             self.repository, Remote(self.repository, str(remote), keep=True), key, Remote(self.repository, str(remote))
         )

@@ -39,8 +39,8 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bed:
     monkeypatch.setattr(reporting, "FIRST_WAIT", 0.0)
     Repository.at(tmp_path / "remote.git")
     made = Bed(tmp_path / "data", tmp_path / "remote.git")
-    git(made.remote, "config", "user.name", "publisher")
-    git(made.remote, "config", "user.email", "publisher@northlight.example")
+    with (made.remote / "config").open("a", encoding="utf-8") as settings:
+        settings.write("[user]\n\tname = publisher\n\temail = publisher@northlight.example\n")
     made.publish(DEPLOYMENT, ROUTE, CLAIM)
     made.report(*SEES)
     return made
