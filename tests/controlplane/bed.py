@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from allotment.declared.inventory import Folder
@@ -26,7 +24,7 @@ def up(
     """Return a cluster with at least these parts, and whether it was started now. One that isn't as it should be starts anew."""
     wanted = {"argocd": with_argocd, "karpenter": with_karpenter}
     found = cluster.place(name)
-    with _alone(found):
+    with processes.alone(_lock(found)):
         was = cluster.state(found, root)
         if was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed):
             return found, False
@@ -53,7 +51,7 @@ def up(
 def down(name: str) -> int:
     """End everything of a cluster, also after a crash; return how many processes there were."""
     found = cluster.place(name)
-    with _alone(found):
+    with processes.alone(_lock(found)):
         return cluster.stop(found)
 
 
@@ -77,10 +75,6 @@ def _name_in_argocd(declared: Folder) -> str:
     return place.model.spec.destination.name or declared.name
 
 
-@contextmanager
-def _alone(found: Cluster) -> Iterator[None]:
-    """Let one process at a time start or end a cluster."""
-    found.folder.parent.mkdir(parents=True, exist_ok=True)
-    with (found.folder.parent / f".{found.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _lock(found: Cluster) -> Path:
+    """Return what whoever starts or ends a cluster holds."""
+    return found.folder.parent / f".{found.name}.lock"

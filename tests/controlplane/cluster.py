@@ -30,6 +30,7 @@ OWN = "".join(f".{worker}" for worker in [os.environ.get("PYTEST_XDIST_WORKER")]
 STAGES = Path(__file__).resolve().parent / "stages"
 NODE_STAGES = ("fast/node-initialize.yaml", "heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 SERVICE_RANGE = "10.96.0.0/12"  # kwokctl's own has 254 addresses
+PORTS = programs.CACHE / ".ports.lock"  # kwokctl looks for ports that are free, and two that look at once find the same
 STARTED = "started.json"  # written last: a cluster without it was stopped halfway
 BINARIES = {
     "etcd": "etcd",
@@ -125,7 +126,7 @@ def note_started(cluster: Cluster, root: Path, parts: dict[str, Any]) -> None:
 
 def stop(cluster: Cluster) -> int:
     """End all processes of a cluster, whoever started them, remove its folder, and return how many there were."""
-    ended = processes.stop(cluster.folder)
+    ended = processes.stop(cluster.folder, 0)  # what they would still write goes too
     shutil.rmtree(cluster.folder, ignore_errors=True)
     return ended
 
@@ -142,7 +143,10 @@ def _create(cluster: Cluster) -> None:
     environment = processes.environment(
         cluster.folder, {"KWOK_WORKDIR": str(cluster.folder / "kwok"), "PATH": path, "HOME": str(cluster.folder)}
     )
-    done = subprocess.run(run, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    with processes.alone(PORTS):
+        done = subprocess.run(
+            run, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
     (cluster.folder / "logs").mkdir()
     (cluster.folder / "logs" / "kubernetes").symlink_to(f"../kwok/clusters/{cluster.name}/logs")
     if done.returncode:
@@ -171,7 +175,7 @@ def _stages() -> Iterator[dict[str, Any]]:
     own = [STAGES / file.name for file in sorted(STAGES.glob("*.yaml"))]
     ready_made = [programs.files("kwok") / "kustomize/stage/node" / file for file in NODE_STAGES]
     for file in [*ready_made, *own]:
-        yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
+        yield from yaml.load_all(file.read_bytes(), yaml.CSafeLoader)
 
 
 def _play(cluster: Cluster, stages: list[dict[str, Any]]) -> None:

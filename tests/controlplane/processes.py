@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -15,6 +17,7 @@ import psutil
 MARK = "ALLOT_CONTROLPLANE_OF"  # its value is the folder that the process belongs to; children inherit it
 LOOPBACK = "127.0.0.1"
 SHOWN = 20  # lines of a log
+GO = {"GOGC": "300"}  # Go's programs collect garbage a third as often: a test bed has memory to spare, and no cores
 T = TypeVar("T")
 _children: list[subprocess.Popen[bytes]] = []  # of this process; whom it forgets it would be warned about
 
@@ -25,7 +28,16 @@ class NotStarted(Exception):
 
 def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return this process's environment with the folder's mark, and `more`."""
-    return {**os.environ, **(more or {}), MARK: str(folder)}
+    return {**GO, **os.environ, **(more or {}), MARK: str(folder)}
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Let one process of this machine at a time do something: who comes later waits."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def start(folder: Path, name: str, command: Sequence[str | Path], more: Mapping[str, str] | None = None) -> Started:
@@ -94,11 +106,12 @@ def listening(folder: Path) -> set[tuple[str, str]]:
 
 
 def stop(folder: Path, seconds: float = 5) -> int:
-    """End every process of the folder and return how many there were; who doesn't end within some seconds is killed."""
+    """End every process of the folder and return how many there were; who doesn't end in time is killed."""
     found = running(folder)
-    for process in found:
-        _quietly(process.terminate)
-    psutil.wait_procs(found, timeout=seconds)
+    if seconds:
+        for process in found:
+            _quietly(process.terminate)
+        psutil.wait_procs(found, timeout=seconds)
     while left := running(folder):  # who didn't end, and whom those started meanwhile
         for process in left:
             _quietly(process.kill)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.conftest import PROJECT
 from tests.controlplane import processes
 
 STUBBORN = "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & while :; do sleep 1; done"
@@ -52,3 +55,20 @@ def test_what_never_comes_is_told_with_what_was_seen_last() -> None:
 def test_free_ports_differ() -> None:
     ports = processes.free_ports()
     assert len({next(ports) for _ in range(50)}) == 50
+
+
+def test_who_wants_to_be_alone_waits_for_the_other(tmp_path: Path) -> None:
+    """Two processes add to one file, each in two steps."""
+    said = tmp_path / "said"
+    program = (
+        "import sys, time, pathlib; from tests.controlplane.processes import alone\n"
+        "lock, said = map(pathlib.Path, sys.argv[1:])\n"
+        "with alone(lock):\n"
+        "    for word in ('begins', 'ends'):\n"
+        "        with said.open('a') as file: file.write(f'{word}\\n')\n"
+        "        time.sleep(0.2)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "state" / "lock"), str(said)]
+    both = [subprocess.Popen(command, cwd=PROJECT) for _ in range(2)]
+    assert [one.wait(30) for one in both] == [0, 0]
+    assert said.read_text().split() == ["begins", "ends"] * 2
