@@ -25,6 +25,9 @@ ARGO = "argoproj.io/v1alpha1"
 IN_CLUSTER = "https://kubernetes.default.svc"
 RESYNC = "120"  # seconds between looks at Git, Argo CD's default; a test has a webhook, or asks for a refresh
 REVISION_CACHE = "5s"
+# Neither is what a test is about: how many calls a second it may make, and how many seconds it pauses after each wave of a sync, by
+# default 50 and 2. Who relied on the pause would be found out sooner.
+PACE = {"ARGOCD_K8S_CLIENT_QPS": "500", "ARGOCD_K8S_CLIENT_BURST": "1000", "ARGOCD_SYNC_WAVE_DELAY": "1"}
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ def _parts(
 
     def run(part: str, *options: str) -> processes.Started:
         environment = {
+            **PACE,
             "ARGOCD_BINARY_NAME": part,
             "ARGOCD_FAKE_IN_CLUSTER": "true",
             "ARGOCD_TLS_DATA_PATH": str(folder / "tls"),
@@ -172,7 +176,7 @@ def _configuration() -> Iterator[Object]:
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     folder = programs.files("argocd") / "manifests/base/config"
     for file in sorted(folder.glob("argocd-*.yaml")):
-        one: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        one: dict[str, Any] = yaml.load(file.read_bytes(), yaml.CSafeLoader)
         one["metadata"]["namespace"] = NAMESPACE
         yield one
     anything: Mapping[str, Any] = {"group": "*", "kind": "*"}

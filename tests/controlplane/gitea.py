@@ -73,6 +73,17 @@ class Gitea:
         headers = {"Authorization": f"token {self.tokens[user]}"}
         return call(f"{self.url}/api/v1/{path}", body, method=method, headers=headers, authority=self.authority)
 
+    def create(self, name: str) -> None:
+        """Create the repository `owner/name` of an organisation, without the hook `update`: it starts a Gitea for each ref of a push,
+        and does nothing but to refuse pushes to refs/pull."""
+        owner, _, repository = name.partition("/")
+        self.api(f"orgs/{owner}/repos", {"name": repository, "default_branch": "main"})
+        (self.repository(name) / "hooks" / "update").unlink()
+
+    def repository(self, name: str) -> Path:
+        """Return the bare repository of `owner/name` where the server has it: to look into, without a call."""
+        return self.folder / "repositories" / f"{name}.git"
+
     def remote(self, repository: str, user: str = ADMIN) -> str:
         """Return the URL by which a user pushes to `owner/name`."""
         host = self.url.removeprefix("https://")
@@ -100,6 +111,10 @@ def start(folder: Path) -> Gitea:
         encoding="utf-8",
     )
     environment = {"GITEA_WORK_DIR": str(folder), "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    environment |= {
+        "GOGC": "off",
+        "GOMEMLIMIT": "1GiB",
+    }  # each push starts some more of it, which end before there is any garbage
     command: list[str | Path] = [binary, "--config", configuration]
 
     def admin(*words: str) -> str:

@@ -18,7 +18,8 @@ def start(cluster: Cluster, declared: Folder) -> str:
     folder = cluster.folder / "karpenter"
     folder.mkdir()
     crds = [
-        yaml.safe_load(file.read_text()) for file in (programs.files("karpenter") / "kwok/apis/crds").glob("*.yaml")
+        yaml.load(file.read_bytes(), yaml.CSafeLoader)
+        for file in (programs.files("karpenter") / "kwok/apis/crds").glob("*.yaml")
     ]
     cluster.client.install(crds)
     types = folder / "instance-types.json"

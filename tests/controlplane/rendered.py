@@ -26,13 +26,22 @@ ORDER = (
 )
 OURS = f"{MANAGED_BY}={PROGRAM}"
 ADMISSION = "admissionregistration.k8s.io/v1"
-CLUSTER_KINDS = (
+PROTECTING_KINDS = (
     (ADMISSION, "ValidatingAdmissionPolicyBinding"),
     (ADMISSION, "ValidatingAdmissionPolicy"),
+)
+CLUSTER_KINDS = (
     ("karpenter.sh/v1", "NodePool"),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     ("v1", "Namespace"),
     ("scheduling.k8s.io/v1", "PriorityClass"),
+)
+# What a namespace's end would wait for: the controller that ends it looks again after 8 seconds where a finalizer is left, after 16
+# where a pod ends.
+ENDING_KINDS = (
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "Job"),
+    ("v1", "PersistentVolumeClaim"),
 )
 SPREAD_KINDS = (
     ("gateway.networking.k8s.io/v1", "ReferenceGrant"),
@@ -44,31 +53,43 @@ def objects(tree: Path, *parts: str) -> Iterator[Object]:
     """Yield the objects of a cluster's tree, or of some of its paths, in the order that applying needs."""
     files = [file for file in sorted(tree.rglob("*.yaml")) if not parts or _within(file, tree, parts)]
     for file in sorted(files, key=lambda file: next(i for i, part in enumerate(ORDER) if _within(file, tree, [part]))):
-        yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
+        yield from yaml.load_all(file.read_bytes(), yaml.CSafeLoader)
 
 
 def _within(file: Path, tree: Path, parts: Iterable[str]) -> bool:
     return any(file.is_relative_to(tree / part) for part in parts)
 
 
-def clear(client: Client) -> None:
-    """Remove everything that Allotment rendered, and wait until it is gone.
+def clear(*clients: Client) -> None:
+    """Remove everything that Allotment rendered from clusters, and wait until it is gone.
 
-    First what protects it, then Applications without their finalizer: with it Argo CD would have to look at their source.
+    First what protects it, then Applications without their finalizer: with it Argo CD would have to look at their source. A
+    namespace stays for five seconds at least, so those of all clusters end at the same time.
     """
+    for client in clients:
+        _delete(client)
+    for client in clients:
+        eventually(partial(_no_namespaces, client), "tenants' namespaces to be gone", 900)
+        for volume in client.list("v1", "PersistentVolume"):
+            if volume["status"].get("phase") == "Released":
+                client.delete("v1", "PersistentVolume", volume["metadata"]["name"])
+
+
+def _delete(client: Client) -> None:
     eventually(partial(_without_applications, client), "Applications to be gone", 300)
-    for project in client.list(ARGO, "AppProject", ARGO_NAMESPACE, OURS):
-        client.delete(ARGO, "AppProject", project["metadata"]["name"], ARGO_NAMESPACE)
+    for project in client.metadata(ARGO, "AppProject", labels=OURS):
+        client.delete(ARGO, "AppProject", project["metadata"]["name"], project["metadata"]["namespace"])
+    for api_version, kind in (*PROTECTING_KINDS, *ENDING_KINDS, *SPREAD_KINDS):
+        for one in client.metadata(api_version, kind, labels=OURS):
+            eventually(partial(_deleted, client, one), f"{kind} to be deleted")
+    eventually(partial(_nothing_ends, client), "pods and claims to be gone", 300)
     for api_version, kind in CLUSTER_KINDS:
-        for one in client.list(api_version, kind, labels=OURS):
-            eventually(partial(_deleted, client, api_version, kind, one["metadata"]["name"]), f"{kind} to be deleted")
-    for api_version, kind in SPREAD_KINDS:
-        for one in client.list(api_version, kind, labels=OURS):
-            client.delete(api_version, kind, one["metadata"]["name"], one["metadata"]["namespace"])
-    eventually(lambda: not client.list("v1", "Namespace", labels=OURS), "tenants' namespaces to be gone", 900)
-    for volume in client.list("v1", "PersistentVolume"):
-        if volume["status"].get("phase") == "Released":
-            client.delete("v1", "PersistentVolume", volume["metadata"]["name"])
+        for one in client.metadata(api_version, kind, labels=OURS):
+            eventually(partial(_deleted, client, one), f"{kind} to be deleted")
+
+
+def _no_namespaces(client: Client) -> bool:
+    return not client.metadata("v1", "Namespace", labels=OURS)
 
 
 def _without_applications(client: Client) -> bool:
@@ -82,7 +103,12 @@ def _without_applications(client: Client) -> bool:
     return not found
 
 
-def _deleted(client: Client, api_version: str, kind: str, name: str) -> bool:
+def _deleted(client: Client, one: Object) -> bool:
     """A policy still guards for a moment after its binding is gone: then this raises, and is tried again."""
-    client.delete(api_version, kind, name)
+    client.delete(one["apiVersion"], one["kind"], one["metadata"]["name"], one["metadata"].get("namespace"))
     return True
+
+
+def _nothing_ends(client: Client) -> bool:
+    """Return whether no pod and no claim of ours is left."""
+    return not any(client.metadata("v1", kind, labels=OURS) for kind in ("Pod", "PersistentVolumeClaim"))

@@ -51,6 +51,7 @@ class Cloud:
         self.gitea = gitea
         self.root = folder / "source"
         self.url = gitea.remote(REPOSITORY, ORGANISATION)
+        self.forge = gitea.repository(REPOSITORY)  # to look at what is published as often as one likes
         self.running: Running
         self._folder = folder
         self.expected: dict[str, str] = {}  # by Application: the health that a test leaves it in
@@ -60,8 +61,9 @@ class Cloud:
         """The name of the cluster that Argo CD runs in."""
         return next(name for name, one in self.clusters.items() if one is self.argocd.cluster)
 
-    def begin(self) -> None:
-        """Write the sample for these clusters, push it, start the publisher and apply what `allot bootstrap` says."""
+    def begin(self, edits: Sequence[tuple[str, str, str]] = ()) -> None:
+        """Write the sample for these clusters, push it, start the publisher, apply what `allot bootstrap` says, and wait until all
+        of it is synced: a test's seconds are its own. An edit is a path, a text there, and another."""
         for name in ROOTS:
             shutil.copytree(PROJECT / name, self.root / name)
         self.edit(
@@ -70,9 +72,11 @@ class Cloud:
             f"forge: Gitea\n    url: {self.gitea.url}/{REPOSITORY}",
         )
         self.edit("clusters/us-1/cluster.yaml", "server: https://us-1.k8s.northlight.example:6443", "name: us-1")
+        for edit in edits:
+            self.edit(*edit)
         name_people(self.root)
         add_platform_team(self.gitea)
-        self.gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "cloud", "default_branch": "main"})
+        self.gitea.create(REPOSITORY)
         git(self.root, "init", "-q", "-b", "main")
         self.merge()
         self.running = Running(self.url, self._folder / "data", 3600, *self._more)
@@ -86,15 +90,16 @@ class Cloud:
             self.argocd.register(cluster, name)
         hub.apply(self._repository_secret())
         command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(self.root)]
-        hub.apply(*yaml.safe_load_all(subprocess.run(command, capture_output=True, check=True).stdout))
+        said = subprocess.run(command, capture_output=True, check=True).stdout
+        hub.apply(*yaml.load_all(said, yaml.CSafeLoader))
+        self.all_synced(600)
 
     def end(self) -> None:
         """End the publisher, clear the clusters, and remove the repository: the next module brings its own."""
         if hasattr(self, "running"):
             self.running.process.kill()
             self.running.process.wait()
-        for cluster in self.clusters.values():
-            rendered.clear(cluster.client)
+        rendered.clear(*(one.client for one in self.clusters.values()))
         hub = self.argocd.cluster.client
         for name in ("repository-cloud", "cluster-us-1"):
             hub.delete("v1", "Secret", name, NAMESPACE)
@@ -135,8 +140,8 @@ class Cloud:
 
     def published(self) -> dict[str, str]:
         """Return the commit of each ref of the repository."""
-        lines = git(self.root, "ls-remote", self.url).splitlines()
-        return {name: commit for commit, name in (line.split("\t") for line in lines)}
+        lines = git(self.forge, "for-each-ref", "--format=%(objectname) %(refname)").splitlines()
+        return {name: commit for commit, name in (line.split(" ") for line in lines)}
 
     def merged(self) -> str:
         """Merge, and wait until it is published; return the source commit."""
@@ -195,10 +200,9 @@ class Cloud:
         """Return the names of all Applications that the published branches and the bootstrap declare."""
         names = {f"allotment--root--{cluster}" for cluster in self.clusters}
         for cluster in self.clusters:
-            git(self.root, "fetch", "-q", self.url, f"rendered/{cluster}")
-            for path in git(self.root, "ls-tree", "-r", "--name-only", "FETCH_HEAD", "control/").splitlines():
-                for one in yaml.safe_load_all(git(self.root, "show", f"FETCH_HEAD:{path}")):
-                    names |= {one["metadata"]["name"]} if one["kind"] == "Application" else set()
+            for _, one in oracle.objects(self, f"refs/heads/rendered/{cluster}", "control/"):
+                if one["kind"] == "Application":
+                    names.add(one["metadata"]["name"])
         return names
 
     def all_synced(self, seconds: float = 300) -> dict[str, Object]:

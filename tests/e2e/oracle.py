@@ -8,8 +8,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -19,7 +20,7 @@ from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
-from tests.published import git
+from tests.published import files_of, git
 
 if TYPE_CHECKING:
     from tests.e2e.cloud import Cloud
@@ -58,7 +59,7 @@ def said(cloud: Cloud) -> dict[Identity, Object]:
 
 
 def _bootstrap(cloud: Cloud) -> list[Object]:
-    key = git(cloud.root, "rev-parse", "HEAD")
+    key = git(cloud.root, "rev-parse", "HEAD:platform", "HEAD:clusters")
     if key not in _once:
         command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(cloud.root)]
         objects = yaml.load_all(subprocess.run(command, capture_output=True, check=True).stdout, yaml.CSafeLoader)
@@ -66,25 +67,27 @@ def _bootstrap(cloud: Cloud) -> list[Object]:
     return _once[key]
 
 
-_once: dict[str, list[Object]] = {}  # what is applied once, by source commit
+_once: dict[str, list[Object]] = {}  # what is applied once, by what it is made of
 
 
-def published(cloud: Cloud, cluster: str) -> Iterator[tuple[str, Object]]:
-    """Yield path and object of everything that a cluster's branch declares, as we published it."""
-    ref = f"refs/allotment/published/{cluster}"
-    git(cloud.root, "fetch", "-q", cloud.url, ref)
-    listed = git(cloud.root, "ls-tree", "-r", "FETCH_HEAD").splitlines()
-    paths = {line.partition("\t")[2]: line.split()[2] for line in listed}
-    asked = "".join(f"{blob}\n" for blob in paths.values())
-    command = ["git", "-C", str(cloud.root), "cat-file", "--batch"]
-    said = subprocess.run(command, input=asked.encode(), capture_output=True, check=True).stdout
-    at = 0
-    for path in paths:
-        end = said.index(b"\n", at)
-        size = int(said[at:end].split()[2])
-        for one in yaml.load_all(said[end + 1 : end + 1 + size], yaml.CSafeLoader):
-            yield path, one
-        at = end + 1 + size + 1
+def published(cloud: Cloud, cluster: str) -> list[tuple[str, Object]]:
+    """Return path and object of everything that a cluster's branch declares, as we published it."""
+    return objects(cloud, f"refs/allotment/published/{cluster}")
+
+
+def objects(cloud: Cloud, ref: str, *parts: str) -> list[tuple[str, Object]]:
+    """Return path and object of everything that the files of a ref say, of all or of these; each text is read once."""
+    return _objects_at(cloud.forge, git(cloud.forge, "rev-parse", "--verify", "-q", ref), *parts)
+
+
+@cache
+def _objects_at(repository: Path, commit: str, *parts: str) -> list[tuple[str, Object]]:
+    return [(path, one) for path, text in files_of(repository, commit, *parts).items() for one in _objects_of(text)]
+
+
+@cache
+def _objects_of(text: str) -> list[Object]:
+    return list(yaml.load_all(text, yaml.CSafeLoader))
 
 
 def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
@@ -94,7 +97,7 @@ def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
         before = len(found)
         for api_version, kind in _kinds(cluster.client) if every_kind else sorted(_declared_kinds(cloud)):
             for one in _listed(cluster.client, api_version, kind):
-                found[identity(name, {**one, "apiVersion": api_version, "kind": kind})] = one
+                found[identity(name, one)] = one
         assert len(found) > before, f"{name} has nothing of ours"
     return found
 
@@ -110,7 +113,7 @@ def _kinds(client: Client) -> list[tuple[str, str]]:
 
 def _listed(client: Client, api_version: str, kind: str) -> list[Object]:
     try:
-        found = client.list(api_version, kind, labels=rendered.OURS)
+        found = client.metadata(api_version, kind, labels=rendered.OURS)
     except Exception as error:  # a kind that this cluster hasn't got is one of which it has nothing
         if type(error).__name__ in ("ResourceNotFoundError", "NotFoundError"):
             return []

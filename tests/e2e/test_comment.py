@@ -30,7 +30,7 @@ class Desk:
         self.root = folder / "trusted"
         self.allot = allot
         add_platform_team(gitea)
-        gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "declarations", "default_branch": "main"})
+        gitea.create(REPOSITORY)
         for name in ROOTS:
             shutil.copytree(PROJECT / name, self.root / name)
         name_people(self.root)

@@ -48,10 +48,12 @@ def cloud(
     """Return a cloud that reports both clusters; what is marked for deletion may go after ten seconds."""
     folder = tmp_path_factory.mktemp("cloud")
     options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
-    with a_cloud({"eu-1": empty_cluster, "us-1": growing_cluster}, argocd, gitea, folder, *options) as made:
-        made.edit("platform/platform.yaml", "  images:\n", "  deletion:\n    after: 10s\n  images:\n")
-        made.edit("platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 100")
-        made.merged()
+    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
+    edits = (
+        ("platform/platform.yaml", "  images:\n", "  deletion:\n    after: 10s\n  images:\n"),
+        ("platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 100"),
+    )
+    with a_cloud(clusters, argocd, gitea, folder, *options, edits=edits) as made:
         words = ["report", "--cluster", "us-1", "--to", made.url, "--data", str(folder / "us-1"), "--interval", "1"]
         words += ["--kubeconfig", str(growing_cluster.kubeconfig), "--argocd-kubeconfig", str(empty_cluster.kubeconfig)]
         with (folder / "us-1.log").open("wb") as said:

@@ -34,7 +34,7 @@ class GiteaWorld:
         self.gitea = gitea
         self.root = folder
         self._turn = 0
-        gitea.api(f"orgs/{ORGANISATION}/repos", {"name": "contract", "default_branch": "main"})
+        gitea.create(REPOSITORY)
         for login in self.people:
             gitea.api(f"repos/{REPOSITORY}/collaborators/{login}", {"permission": "write"}, method="PUT")
         git(folder, "init", "-q", "-b", "main")

@@ -23,11 +23,9 @@ BRANCH, OURS = "refs/heads/status/eu-1", "refs/allotment/status/eu-1"
 MOUNT = "  storages:\n    - name: {name}\n      mountPath: /workspace/data\n"
 
 
-def file(cloud: Cloud, path: str, commit: str = "") -> bytes:
+def file(cloud: Cloud, path: str, commit: str = BRANCH) -> bytes:
     """Return a file of the status branch."""
-    if not commit:
-        git(cloud.root, "fetch", "-q", cloud.url, BRANCH)
-    return (git(cloud.root, "show", f"{commit or 'FETCH_HEAD'}:{path}") + "\n").encode()
+    return (git(cloud.forge, "show", f"{commit}:{path}") + "\n").encode()
 
 
 def status(cloud: Cloud, tenant: str = TENANT) -> TenantStatus:
@@ -202,14 +200,12 @@ def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud
     words += ["--kubeconfig", str(cloud.clusters["us-1"].kubeconfig)]
     words += ["--argocd-kubeconfig", str(cloud.clusters["eu-1"].kubeconfig)]
     subprocess.run([sys.executable, "-m", "allotment", *words], check=True)
-    git(cloud.root, "fetch", "-q", cloud.url, "refs/heads/status/us-1")
-    found = read_tenant(file(cloud, "tenants/acme-robotics.yaml", "FETCH_HEAD"))
+    found = read_tenant(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
     assert {(part.name, part.sync) for part in found.applications} == {("compute", "Synced"), ("storage", "Synced")}
     synced = [one.status for kept in found.storages for one in kept.conditions if one.type == "Synced"]
     assert synced
     assert set(synced) == {"True"}
-    git(cloud.root, "fetch", "-q", cloud.url, BRANCH)
-    assert "acme-robotics" not in git(cloud.root, "ls-tree", "--name-only", "FETCH_HEAD", "tenants/")
+    assert "acme-robotics" not in git(cloud.forge, "ls-tree", "--name-only", BRANCH, "tenants/")
 
 
 def test_stocks_are_counted(reported_cloud: Cloud) -> None:
@@ -260,7 +256,7 @@ def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) 
         until(cloud, "notes", "Stopped", seconds=60)
         told = [one.target for one in steps(cloud, "notes")]
         assert told[-2:] == ["Running", "Stopped"]
-        lines = git(cloud.root, "log", "--format=%s", "FETCH_HEAD").splitlines()
+        lines = git(cloud.forge, "log", "--format=%s", BRANCH).splitlines()
         assert lines.count(f"{TENANT}/notes: Running → Stopped") <= 1, "nobody tells it twice"
     finally:
         cloud.running.process.wait()

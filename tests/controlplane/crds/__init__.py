@@ -108,7 +108,9 @@ def build() -> None:
 def read(file: Path) -> dict[str, Any]:
     """Return a file's CRD. Lines of Helm's around it, as Envoy Gateway's chart has them, are left out."""
     lines = file.read_text(encoding="utf-8").splitlines()
-    crd: dict[str, Any] = yaml.safe_load("\n".join(line for line in lines if not line.strip().startswith("{{")))
+    crd: dict[str, Any] = yaml.load(
+        "\n".join(line for line in lines if not line.strip().startswith("{{")), yaml.CSafeLoader
+    )
     return crd
 
 
