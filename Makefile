@@ -18,8 +18,9 @@ test: .venv/ready
 test-install: .venv/ready
 	$(BIN)/pytest -n auto -m install
 
+# Two modules at a time, those that take longest first, each worker with clusters of its own.
 e2e: controlplane
-	$(BIN)/pytest -m "e2e and not scale" --durations=20
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "e2e and not scale" --durations=20
 
 # Hundreds of tenants at once: a quarter of an hour, by hand.
 e2e-scale: controlplane

@@ -25,6 +25,7 @@ ARGO = "argoproj.io/v1alpha1"
 IN_CLUSTER = "https://kubernetes.default.svc"
 RESYNC = "120"  # seconds between looks at Git, Argo CD's default; a test has a webhook, or asks for a refresh
 REVISION_CACHE = "5s"
+REFRESH = "argocd.argoproj.io/refresh"  # the annotation that asks for a look, until that was done
 # Neither is what a test is about: how many calls a second it may make, and how many seconds it pauses after each wave of a sync, by
 # default 50 and 2. Who relied on the pause would be found out sooner.
 PACE = {"ARGOCD_K8S_CLIENT_QPS": "500", "ARGOCD_K8S_CLIENT_BURST": "1000", "ARGOCD_SYNC_WAVE_DELAY": "1"}
@@ -54,10 +55,11 @@ class ArgoCD:
         """Return an Application as it is."""
         return self.cluster.client.get(ARGO, "Application", name, NAMESPACE)
 
-    def refresh(self, name: str) -> None:
-        """Make Argo CD look at an Application's source at once."""
-        annotation = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}
-        self.cluster.client.patch(ARGO, "Application", name, annotation, NAMESPACE)
+    def refresh(self, name: str, *, again: bool = False) -> None:
+        """Make Argo CD look at an Application's source at once. `again`: it was asked already, and asking alike changes nothing."""
+        for value in (None, "normal") if again else ("normal",):
+            annotation = {"metadata": {"annotations": {REFRESH: value}}}
+            self.cluster.client.patch(ARGO, "Application", name, annotation, NAMESPACE)
 
     def register(self, other: Cluster, name: str, server: str | None = None) -> None:
         """Let Argo CD deploy to a cluster under a name."""

@@ -164,7 +164,9 @@ def _configuration() -> dict[str, Any]:
         "options": {"bindAddress": processes.LOOPBACK, "enableCRDs": ["Stage"], "disableQPSLimits": True},
         "componentsPatches": [
             patched("kube-apiserver", service_cluster_ip_range=SERVICE_RANGE),
-            patched("kube-controller-manager", service_cluster_ip_range=SERVICE_RANGE),
+            # Each is alone, and a busy machine must not end it: who can't renew its Lease in time gives up, and nobody takes over.
+            patched("kube-controller-manager", service_cluster_ip_range=SERVICE_RANGE, leader_elect="false"),
+            patched("kube-scheduler", leader_elect="false"),
             # Nothing here outlives its machine, and syncing files is what etcd mostly waits for.
             patched("etcd", unsafe_no_fsync="true"),
         ],

@@ -64,6 +64,19 @@ def test_services_have_room(cluster: Cluster) -> None:
     assert ranges == [clusters.SERVICE_RANGE]
 
 
+def test_no_controller_ends_because_its_lease_runs_out(cluster: Cluster) -> None:
+    leases = {one["metadata"]["name"] for one in cluster.client.list("coordination.k8s.io/v1", "Lease", "kube-system")}
+    assert not leases & {"kube-controller-manager", "kube-scheduler"}
+
+
+def test_metadata_is_that_of_the_objects(cluster: Cluster) -> None:
+    kind = ("storage.k8s.io/v1", "StorageClass")
+    whole = {one["metadata"]["name"]: one for one in cluster.client.list(*kind)}
+    found = {one["metadata"]["name"]: one for one in cluster.client.metadata(*kind)}
+    assert "rook-ceph-block" in found
+    assert found == {name: {key: one[key] for key in ("apiVersion", "kind", "metadata")} for name, one in whole.items()}
+
+
 def test_nodes_are_those_of_the_declared_pools(cluster: Cluster) -> None:
     nodes = {one["metadata"]["name"]: one for one in cluster.client.list("v1", "Node")}
     assert sorted(nodes) == sorted(

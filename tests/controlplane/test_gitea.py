@@ -19,9 +19,14 @@ def _trusted(gitea: Gitea, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
 
 
-def git(folder: Path, *words: str) -> None:
+def said(folder: Path, *words: str) -> str:
     identity = ["-c", "user.name=ada", "-c", "user.email=ada@northlight.example"]
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def git(folder: Path, *words: str) -> None:
+    said(folder, *words)
 
 
 def test_it_listens_on_the_loopback(gitea: Gitea) -> None:
@@ -49,6 +54,18 @@ def test_a_push_and_a_pull_request(gitea: Gitea, tmp_path: Path) -> None:
     body = {"title": "A file", "head": "mine", "base": "main"}
     pull = gitea.api(f"repos/{ORGANISATION}/gpus/pulls", body, user="ada")
     assert (pull["number"], pull["user"]["login"], pull["state"]) == (1, "ada", "open")
+
+
+def test_a_repository_lies_where_one_can_look_into_it(gitea: Gitea, tmp_path: Path) -> None:
+    gitea.create(f"{ORGANISATION}/seen")
+    url = gitea.remote(f"{ORGANISATION}/seen", ORGANISATION)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "Nothing")
+    git(tmp_path, "push", "--quiet", url, "main", "main:refs/ours/main")
+    served = said(tmp_path, "ls-remote", url, "refs/*").replace("\t", " ")
+    folder = gitea.repository(f"{ORGANISATION}/seen")
+    assert served == said(folder, "for-each-ref", "--format=%(objectname) %(refname)")
+    assert [line.split(" ")[1] for line in served.splitlines()] == ["refs/heads/main", "refs/ours/main"]
 
 
 def test_who_was_not_asked_may_not_write(gitea: Gitea) -> None:

@@ -20,7 +20,7 @@ from allotment.declared.inventory import blob_id
 from allotment.manifests import folders
 from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
-from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
+from tests.controlplane.argocd import ARGO, NAMESPACE, REFRESH, ArgoCD
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import ORGANISATION, Gitea
@@ -32,6 +32,9 @@ from tests.published import Running, git
 REPOSITORY = f"{ORGANISATION}/cloud"
 EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_approved"]
 LOOK_AGAIN = datetime.timedelta(seconds=5)
+FORGOTTEN = datetime.timedelta(
+    seconds=20
+)  # who is asked while it looks may forget it until its next turn, after two minutes
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 
 
@@ -212,12 +215,15 @@ class Cloud:
         They are asked to look: each by itself takes most of a minute. What syncs is left in peace: looks beside it only slow it.
         """
         wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
+        asked: dict[str, datetime.datetime] = {}
 
         def found() -> dict[str, Object]:
-            there = self.applications()
+            there, now = self.applications(), datetime.datetime.now(datetime.UTC)
             for name in wanted & there.keys():
-                if unsynced(there[name], since) and idle(there[name], since):
-                    self.argocd.refresh(name)
+                again = asked_already(there[name]) and now - asked.setdefault(name, now) > FORGOTTEN
+                if again or (unsynced(there[name], since) and idle(there[name], since)):
+                    self.argocd.refresh(name, again=again)
+                    asked[name] = now
             left = {name: unsynced(there.get(name), since) for name in wanted}
             left |= dict.fromkeys(there.keys() - wanted, "not declared")
             if wrong := {name: words for name, words in left.items() if words}:
@@ -229,6 +235,11 @@ class Cloud:
         return applications
 
 
+def asked_already(application: Object) -> bool:
+    """Return whether an Application was asked to look, and didn't yet."""
+    return REFRESH in application["metadata"].get("annotations", {})
+
+
 def idle(application: Object, since: datetime.datetime) -> bool:
     """Return whether an Application doesn't sync, wasn't asked to look, and didn't look since then within the last seconds."""
     status: dict[str, Any] = application.get("status", {})
@@ -236,7 +247,7 @@ def idle(application: Object, since: datetime.datetime) -> bool:
     return not (
         "operation" in application
         or status.get("operationState", {}).get("phase") == "Running"
-        or "argocd.argoproj.io/refresh" in application["metadata"].get("annotations", {})
+        or asked_already(application)
         or looked > max(since, datetime.datetime.now(datetime.UTC) - LOOK_AGAIN)
     )
 

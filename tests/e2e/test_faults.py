@@ -243,6 +243,18 @@ def brought_back(cloud: Cloud) -> None:
     eventually(is_ours, "the branch to be brought back", 60)
 
 
+def seen(cloud: Cloud, name: str) -> None:
+    """Wait until an Application has seen the branch as it is, and syncs nothing of before: that would bring back what is deleted."""
+    cloud.argocd.refresh(name)
+
+    def is_seen() -> bool:
+        found = cloud.argocd.application(name)["status"]
+        tip = cloud.published()["refs/heads/rendered/eu-1"]
+        return bool(found["sync"]["revision"] == tip and found["operationState"]["phase"] != "Running")
+
+    eventually(is_seen, f"{name} to see the branch", 60)
+
+
 def replaced(cloud: Cloud, commit: str) -> None:
     """Wait until a commit of somebody else's isn't the tip of the branch any more."""
     eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
@@ -274,6 +286,7 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
             lambda: len(uids(client, "batch/v1", "Job", SPACE, f"{names.STORAGE}=twice")) == 2, "it to be back", 120
         )
     brought_back(cloud)
+    seen(cloud, f"{ADA}--eu-1--storage")
 
     def said() -> bool:
         one = storage(cloud, "twice", ADA)
