@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import subprocess
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from tests.controlplane.processes import LOOPBACK
 from tests.controlplane.web import call
 
 ADMIN, USERS, ORGANISATION, BOT = "admin0", ("ada", "bob"), "northlight", "northlight-bot"
+TOKEN = re.compile("[0-9a-f]{40}")
 CONFIGURATION = """\
 RUN_MODE = prod
 {root}
@@ -145,4 +147,5 @@ def _user(admin: Callable[..., str], name: str) -> str:
     admin("admin", "user", "create", "--username", name, "--email", f"{name}@northlight.example", *password, *more)
     token = ["--username", name, "--token-name", "tests", "--scopes", "all", "--raw"]
     said = admin("admin", "user", "generate-access-token", *token)
-    return said.splitlines()[-1]  # what is logged goes to the same place
+    (found,) = (line for line in said.splitlines() if TOKEN.fullmatch(line))  # what is logged comes before it, or after
+    return found
