@@ -48,6 +48,16 @@ def test_a_part_says_what_it_judged_and_how_much_is_wrong_elsewhere(broken: Path
     assert allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml").out == "1 file: fine\n"
 
 
+def test_a_part_behind_a_link_is_not_read_to_count_it(broken: Path, allot: Allot, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "tenant.yaml").write_text("x")
+    (broken / "tenants/link").symlink_to(there)
+    found = allot("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/link")
+    assert found.code == 1
+    assert "(0 files read; 2 problems elsewhere" in found.out.splitlines()[-1]
+
+
 def test_every_format_says_that_something_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
     words = ("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/uni-lab/tenant.yaml", "--format")
     rest = "2 problems elsewhere (`allot validate` shows them)"

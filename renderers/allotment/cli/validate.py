@@ -81,7 +81,7 @@ def _show(found: Survey, style: str, wanted: list[str], source: Source) -> int:
     problems, judged = found.problems, Judged(found.files, len(found.parts))
     if wanted and "" not in wanted:
         problems = [one for one in problems if one.touches(wanted)]
-        judged = Judged(_files(source, wanted), elsewhere=_errors(found.problems) - _errors(problems))
+        judged = Judged(_files(found, source, wanted), elsewhere=_errors(found.problems) - _errors(problems))
     click.echo(FORMATS[style](problems, judged), nl=False)
     if judged.elsewhere and style == "gitlab":
         click.echo(judged.rest, err=True)
@@ -92,22 +92,20 @@ def _errors(problems: list[Problem]) -> int:
     return sum(not one.warning for one in problems)
 
 
-def _files(source: Source, wanted: list[str]) -> int:
-    """Return how many declared files are wanted, or lie in what is."""
-    from allotment.declared.layout import ROOTS, Scope, folder_of, scope_of
+def _files(found: Survey, source: Source, wanted: list[str]) -> int:
+    """Return how many declared files are wanted, or lie in what is. What no survey reads, as a folder behind a link,
+    isn't looked into."""
+    from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
     def lies_in(path: str) -> bool:
         return any(path == one or path.startswith(f"{one}/") for one in wanted)
 
-    scopes = set[Scope]()
-    for one in wanted:
-        if one in ("clusters", "tenants"):
-            scopes |= {scope for scope in source.scopes()[0] if lies_in(folder_of(scope))}
-        elif one.split("/")[0] in ROOTS:
-            scopes.add(scope_of(f"{one}/"))
+    clusters = {Scope("cluster", name) for name in found.offers.clusters}
+    known = {PLATFORM, *clusters, *(Scope("tenant", name) for name in found.parts)}
+    direct = {scope_of(f"{one}/") for one in wanted if one.split("/")[0] in ROOTS}
     count = 0
-    for scope in scopes:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it is wanted because it is gone
+    for scope in known if {"clusters", "tenants"} & set(wanted) else known & direct:
+        with contextlib.suppress(FileNotFoundError):  # nothing of the platform is there yet
             count += sum(map(lies_in, source.files(scope).paths))
     return count
 

@@ -91,7 +91,7 @@ def shard_file(letter: str) -> str:
     return f"control/tenants-{letter}{ENDING}"
 
 
-@lru_cache(maxsize=1 << 16)  # asked several times of every file, in each publish
+@lru_cache(maxsize=1 << 18)  # asked several times of every file, in each publish
 def spot_of(path: str) -> Spot | None:
     """Return what a tenant's path means; None for a path of the platform's, or none of ours."""
     if found := _TENANT_FILE.fullmatch(path):

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import git
 import pytest
+from tests.adapters.git.malformed import entry, write
 from tests.conftest import DAY, Allot
 from tests.rules.test_change import commit
 
 from allotment.adapters.folder import MAX_DEPTH, FolderSource
 from allotment.adapters.git import commit_source
-from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.objects import TooMuch
-from allotment.adapters.git.trees import Trees
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.trees import Trees, are_within
 from allotment.adapters.source import Source, content_key
 from allotment.declared.inventory import blob_id
 from allotment.problems import Refused
@@ -87,7 +89,8 @@ def put(root: Path, path: str | bytes, data: bytes) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_differs_from_another_commit_is_the_source(change: str, sample: Path) -> None:
-    (sample / "tenants/uni-lab/link.yaml").symlink_to("tenant.yaml")
+    if change == "a link no more":
+        (sample / "tenants/uni-lab/link.yaml").symlink_to("tenant.yaml")
     commit(sample)
     before = CommitSource(sample, "HEAD")
     before.scopes()
@@ -105,6 +108,39 @@ def test_what_differs_from_another_commit_is_the_source(change: str, sample: Pat
     assert scopes == fresh.scopes()
     assert [found.files(one) for one in scopes[0]] == [fresh.files(one) for one in scopes[0]]
     assert everything(found) == everything(fresh)
+
+
+def test_an_empty_folder_that_comes_or_goes_is_listed_as_by_a_walk(sample: Path) -> None:
+    """Git's own diff shows none. One that lies too deep is a problem."""
+    commit(sample)
+    repository = Repository(sample)
+    deep = write(sample, "tree", b"")
+    for name in "hgfedcb":
+        deep = write(sample, "tree", entry("40000", name, bytes.fromhex(deep)))
+    file = entry("100644", "platform.yaml", bytes.fromhex(write(sample, "blob", b"a: 1\n")))
+    several = [write(sample, "tree", file), write(sample, "tree", entry("40000", "a", bytes.fromhex(deep)) + file)]
+    plain, with_deep = (write(sample, "tree", entry("40000", "platform", bytes.fromhex(one))) for one in several)
+    assert len(TreeSource(repository, with_deep).scopes()[1]) == 1
+    for before, after in ((plain, with_deep), (with_deep, plain)):
+        like = TreeSource(repository, before)
+        like.scopes()
+        assert TreeSource(repository, after, like).scopes() == TreeSource(repository, after).scopes()
+
+
+def test_as_many_folders_as_a_walk_takes_are_taken(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(sample)
+    before = CommitSource(sample, "HEAD")
+    before.scopes()
+    for name in "abcdef":
+        put(sample, f"tenants/solo-ada/instances/{name}/{name}/x.yaml", b"x")
+    commit(sample)
+    monkeypatch.setattr(commit_source, "MAX_FILES", len(everything(before)) + 6)
+    assert not are_within(everything(CommitSource(sample, "HEAD", like=before)), 10)
+    monkeypatch.setattr("allotment.adapters.git.trees.PATH_BYTES", 20)
+    with pytest.raises(TooMuch):
+        CommitSource(sample, "HEAD").scopes()
+    with pytest.raises(TooMuch):
+        CommitSource(sample, "HEAD", like=before).scopes()
 
 
 def test_the_folder_may_lie_deeper(sample: Path) -> None:

@@ -13,6 +13,7 @@ from tests.adapters.git.malformed import entry, write, write_commit
 
 from allotment.adapters.git import commits
 from allotment.adapters.git.comparison import MOST_CHANGED
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import MOST_LISTINGS, Repository
 from allotment.adapters.git.trees import Trees
 from allotment.problems import Refused
@@ -72,11 +73,45 @@ def test_a_child_that_git_would_not_write_is_refused(repository: Repository) -> 
             repository.listing(second)
 
 
-def test_a_parent_that_can_not_be_read_is_no_parent(repository: Repository) -> None:
+@pytest.mark.parametrize(
+    "line", [b"parent ", b"parent \xff", b"parent zzz", b"parent " + b"1" * 40, b"parent x\nparent y"]
+)
+@pytest.mark.parametrize("behind", ["the tree", "the committer"])
+def test_a_line_that_is_no_parent_costs_no_listing(behind: str, line: bytes, repository: Repository) -> None:
+    tree = repository.tree_of(commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID), "")
+    who = b"author A <a@b.example> 1 +0000\ncommitter A <a@b.example> 1 +0000\n"
+    header = who + line + b"\n" if behind == "the committer" else line + b"\n" + who
+    commit = write(repository.folder, "commit", f"tree {tree}\n".encode() + header + b"\nx\n")
+    assert set(repository.listing(commit)) == {"a.yaml"}
+    if behind == "the committer":
+        assert repository.parents(commit) == [], "as Git has it"
+
+
+def test_parents_that_somebody_else_names_are_not_read(repository: Repository) -> None:
     tree = repository.tree_of(commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID), "")
     assert tree is not None
-    no_commit, gone = write(repository.folder, "blob", b"x"), "1" * 40
-    assert set(repository.listing(write_commit(repository.folder, tree, no_commit, gone))) == {"a.yaml"}
+    several = [write_commit(repository.folder, tree, *(["1" * 40] * number)) for number in range(3)]
+    with pytest.MonkeyPatch.context() as patch:
+        read: list[str] = []
+        root = Trees.root
+        patch.setattr(Trees, "root", lambda self, one: read.append(one) or root(self, one))
+        commit = write_commit(repository.folder, tree, *several)
+        assert set(repository.listing(commit)) == {"a.yaml"}
+    assert read == [commit]
+
+
+@pytest.mark.parametrize("limit", ["MOST_FILES", "PATH_BYTES"])
+def test_a_limit_is_met_as_by_a_walk(limit: str, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = commits.write_commit(repository, [], {"a/one.yaml": b"1\n"}, SAID)
+    second = commits.write_commit(repository, [first], {f"{name}/c/d.yaml": b"1\n" for name in "efg"}, SAID)
+    if limit == "MOST_FILES":
+        monkeypatch.setattr("allotment.adapters.git.repository.MOST_FILES", 6)  # there are 4 files in 7 folders
+    else:
+        monkeypatch.setattr("allotment.adapters.git.repository.MOST_FILES", 7)
+        monkeypatch.setattr("allotment.adapters.git.trees.PATH_BYTES", 5)
+    assert repository.listing(first)
+    with pytest.raises(TooMuch):
+        repository.listing(second)
 
 
 def test_no_more_listings_are_kept_than_a_branch_or_two_need(repository: Repository, tmp_path: Path) -> None:
@@ -84,4 +119,4 @@ def test_no_more_listings_are_kept_than_a_branch_or_two_need(repository: Reposit
     for number in range(MOST_LISTINGS + 3):
         last = [commits.write_commit(repository, last, {f"{number}.yaml": b"1\n"}, SAID)]
         assert len(repository.listing(*last)) == number + 1
-    assert len(repository._listings) == MOST_LISTINGS
+    assert len(repository._listings) == len(repository._listed) == MOST_LISTINGS

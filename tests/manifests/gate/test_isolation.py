@@ -461,6 +461,14 @@ def test_programs_are_judged_once_for_all_tenants(sample_tree: dict[str, bytes])
         check(tenant, tenant)
 
 
+@pytest.mark.parametrize("thing", ["lab", "models", "checkpoints"])
+def test_programs_pass_in_their_own_file_alone(thing: str, sample_tree: dict[str, bytes]) -> None:
+    gate = Gate(BOUNDARIES)
+    gate.check(PROGRAMS, sample_tree[PROGRAMS], entitled(PROGRAMS))
+    with pytest.raises(IsolationBroken, match=f"must be {thing}"):
+        gate.check(f"eu-1/tenants/studio-kite/storage/{thing}.rendered.yaml", sample_tree[PROGRAMS], entitled(PROGRAMS))
+
+
 @pytest.mark.parametrize("tenant", ["gpu", "edge", "data", "main", "sha256", "kube", "example", "allotment", "system"])
 def test_a_name_that_stands_elsewhere_too_opens_nothing(tenant: str, sample_tree: dict[str, bytes]) -> None:
     """What passes for one tenant must not pass for another because a constant happens to hold its name."""

@@ -11,7 +11,7 @@ from allotment.adapters.folder import MAX_DEPTH
 from allotment.adapters.git.comparison import Changed, Comparison
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File, MalformedTree
+from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File, MalformedTree, are_within
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
@@ -69,7 +69,7 @@ class TreeSource:
     def _list(self) -> None:
         if self._listed or self._listed_like(self._like):
             return
-        self._blobs, self._problems = {}, []  # a listing that was refused leaves nothing
+        self._blobs, self._files, self._problems = {}, {}, []  # a listing that was refused leaves nothing
         grouped: dict[Scope, list[tuple[str, str]]] = {}
         for one in self._regular():
             path = one.path
@@ -82,19 +82,22 @@ class TreeSource:
         self._files, self._listed = {scope: sorted(files) for scope, files in grouped.items()}, True
 
     def _listed_like(self, other: TreeSource | None) -> bool:
-        """Take over another's listing with what differs; return whether nothing else than declarations does."""
+        """Take over another's listing with what differs; return whether that is what a listing would say. It isn't
+        where anything was or is astray, or limits are met."""
         self._like = None
-        if other is None or not other._listed:
+        if other is None or not other._listed or other._problems:
             return False
+        comparison = Comparison(self.repository.trees)
         try:
-            differing = Comparison(self.repository.trees).of(other.tree, self.tree)
+            differing = comparison.of(other.tree, self.tree)
+            declared = [one for one in differing if one.path.split("/")[0] in ROOTS]
+            if comparison.met_empty or not all(map(_is_of_a_scope, declared)):
+                return False
+            self._take(other, {one.path: one.blob for one in declared})
         except (TooMuch, MalformedTree):  # perhaps beside the declarations
             return False
-        declared = [one for one in differing if one.path.split("/")[0] in ROOTS]
-        if not all(map(_is_of_a_scope, declared)):
-            return False
-        self._take(other, {one.path: one.blob for one in declared})
-        return True
+        self._listed = are_within(self._blobs, MAX_FILES)
+        return self._listed
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""

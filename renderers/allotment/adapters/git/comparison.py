@@ -36,6 +36,7 @@ class Comparison:
 
     def __init__(self, trees: Trees) -> None:
         self._trees = trees
+        self.met_empty = False  # whether a folder that differs was, or is, one without entries
         self._files = self._names = self._bytes = 0
 
     def of(self, before: str, after: str) -> list[Changed]:
@@ -82,6 +83,7 @@ class Comparison:
 
     def _contents(self, pairs: list[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
         found = dict(self._trees.read(tree for pair in pairs for tree in pair if tree))
+        self.met_empty |= not all(found.values())
         return ((pair, found.get(pair[0], []), found.get(pair[1], [])) for pair in pairs)
 
     def _differing(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from allotment.adapters.git.commands import Commands, SaidNo
 from allotment.adapters.git.comparison import Comparison
 from allotment.adapters.git.objects import IS_ID, Objects, TooMuch
-from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees
+from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees, are_within
 from allotment.problems import Refused, quoted
 
 MOST_FILES = 1_000_000  # of a listing
 MOST_LISTINGS = 4  # that are kept: of a branch or two, before and after a commit
 MOST_READ = 32 << 20  # bytes of a file
 _COMMITTED = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
+_PARENT = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
@@ -37,6 +39,7 @@ class Repository:
         self.objects = Objects(self.git.reader)
         self.trees = Trees(self.objects)
         self._listings: dict[str, Mapping[str, str]] = {}  # by tree, the latest last
+        self._listed: dict[str, str] = {}  # the trees of commits that were listed, the latest last
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
@@ -82,9 +85,10 @@ class Repository:
             found = self._like_a_parent(commit, tree)
         if found is None:
             found = self._walked(commit, tree)
-        self._listings[tree] = found
-        while len(self._listings) > MOST_LISTINGS:
-            del self._listings[next(iter(self._listings))]
+        self._listings[tree], self._listed[commit] = found, tree
+        for kept in (self._listings, self._listed):
+            while len(kept) > MOST_LISTINGS:
+                del kept[next(iter(kept))]
         return found
 
     def _walked(self, commit: str, tree: str, prefix: str = "") -> dict[str, str]:
@@ -97,8 +101,11 @@ class Repository:
 
     def _like_a_parent(self, commit: str, tree: str) -> dict[str, str] | None:
         """Return what a commit has, from what a parent has and what differs; None where no parent was listed, or too
-        much differs."""
-        before = next((tree for tree in self._trees_before(commit) if tree in self._listings), None)
+        much differs. Somebody else may have made the commit: nothing but its own header is read for this."""
+        parents = list[str]()
+        with contextlib.suppress(Refused):
+            parents = self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else []
+        before = next((self._listed[one] for one in parents if self._listed.get(one) in self._listings), None)
         if before is None:
             return None
         found = dict(self._listings[before])
@@ -111,13 +118,7 @@ class Repository:
                     found[one.path] = one.blob
         except TooMuch:
             return None
-        return {path: found[path] for path in sorted(found)} if len(found) <= MOST_FILES else None
-
-    def _trees_before(self, commit: str) -> Iterator[str]:
-        """Yield the tree of each parent that can be read: somebody else may have made it."""
-        for one in self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else ():
-            with contextlib.suppress(Refused):
-                yield self.trees.root(one)
+        return {path: found[path] for path in sorted(found)} if are_within(found, MOST_FILES) else None
 
     def read(self, blob: str) -> bytes:
         """Return a blob's bytes."""
@@ -174,8 +175,14 @@ class Repository:
         return author if _IDENTITY.fullmatch(author) else self.committer()
 
     def parents(self, commit: str) -> list[str]:
-        """Return a commit's parents."""
-        return [line.split()[1].decode("ascii") for line in self.trees.header(commit) if line.startswith(b"parent ")]
+        """Return a commit's parents: as Git has it, the lines after the tree's alone. Raises Refused where one is of
+        another form."""
+        lines = itertools.takewhile(lambda line: line.startswith(b"parent "), self.trees.header(commit)[1:])
+        found = [(line, _PARENT.fullmatch(line)) for line in lines]
+        for line, parent in found:
+            if parent is None:
+                raise Refused(f"commit {commit} names no parent in {quoted(line.decode('utf-8', 'backslashreplace'))}")
+        return [parent[1].decode("ascii") for _, parent in found if parent]
 
     def subject(self, commit: str) -> str:
         """Return the first line of what a commit says."""

@@ -228,3 +228,15 @@ class _Limit:
             raise TooMuch(f"more than {self._most:,} files: this is no repository of declarations")
         if self._bytes > self._most * PATH_BYTES:
             raise TooMuch(f"the paths of its files have more than {self._most * PATH_BYTES:,} bytes: shorten them")
+
+
+def are_within(paths: Collection[str], most: int) -> bool:
+    """Return whether a walk of files at these paths, with no empty folder beside them, stays within its limits."""
+    folders = set[str]()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    length = sum(map(len, paths)) + sum(map(len, folders))
+    return max(len(paths), len(folders)) <= most and length <= most * PATH_BYTES

@@ -42,7 +42,7 @@ _PLATFORM_FILE = re.compile(
     r"|platform/(?:cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.ENDING)
 )
 
-Shape = tuple[str, str, str]  # cluster, part of the tree, text
+Shape = tuple[str, str, str, str]  # cluster, part of the tree, the thing that it is judged as, text
 
 
 class Gate:
@@ -159,13 +159,13 @@ class Gate:
     def _shape(self, boundary: Boundary, owner: Owner, text: str) -> Shape | None:
         if owner.part == "platform" or STAND_IN in text or owner.tenant in self._reserved[boundary.cluster]:
             return None
-        if not is_plain(owner.tenant) or not is_plain(owner.thing or owner.tenant):
+        if not is_plain(owner.tenant) or not is_plain(owner.thing or owner.tenant) or owner.thing[:1].isdigit():
             return None  # `no` must stand in quotes, and a stand-in may go without
         shape = text.replace(owner.tenant, STAND_IN_TENANT)
         if owner.thing and owner.thing not in STAND_IN_TENANT and not paths.is_programs(owner.thing):
             shape = _without(owner.thing, shape)
         shape = _CONTENT.sub(_ANY_CONTENT, _BLOB.sub(_ANY_BLOB, shape))
-        return boundary.cluster, owner.part, shape
+        return boundary.cluster, owner.part, _judged_as(owner), shape
 
     def _shape_passes(self, boundary: Boundary, owner: Owner, text: str) -> bool:
         shape = self._shape(boundary, owner, text)
@@ -173,11 +173,15 @@ class Gate:
             return False
         passed = self._verdict(shape)
         if passed is None:
-            thing = owner.thing if paths.is_programs(owner.thing) else STAND_IN_THING
-            wrong = _judge_all(boundary, Owner(owner.part, STAND_IN_TENANT, thing), shape[2])
+            wrong = _judge_all(boundary, Owner(owner.part, STAND_IN_TENANT, _judged_as(owner)), shape[-1])
             passed = next(wrong, None) is None
             self._remember(shape, passed)
         return passed
+
+
+def _judged_as(owner: Owner) -> str:
+    """Return the thing that an owner's shapes are judged as: programs under their own name, which says what they hold."""
+    return owner.thing if paths.is_programs(owner.thing) else STAND_IN_THING
 
 
 def _without(thing: str, text: str) -> str:
