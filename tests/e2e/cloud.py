@@ -32,9 +32,8 @@ from tests.published import Running, git
 REPOSITORY = f"{ORGANISATION}/cloud"
 EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_approved"]
 LOOK_AGAIN = datetime.timedelta(seconds=5)
-FORGOTTEN = datetime.timedelta(
-    seconds=20
-)  # who is asked while it looks may forget it until its next turn, after two minutes
+# Who is asked while it looks may forget it until its next turn, after two minutes.
+FORGOTTEN = datetime.timedelta(seconds=20)
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 
 

@@ -11,7 +11,6 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,9 @@ class Memory:
         if self.values.pop(name, None) is not None:
             self.changed += 1
 
-    def keep_only(self, names: Collection[str]) -> None:
+    def keep_only(self, names: set[str]) -> None:
         """Forget all but `names`."""
-        for gone in self.values.keys() - set(names):
+        for gone in self.values.keys() - names:
             del self.values[gone]
             self.changed += 1
 

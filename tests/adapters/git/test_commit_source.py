@@ -20,7 +20,7 @@ from allotment.adapters.git import commit_source
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.trees import Trees, are_within
+from allotment.adapters.git.trees import Trees, check_limits
 from allotment.adapters.source import Source, content_key
 from allotment.declared.inventory import blob_id
 from allotment.problems import Refused
@@ -135,7 +135,8 @@ def test_as_many_folders_as_a_walk_takes_are_taken(sample: Path, monkeypatch: py
         put(sample, f"tenants/solo-ada/instances/{name}/{name}/x.yaml", b"x")
     commit(sample)
     monkeypatch.setattr(commit_source, "MAX_FILES", len(everything(before)) + 6)
-    assert not are_within(everything(CommitSource(sample, "HEAD", like=before)), 10)
+    with pytest.raises(TooMuch):
+        check_limits(everything(CommitSource(sample, "HEAD", like=before)), 10)
     monkeypatch.setattr("allotment.adapters.git.trees.PATH_BYTES", 20)
     with pytest.raises(TooMuch):
         CommitSource(sample, "HEAD").scopes()

@@ -10,10 +10,10 @@ import pytest
 from tests.published import git
 
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.comparison import MOST_CHANGED
 from allotment.adapters.git.merge import MOST_COMMITS, Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.tree_comparison import MOST_CHANGED
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@northlight.example")
 

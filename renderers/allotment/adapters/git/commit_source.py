@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from allotment.adapters.folder import MAX_DEPTH
-from allotment.adapters.git.comparison import Changed, Comparison
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File, MalformedTree, are_within
+from allotment.adapters.git.tree_comparison import Changed, TreeComparison
+from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File, MalformedTree, check_limits
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
@@ -57,8 +57,7 @@ class TreeSource:
                 files.append((path, blob))
             if files:
                 self._files[scope] = sorted(files)
-        if len(self._blobs) > MAX_FILES:
-            raise TooMuch(f"more than {MAX_FILES:,} files: this is no repository of declarations")
+        check_limits(self._blobs, MAX_FILES)
         self._listed = True
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
@@ -87,7 +86,7 @@ class TreeSource:
         self._like = None
         if other is None or not other._listed or other._problems:
             return False
-        comparison = Comparison(self.repository.trees)
+        comparison = TreeComparison(self.repository.trees)
         try:
             differing = comparison.of(other.tree, self.tree)
             declared = [one for one in differing if one.path.split("/")[0] in ROOTS]
@@ -96,8 +95,7 @@ class TreeSource:
             self._take(other, {one.path: one.blob for one in declared})
         except (TooMuch, MalformedTree):  # perhaps beside the declarations
             return False
-        self._listed = are_within(self._blobs, MAX_FILES)
-        return self._listed
+        return True
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's files; their content's key, which is the stamp too, comes from Git's own ids."""

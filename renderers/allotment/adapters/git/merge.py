@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allotment.adapters.git.commands import Ended, SaidNo
-from allotment.adapters.git.comparison import Changed, Comparison
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.tree_comparison import Changed, TreeComparison
 from allotment.problems import Refused, quoted
 
 MOST_BYTES = 32 << 20  # of a file that is merged
@@ -88,7 +88,7 @@ def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> 
         return True
     if len(parents) > MOST_COMMITS:
         raise TooMuch(f"it has more than {MOST_COMMITS} commits of its own: squash them")
-    comparison = Comparison(repository.trees)
+    comparison = TreeComparison(repository.trees)
     for commit, before in parents.items():  # what unfolds without end is stopped before Git looks at it
         if not before:
             return False
@@ -129,4 +129,4 @@ def inner(repository: Repository, tree: str, prefix: str) -> str:
 
 def changed(repository: Repository, before: str, after: str) -> list[Changed]:
     """Return the files that differ between two commits or trees, sorted by path. Raises TooMuch, and MalformedTree."""
-    return Comparison(repository.trees).of(*(repository.trees.root(one) for one in (before, after)))
+    return TreeComparison(repository.trees).of(*(repository.trees.root(one) for one in (before, after)))

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from allotment.adapters.git.commands import Commands, SaidNo
-from allotment.adapters.git.comparison import Comparison
 from allotment.adapters.git.objects import IS_ID, Objects, TooMuch
-from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees, are_within
+from allotment.adapters.git.tree_comparison import TreeComparison
+from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees, check_limits
 from allotment.problems import Refused, quoted
 
 MOST_FILES = 1_000_000  # of a listing
@@ -110,15 +110,16 @@ class Repository:
             return None
         found = dict(self._listings[before])
         try:
-            for one in Comparison(self.trees).of(before, tree):
+            for one in TreeComparison(self.trees).of(before, tree):
                 found.pop(one.path, None)
                 if "\\" in one.path:  # perhaps shown with escapes
                     return None
                 if one.blob:
                     found[one.path] = one.blob
+            check_limits(found, MOST_FILES)
         except TooMuch:
             return None
-        return {path: found[path] for path in sorted(found)} if are_within(found, MOST_FILES) else None
+        return {path: found[path] for path in sorted(found)}
 
     def read(self, blob: str) -> bytes:
         """Return a blob's bytes."""

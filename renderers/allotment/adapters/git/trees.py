@@ -221,22 +221,25 @@ class _Limit:
         """Count the entries of a tree that has some paths. Raises TooMuch."""
         times = len(paths)
         folders = [mode for mode, _, _ in several].count(b"40000")
-        self._folders += folders * times
-        self._files += (len(several) - folders) * times
-        self._bytes += sum([len(name) for _, name, _ in several]) * times + len("".join(paths)) * len(several)
+        length = sum([len(name) for _, name, _ in several]) * times + len("".join(paths)) * len(several)
+        self.count((len(several) - folders) * times, folders * times, length)
+
+    def count(self, files: int, folders: int, length: int) -> None:
+        """Count files, folders and the bytes of their paths. Raises TooMuch."""
+        self._files, self._folders, self._bytes = self._files + files, self._folders + folders, self._bytes + length
         if max(self._files, self._folders) > self._most:
             raise TooMuch(f"more than {self._most:,} files: this is no repository of declarations")
         if self._bytes > self._most * PATH_BYTES:
             raise TooMuch(f"the paths of its files have more than {self._most * PATH_BYTES:,} bytes: shorten them")
 
 
-def are_within(paths: Collection[str], most: int) -> bool:
-    """Return whether a walk of files at these paths, with no empty folder beside them, stays within its limits."""
+def check_limits(paths: Collection[str], most: int) -> None:
+    """Check that a walk of files at these paths, with no empty folder beside them, stays within its limits. Raises
+    TooMuch."""
     folders = set[str]()
     for path in paths:
         folder = path.rpartition("/")[0]
         while folder and folder not in folders:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
-    length = sum(map(len, paths)) + sum(map(len, folders))
-    return max(len(paths), len(folders)) <= most and length <= most * PATH_BYTES
+    _Limit(most).count(len(paths), len(folders), sum(map(len, paths)) + sum(map(len, folders)))

@@ -44,15 +44,18 @@ class Entitlements(NamedTuple):
 
     def judge(self, text: str) -> Iterator[str]:
         """Yield what is wrong with one object's text."""
-        said, found = _KIND.search(text), _NAME.search(text)
+        said = _KIND.search(text)
         if said is None:
             yield "an object has no kind"
-        elif said[1] in _JUDGED and found is None:
-            yield f"{said[1]} has no name"
-        elif said[1] in _JUDGED and found is not None:
-            yield from self._judge(said[1], found[1], text)
+        elif said[1] in _JUDGED:
+            yield from self._judge(said[1], text)
 
-    def _judge(self, kind: str, name: str, text: str) -> Iterator[str]:
+    def _judge(self, kind: str, text: str) -> Iterator[str]:
+        found = _NAME.search(text)
+        if found is None:
+            yield f"{kind} has no name"
+            return
+        name = found[1]
         if kind == "Deployment":
             replicas = _REPLICAS.search(text)
             if replicas is None or int(replicas[1]) > self.copies.get(name, 0):

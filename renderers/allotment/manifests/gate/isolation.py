@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from allotment.declared.things import PARTS
 from allotment.manifests import folders, names, paths
@@ -20,7 +20,7 @@ from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.entitlements import Entitlements
 from allotment.manifests.gate.exact import judge_exactly, words_of_ours
 from allotment.manifests.gate.judged_fields import only, same
-from allotment.manifests.gate.judgement import Owner, judge, judge_object
+from allotment.manifests.gate.judgement import Owner, judge
 from allotment.manifests.text import Malformed, dump, is_plain, load_one, split
 from allotment.problems import IsolationBroken, printable
 
@@ -197,14 +197,8 @@ def _name_itself(thing: str) -> re.Pattern[str]:
 
 
 def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
-    """Yield what is wrong with an object that was rendered now."""
-    try:
-        one = load_one(text)
-    except Malformed as error:
-        yield f"not of the written shape: {printable(str(error))}"
-        return
-    found = list(judge_object(boundary, owner, one))
-    yield from found or judge_exactly(boundary, owner.part, owner.tenant, owner.thing, one)
+    """Return what is wrong with an object that was rendered now."""
+    return judge(boundary, owner, text, partial(judge_exactly, boundary, owner.part, owner.tenant, owner.thing))
 
 
 def _outliving(text: str) -> str:

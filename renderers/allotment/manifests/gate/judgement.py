@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from allotment.declared.things import PARTS
@@ -78,18 +78,21 @@ class Owner(NamedTuple):
     thing: str
 
 
-def judge(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
-    """Yield what is wrong with the text of one object of a cluster's tree, in words for us."""
+def judge(
+    boundary: Boundary, owner: Owner, text: str, further: Callable[[Object], Iterable[str]] = lambda _: ()
+) -> Iterator[str]:
+    """Yield what is wrong with the text of one object of a cluster's tree, in words for us; where nothing is, what
+    `further` says of the object."""
     try:
         one = load_one(text)
     except Malformed as error:
         yield f"not of the written shape: {printable(str(error))}"
-    else:
-        yield from judge_object(boundary, owner, one)
+        return
+    found = list(_judge_object(boundary, owner, one))
+    yield from found or further(one)
 
 
-def judge_object(boundary: Boundary, owner: Owner, one: Object) -> Iterator[str]:
-    """Yield what is wrong with one object of a cluster's tree, in words for us."""
+def _judge_object(boundary: Boundary, owner: Owner, one: Object) -> Iterator[str]:
     if owner.part == "tenant":
         yield from _judge_tenant_object(boundary, owner.tenant, one)
         yield from judge_programs(owner.thing, one)

@@ -86,11 +86,12 @@ Demand = Callable[[str | None, str], None]
 class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
-    `root` is a folder of the repository that `remote` brings things to. `status` is the remote of the status branches, the same if absent; `places` returns both instead, as a commit
-    declares them. `newest` says that whatever is published is the source branch's newest commit; else that is
-    looked up where it counts. `demand` is asked before each try with the source commit that is published and the
-    one that would be, and raises Refused where that mustn't be. `signing_key` signs what is published, `adopt`
-    believes what is there unsigned, or without our refs.
+    `root` is a folder of the repository that `remote` brings things to. `status` is the remote of the status
+    branches, the same if absent; `places` returns both instead, as a commit declares them. `newest` says that
+    whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is
+    asked before each try with the source commit that is published and the one that would be, and raises Refused where
+    that mustn't be. `signing_key` signs what is published, `adopt` believes what is there unsigned, or without our
+    refs.
     """
 
     def __init__(

@@ -57,6 +57,8 @@ class Remembered:
         for tenant in self.rendered.keys() - declared.keys():
             del self.rendered[tenant]
         self.rendered |= now
+        if self._recall is None:
+            return
         for tenant in now.keys() & self._memory.values.keys():
             jobs = self._prepared.get(tenant)
             plain = sorted(jobs) if jobs is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
-from allotment.adapters.git.comparison import Changed
+from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.source import Source, place_problem
 from allotment.declared import documents
 from allotment.declared.approvers import Authority

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
-from allotment.adapters.git.comparison import Changed
 from allotment.adapters.git.merge import Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.source import Source, place_problem
 from allotment.changes.addresses import addresses_lost

@@ -12,9 +12,9 @@ from tests.adapters.git.conftest import SAID
 from tests.adapters.git.malformed import entry, write, write_commit
 
 from allotment.adapters.git import commits
-from allotment.adapters.git.comparison import MOST_CHANGED
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import MOST_LISTINGS, Repository
+from allotment.adapters.git.tree_comparison import MOST_CHANGED
 from allotment.adapters.git.trees import Trees
 from allotment.problems import Refused
 

@@ -31,7 +31,7 @@ _Entries = list[tuple[bytes, bytes, bytes]]
 _Pair = tuple[str, str]  # a folder's tree before and after, empty where there is none
 
 
-class Comparison:
+class TreeComparison:
     """Compares trees, and counts what differs before it is made: in all of its comparisons together."""
 
     def __init__(self, trees: Trees) -> None:
