@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from allotment.manifests.cluster.bootstrap import PARAMETERS
 from tests.controlplane import processes, programs
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
@@ -127,9 +128,12 @@ def _parts(
     folder = kubeconfig.parent
     binary = programs.program("argocd")
 
+    parameters = _parameters()
+
     def run(part: str, *options: str) -> processes.Started:
         environment = {
             **PACE,
+            **parameters,
             "ARGOCD_BINARY_NAME": part,
             "ARGOCD_FAKE_IN_CLUSTER": "true",
             "ARGOCD_TLS_DATA_PATH": str(folder / "tls"),
@@ -171,6 +175,21 @@ def _parts(
         *("--webhook-addr", f"{LOOPBACK}:{port()}"),
     )
     yield part, f"http://{LOOPBACK}:{metrics}/metrics"
+
+
+def _parameters() -> dict[str, str]:
+    """Return the environment that `allot bootstrap` gives the application controller, which reads it from a ConfigMap."""
+    file = (
+        programs.files("argocd")
+        / "manifests/base/application-controller/argocd-application-controller-statefulset.yaml"
+    )
+    (container,) = yaml.load(file.read_bytes(), yaml.CSafeLoader)["spec"]["template"]["spec"]["containers"]
+    keys = {
+        one["valueFrom"]["configMapKeyRef"]["key"]: one["name"]
+        for one in container["env"]
+        if "configMapKeyRef" in one.get("valueFrom", {})
+    }
+    return {keys[key]: value for key, value in PARAMETERS.items()}
 
 
 def _configuration() -> Iterator[Object]:

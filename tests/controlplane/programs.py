@@ -67,7 +67,7 @@ TOOLS: Mapping[str, Tool] = {
     "argocd": Tool(
         "github.com/argoproj/argo-cd/v3",
         {"argocd": "github.com/argoproj/argo-cd/v3/cmd"},
-        files=("manifests/base/config", "manifests/crds"),
+        files=("manifests/base/application-controller", "manifests/base/config", "manifests/crds"),
         # No flag moves the controller's metrics away from all interfaces; nothing of a test bed listens there.
         replaced=(("controller/appcontroller.go", '"0.0.0.0:%d"', '"127.0.0.1:%d"'),),
     ),

@@ -21,6 +21,14 @@ FILE = {"GitHub": "blob", "GitLab": "-/blob", "Gitea": "src/branch"}  # how each
 FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch"}
 LABELLED = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
+PARAMETERS = {
+    # Each resource's health is kept with its Application, where a reporter reads it.
+    "controller.resource.health.persist": "true",
+    # What is published while an Application still syncs is taken for a commit that was tried (`alreadyAttemptedSync`,
+    # since the folder didn't change after the look), so it comes by self-heal alone. The pause before that triples
+    # each time, by default up to five minutes: after several merges in a row an instance would start that late.
+    "controller.self.heal.backoff.cap.seconds": "10",
+}
 # What a label on an object says about where its declaration lies.
 DECLARED = {word: one.plural for word, one in THINGS.items()}
 
@@ -73,9 +81,8 @@ def _settings(offers: Offers) -> dict[str, Any]:
 
 
 def _parameters() -> dict[str, Any]:
-    """Return argocd-cmd-params-cm's key: each resource's health is kept with its Application, where a reporter
-    reads it."""
-    return _config_map("argocd-cmd-params-cm", {"controller.resource.health.persist": "true"})
+    """Return argocd-cmd-params-cm's keys, which the application controller reads when it starts."""
+    return _config_map("argocd-cmd-params-cm", dict(PARAMETERS))
 
 
 def _permissions() -> dict[str, Any]:
