@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import datetime
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -576,6 +577,40 @@ def test_nothing_lies_elsewhere(path: str, sample_tree: dict[str, bytes]) -> Non
 def test_other_text_is_stopped(data: bytes) -> None:
     with pytest.raises(IsolationBroken):
         Gate(BOUNDARIES).check(WEBUI, data)
+
+
+def _places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where a mapping or a list stands in an object."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in inner:
+        if isinstance(one, dict | list):
+            yield (*at, key)
+            yield from _places(one, (*at, key))
+
+
+@pytest.mark.parametrize("other", ["x", ["x"], {"x": "y"}], ids=["a text", "a list", "a mapping"])
+def test_a_field_of_another_type_gives_a_verdict(other: Any, sample_tree: dict[str, bytes]) -> None:
+    tried, stopped = Counter[str](), Counter[str]()
+    gate = Gate(BOUNDARIES)
+    for path, data in sorted(sample_tree.items()):
+        for number, one in enumerate(load(data)):
+            if tried[one["kind"]] > 1 or not path.startswith("eu-1/"):
+                continue
+            tried[one["kind"]] += 1
+            for *place, last in _places(one):
+                objects = load(data)
+                holder: Any = objects[number]
+                for key in place:
+                    holder = holder[key]
+                if isinstance(holder, list) and isinstance(other, list):  # that has no written shape
+                    continue
+                holder[last] = other
+                try:
+                    gate.check(path, dump(objects), entitled(path))
+                except IsolationBroken:
+                    stopped[one["kind"]] += 1
+    assert len(tried) > 15
+    assert stopped.keys() == tried.keys()
 
 
 @pytest.mark.parametrize(("path", "kind"), [(ARGO, "AppProject"), (SHARING, "NetworkPolicy"), (STORE, "NetworkPolicy")])

@@ -20,7 +20,7 @@ from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.entitlements import Entitlements
 from allotment.manifests.gate.exact import judge_exactly, words_of_ours
 from allotment.manifests.gate.judged_fields import only, same
-from allotment.manifests.gate.judgement import Owner, judge
+from allotment.manifests.gate.judgement import MISTYPED, Owner, judge
 from allotment.manifests.text import Malformed, dump, is_plain, load_one, split
 from allotment.problems import IsolationBroken, printable
 
@@ -205,10 +205,10 @@ def _outliving(text: str) -> str:
     """Return an object's text that says that it outlives its Application, where it says nothing of that."""
     try:
         one = load_one(text)
-    except Malformed:
+        metadata = one.get("metadata", {})
+        annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **metadata.get("annotations", {})}
+    except (Malformed, *MISTYPED):
         return text
-    metadata = one.get("metadata", {})
-    annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **metadata.get("annotations", {})}
     return dump([{**one, "metadata": {**metadata, "annotations": annotations}}]).decode().removesuffix("\n")
 
 
@@ -219,10 +219,13 @@ def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
         return
     try:
         objects = [load_one(text) for text in texts]
+        sources = [one.get("spec", {}).get("source", {}) for one in objects if one.get("kind") == "Application"]
+        read = sorted(str(source.get("path")) for source in sources)
     except Malformed:
         return  # each text's own judgement says so
-    sources = [one.get("spec", {}).get("source", {}) for one in objects if one.get("kind") == "Application"]
-    read = sorted(str(source.get("path")) for source in sources)
+    except MISTYPED as error:
+        yield f"a field is of another type: {printable(str(error))}"
+        return
     if read != sorted(wanted):
         yield f"its Applications read {printable(str(read))}, must read {sorted(wanted)}"
     for source in sources:

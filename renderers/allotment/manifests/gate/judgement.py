@@ -78,6 +78,13 @@ class Owner(NamedTuple):
     thing: str
 
 
+MISTYPED = (
+    AttributeError,
+    TypeError,
+    ValueError,
+)  # raised where a text, a list or a mapping stands and another belongs
+
+
 def judge(
     boundary: Boundary, owner: Owner, text: str, further: Callable[[Object], Iterable[str]] = lambda _: ()
 ) -> Iterator[str]:
@@ -85,11 +92,12 @@ def judge(
     `further` says of the object."""
     try:
         one = load_one(text)
+        found = list(_judge_object(boundary, owner, one)) or list(further(one))
     except Malformed as error:
-        yield f"not of the written shape: {printable(str(error))}"
-        return
-    found = list(_judge_object(boundary, owner, one))
-    yield from found or further(one)
+        found = [f"not of the written shape: {printable(str(error))}"]
+    except MISTYPED as error:
+        found = [f"a field is of another type: {printable(str(error))}"]
+    yield from found
 
 
 def _judge_object(boundary: Boundary, owner: Owner, one: Object) -> Iterator[str]:
