@@ -255,6 +255,34 @@ def test_a_tenant_that_is_invalid_is_left_out_and_said(pull: Pull) -> None:
     assert "what it would render of tenant studio-kite, which is invalid" in found["skipped"]
 
 
+def test_what_makes_a_tenant_valid_again_says_that_what_runs_of_it_may_go(pull: Pull) -> None:
+    """It was kept as it was published; the plan sees only what was invalid, and can't compare."""
+    path = f"{ADA}/instances/webui.yaml"
+    pull.merge_elsewhere((path, "l4-quarter", "l4-nothing"))
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    assert not [one for one in pull.planned()["losses"] if "solo-ada" in one["what"]], "it stays as it is"
+    git(pull.root, "merge", "-q", "main")
+    git(pull.root, "rm", "-q", path)
+    pull.commit()
+    found = pull.planned()
+    (loss,) = [one for one in found["losses"] if "solo-ada" in one["what"]]
+    assert loss["what"] == "tenant solo-ada"
+    assert loss["words"].startswith("is invalid before the merge, so what runs may be older than its files: ")
+    assert "what it would render of tenant solo-ada, which is invalid before the merge" in found["skipped"]
+    assert found["allowed"]
+
+
+def test_what_makes_the_platform_valid_again_says_that_what_runs_may_go(pull: Pull) -> None:
+    pull.merge_elsewhere(("platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  colour: red\n"))
+    git(pull.root, "merge", "-q", "main")
+    pull.edit("platform/specs/l4-quarter.yaml", "  colour: red\n", "")
+    pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    found = pull.planned()
+    (loss,) = found["losses"]
+    assert loss["what"] == "what the platform offers"
+    assert loss["words"].startswith("is invalid before the merge, ")
+
+
 def test_a_plan_of_what_was_merged_is_empty(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     assert pull.planned()["changed_files"] == 2

@@ -6,7 +6,7 @@ Nothing of the head is checked out, run or imported: its blobs are read as any d
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.source import Source, place_problem
 from allotment.changes.addresses import addresses_lost
 from allotment.changes.comparison import Compared, Side, compare, pools_lost, units_changed
-from allotment.changes.plan import Diff, Files, Plan, Step, caused, checksum
+from allotment.changes.plan import Diff, Files, Loss, Plan, Step, caused, checksum
 from allotment.declared.inventory import Folder, Offers, blob_id
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import ROOTS, Scope
@@ -41,6 +41,10 @@ _WHOLE, _SIZE = "(pull request)", "size"
 _OTHERWISE = (
     "merged by rebase it would land something else than merged: its merge commits say more than a merge does, or it takes back"
     " what the base has too. Squash it into one commit on top of the base"
+)
+_UNTOLD = (
+    "invalid before the merge, so what runs may be older than its files: whatever of it the merge result declares no"
+    " more, or declares otherwise, ends or is replaced, and the data on it may be lost"
 )
 
 
@@ -254,6 +258,7 @@ class _Planning:
                 *addresses_lost(self.first.offers, self.second.offers, [thing for one in found for thing in one.moved]),
                 *pools_lost(self.first.offers, self.second.offers),
                 *(loss for one in found for loss in one.losses),
+                *self._untold(outcomes),
             ),
             units=tuple(units_changed(*self._sides(outcomes))),
             quota=tuple(amount for one in found for amount in one.quota),
@@ -291,13 +296,26 @@ class _Planning:
         outcomes = list(results(work, self._reached(there[0] | there[1]), self.processes))
         for one in outcomes:
             if one.compared is None:
-                skipped.append(f"what it would render of tenant {one.name}, which is invalid")
+                when = " before the merge" if one.name in self._repaired() else ""
+                skipped.append(f"what it would render of tenant {one.name}, which is invalid{when}")
             files.steps += one.steps
             files.diffs += one.diffs[: MOST_TEXTS - len(files.diffs)]
         sides = self._sides(outcomes)
         letters = self.first.letters, self.second.letters
         take_changed(files, *(dict(cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)))
         return outcomes, files, skipped
+
+    def _repaired(self) -> set[str]:
+        """Return the tenants that are invalid before the merge alone."""
+        return _invalid(self.first) - _invalid(self.second)
+
+    def _untold(self, outcomes: Iterable[TenantOutcome]) -> Iterator[Loss]:
+        """Yield what was kept as it was published, since it is invalid, and what the merge lets be published again."""
+        wrong, still = (any(not one.warning for one in found.of_offers) for found in (self.first, self.second))
+        if wrong and not still:
+            yield Loss("what the platform offers", f"is {_UNTOLD}")
+        repaired = self._repaired()
+        yield from (Loss(f"tenant {one.name}", f"is {_UNTOLD}") for one in outcomes if one.name in repaired)
 
     def _reached(self, everyone: Collection[str]) -> list[str]:
         """Return the tenants that may differ: those whose files did, or all where the offers did."""
