@@ -145,6 +145,20 @@ def test_paths_outside_are_refused(sample: Path, allot: Allot, tmp_path: Path) -
     assert "lies outside" in found.err
 
 
+def test_a_path_that_nothing_reads_is_told(sample: Path, allot: Allot) -> None:
+    """A designer who misspells a folder would be told that all is fine."""
+    misspelt = sample / "tenant/solo-ada/instances/mine.yaml"
+    misspelt.parent.mkdir(parents=True)
+    misspelt.write_text("kind: GPUInstance\n")
+    found = allot("validate", "--repo", sample, "--as-of", DAY, misspelt, sample / "tenants/uni-lab/tenant.yaml")
+    assert found.code == 0
+    assert found.out.splitlines() == [
+        "tenant/solo-ada/instances/mine.yaml:1:1: (file): warning: nothing reads it: declarations lie in clusters, platform,"
+        " tenants [layout]",
+        "1 file: fine, 1 warning",
+    ]
+
+
 def test_a_path_that_does_not_exist_is_no_verdict(sample: Path, allot: Allot) -> None:
     found = allot("validate", "--repo", sample, sample / "tenants/nobody.yaml")
     assert (found.code, found.out) == (2, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,12 +80,22 @@ def _has_commits(root: Path) -> bool:
 def _show(found: Survey, style: str, wanted: list[str], source: Source) -> int:
     problems, judged = found.problems, Judged(found.files, len(found.parts))
     if wanted and "" not in wanted:
-        problems = [one for one in problems if one.touches(wanted)]
+        problems = [*_beside(wanted), *(one for one in problems if one.touches(wanted))]
         judged = Judged(_files(found, source, wanted), elsewhere=_errors(found.problems) - _errors(problems))
     click.echo(FORMATS[style](problems, judged), nl=False)
     if judged.elsewhere and style == "gitlab":
         click.echo(judged.rest, err=True)
     return 1 if _errors(problems) else 0
+
+
+def _beside(wanted: list[str]) -> Iterator[Problem]:
+    """Yield a warning for each path that no declaration can have."""
+    from allotment.declared.layout import ROOTS
+
+    words = f"nothing reads it: declarations lie in {', '.join(sorted(ROOTS))}"
+    for one in sorted(set(wanted)):
+        if one.split("/")[0] not in ROOTS:
+            yield Problem(one, 1, 1, "(file)", words, "layout", warning=True)
 
 
 def _errors(problems: list[Problem]) -> int:
