@@ -18,6 +18,8 @@ def command(repo: Path | None) -> None:
     Apply it once, and again after an upgrade of Allotment or a new cluster:
 
         allot bootstrap | kubectl apply --server-side --force-conflicts --filename -
+
+    Then restart Argo CD's application controller, where its ConfigMap argocd-cmd-params-cm changed: it is read once.
     """
     from allotment.adapters.folder import FolderSource
     from allotment.cli.formats import Judged, as_text
