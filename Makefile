@@ -16,7 +16,7 @@ test: .venv/ready
 
 # What installs packages, or refuses to, as CI and pre-commit do it for those who use Allotment.
 test-install: .venv/ready
-	$(BIN)/pytest -n auto -m install
+	$(BIN)/pytest -n 2 -m install
 
 # Two modules at a time, those that take longest first, each worker with clusters of its own.
 e2e: controlplane
@@ -41,7 +41,7 @@ cluster-down: .venv/ready
 check: .venv/ready
 	$(BIN)/ruff format --check renderers tests
 	$(BIN)/ruff check renderers tests
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/allot schema --check
 	$(BIN)/allot fmt --check

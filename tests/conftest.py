@@ -48,6 +48,11 @@ os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).with_name("git.config"))
 Allot = Callable[..., Result]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many tests run at a time with `-n auto`: each waits about half of its time, for a process of its own."""
+    return 2 * (os.cpu_count() or 1)
+
+
 @pytest.fixture(scope="session")
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return folders that aren't there yet. Pytest's own would look through all that it made before for each new one."""
