@@ -605,12 +605,39 @@ def test_a_field_of_another_type_gives_a_verdict(other: Any, sample_tree: dict[s
                 if isinstance(holder, list) and isinstance(other, list):  # that has no written shape
                     continue
                 holder[last] = other
+                gate.sift(path, dump(objects))
                 try:
                     gate.check(path, dump(objects), entitled(path))
                 except IsolationBroken:
                     stopped[one["kind"]] += 1
     assert len(tried) > 15
     assert stopped.keys() == tried.keys()
+
+
+DEEP = "".join(f"{'  ' * depth}a:\n" for depth in range(1, 990)) + "  " * 990 + "a: b\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"a: b",
+        b"\xff\n",
+        b"kind: Deployment\nspec:\n  tolerations:\n  - {}\n",
+        b"kind: ConfigMap\nmetadata:\n- a: b\n",
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n{DEEP}".encode(),
+    ],
+    ids=["empty", "no end", "no text", "an empty entry", "a list", "deep"],
+)
+@pytest.mark.parametrize("path", [WEBUI, NAMESPACE, ARGO, PROGRAMS])
+def test_text_of_any_shape_is_stopped_and_sifted(path: str, data: bytes) -> None:
+    gate = Gate(BOUNDARIES)
+    for published in (False, True):
+        with pytest.raises(IsolationBroken):
+            gate.check(path, data, entitled(path), published=published)
+    kept, wrong = gate.sift(path, data)
+    assert kept == b""
+    assert wrong
 
 
 @pytest.mark.parametrize(("path", "kind"), [(ARGO, "AppProject"), (SHARING, "NetworkPolicy"), (STORE, "NetworkPolicy")])

@@ -20,7 +20,7 @@ from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.entitlements import Entitlements
 from allotment.manifests.gate.exact import judge_exactly, words_of_ours
 from allotment.manifests.gate.judged_fields import only, same
-from allotment.manifests.gate.judgement import MISTYPED, Owner, judge
+from allotment.manifests.gate.judgement import Owner, judge
 from allotment.manifests.text import Malformed, dump, is_plain, load_one, split
 from allotment.problems import IsolationBroken, printable
 
@@ -43,6 +43,9 @@ _PLATFORM_FILE = re.compile(
 )
 
 Shape = tuple[str, str, str, str]  # cluster, part of the tree, the thing that it is judged as, text
+
+# What reading an object raises that is of another shape than ours. So may a fault of ours; nothing passes then either.
+_OTHER_SHAPE = (AttributeError, TypeError, ValueError, LookupError, RecursionError)
 
 
 class Gate:
@@ -72,7 +75,10 @@ class Gate:
         boundary = self.clusters.get(name)
         if boundary is None:
             raise IsolationBroken(f"{printable(path)}: no cluster is named so")
-        wrong = list(self._wrong(boundary, inner, data, None if published else entitlements))
+        try:
+            wrong = list(self._wrong(boundary, inner, data, None if published else entitlements))
+        except _OTHER_SHAPE as error:
+            raise IsolationBroken(f"{printable(path)}: {_other_shape(error)}") from error
         if wrong:
             raise IsolationBroken(f"{printable(path)}: " + "; ".join(wrong[:5]))
 
@@ -96,15 +102,18 @@ class Gate:
         boundary, owner = self.clusters.get(name), owner_of(inner)
         if boundary is None or owner is None:
             return b"", [f"{printable(path)}: no file lies at such a path"]
+        try:
+            texts = split(data)
+        except _OTHER_SHAPE as error:
+            return b"", [_other_shape(error)]
         passed, wrong = [], []
-        for text in split(data):
-            found = list(judge(boundary, owner, text))
-            if not found:
-                passed.append(text)
-            elif not any(judge(boundary, owner, _outliving(text))):
-                passed.append(_outliving(text))
-            else:
-                wrong += found
+        for text in texts:
+            try:
+                left, found = _sifted(boundary, owner, text)
+            except _OTHER_SHAPE as error:
+                left, found = "", [_other_shape(error)]
+            passed += [left] if left else []
+            wrong += found
         return ("\n---\n".join(passed) + "\n").encode() if passed else b"", wrong
 
     def _wrong(self, boundary: Boundary, inner: str, data: bytes, entitlements: Entitlements | None) -> Iterator[str]:
@@ -201,14 +210,28 @@ def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
     return judge(boundary, owner, text, partial(judge_exactly, boundary, owner.part, owner.tenant, owner.thing))
 
 
+def _sifted(boundary: Boundary, owner: Owner, text: str) -> tuple[str, list[str]]:
+    """Return a published object as it may stay, empty where it may not, and what is wrong with it then."""
+    found = list(judge(boundary, owner, text))
+    if not found:
+        return text, []
+    if not any(judge(boundary, owner, _outliving(text))):
+        return _outliving(text), []
+    return "", found
+
+
+def _other_shape(error: Exception) -> str:
+    return f"of another shape than ours: {printable(str(error))}"
+
+
 def _outliving(text: str) -> str:
     """Return an object's text that says that it outlives its Application, where it says nothing of that."""
     try:
         one = load_one(text)
-        metadata = one.get("metadata", {})
-        annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **metadata.get("annotations", {})}
-    except (Malformed, *MISTYPED):
+    except Malformed:
         return text
+    metadata = one.get("metadata", {})
+    annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **metadata.get("annotations", {})}
     return dump([{**one, "metadata": {**metadata, "annotations": annotations}}]).decode().removesuffix("\n")
 
 
@@ -219,13 +242,10 @@ def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
         return
     try:
         objects = [load_one(text) for text in texts]
-        sources = [one.get("spec", {}).get("source", {}) for one in objects if one.get("kind") == "Application"]
-        read = sorted(str(source.get("path")) for source in sources)
     except Malformed:
         return  # each text's own judgement says so
-    except MISTYPED as error:
-        yield f"a field is of another type: {printable(str(error))}"
-        return
+    sources = [one.get("spec", {}).get("source", {}) for one in objects if one.get("kind") == "Application"]
+    read = sorted(str(source.get("path")) for source in sources)
     if read != sorted(wanted):
         yield f"its Applications read {printable(str(read))}, must read {sorted(wanted)}"
     for source in sources:

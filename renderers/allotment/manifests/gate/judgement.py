@@ -92,12 +92,11 @@ def judge(
     `further` says of the object."""
     try:
         one = load_one(text)
-        found = list(_judge_object(boundary, owner, one)) or list(further(one))
     except Malformed as error:
-        found = [f"not of the written shape: {printable(str(error))}"]
-    except MISTYPED as error:
-        found = [f"a field is of another type: {printable(str(error))}"]
-    yield from found
+        yield f"not of the written shape: {printable(str(error))}"
+        return
+    found = list(_judge_object(boundary, owner, one))
+    yield from found or further(one)
 
 
 def _judge_object(boundary: Boundary, owner: Owner, one: Object) -> Iterator[str]:
