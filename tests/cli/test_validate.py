@@ -139,6 +139,20 @@ def test_paths_show_what_they_cause_or_suffer(broken: Path, allot: Allot, monkey
     assert (fine.code, fine.lines) == (0, [])
 
 
+def test_the_folder_where_one_stands_is_a_path(broken: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("validate", "--as-of", DAY)
+    there = broken / "tenants/uni-lab"
+    files = len(list(there.rglob("*.yaml")))
+    monkeypatch.chdir(there)
+    for path in (".", "../uni-lab", "instances/.."):
+        said = f"{files} files: fine; 2 problems elsewhere (`allot validate` shows them)\n"
+        assert allot(*words, path).out == said, path
+    monkeypatch.chdir(broken)
+    assert allot(*words, ".").out == allot(*words).out
+    (broken / "..odd").write_text("x")
+    assert "nothing reads it" in allot(*words, "..odd").out
+
+
 def test_paths_outside_are_refused(sample: Path, allot: Allot, tmp_path: Path) -> None:
     found = allot("validate", "--repo", sample, tmp_path / "elsewhere.yaml")
     assert found.code == 2
@@ -157,6 +171,15 @@ def test_a_path_that_nothing_reads_is_told(sample: Path, allot: Allot) -> None:
         " tenants [layout]",
         "1 file: fine, 1 warning",
     ]
+
+
+@pytest.mark.parametrize("style", ["text", "json", "github", "gitlab", "sarif"])
+def test_such_a_path_may_have_any_name(sample: Path, allot: Allot, style: str) -> None:
+    odd = sample / os.fsdecode(b"b\xff")
+    odd.write_text("x")
+    found = allot("validate", "--repo", sample, "--as-of", DAY, odd, "--format", style)
+    assert (found.code, found.err) == (0, "")
+    assert "nothing reads it" in found.out
 
 
 def test_a_path_that_does_not_exist_is_no_verdict(sample: Path, allot: Allot) -> None:

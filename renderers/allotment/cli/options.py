@@ -89,8 +89,11 @@ def day_of(source: Source, as_of: datetime.date | None) -> datetime.date:
 
 def inside(root: Path, path: Path) -> str:
     """Return a path as the repository has it. It may be gone: a deletion has problems too."""
-    absolute = os.path.normpath(os.path.join(os.path.realpath(path.absolute().parent), path.name))
+    if path.name in ("", ".."):  # `.` and what ends with `..` are folders that are there
+        absolute = os.path.realpath(path)
+    else:  # the last part may be a link, which is what counts then
+        absolute = os.path.join(os.path.realpath(path.absolute().parent), path.name)
     relative = os.path.relpath(absolute, os.path.realpath(root))
-    if relative.startswith(".."):
+    if relative == ".." or relative.startswith(f"..{os.sep}"):
         raise click.UsageError(f"{path} lies outside {root}")
     return "" if relative == "." else relative.replace(os.sep, "/")

@@ -90,12 +90,13 @@ def _show(found: Survey, style: str, wanted: list[str], source: Source) -> int:
 
 def _beside(wanted: list[str]) -> Iterator[Problem]:
     """Yield a warning for each path that no declaration can have."""
+    from allotment.adapters.source import place_problem
     from allotment.declared.layout import ROOTS
 
     words = f"nothing reads it: declarations lie in {', '.join(sorted(ROOTS))}"
     for one in sorted(set(wanted)):
         if one.split("/")[0] not in ROOTS:
-            yield Problem(one, 1, 1, "(file)", words, "layout", warning=True)
+            yield place_problem(one, words, "layout")._replace(warning=True)
 
 
 def _errors(problems: list[Problem]) -> int:

@@ -144,6 +144,13 @@ def test_as_many_folders_as_a_walk_takes_are_taken(sample: Path, monkeypatch: py
         CommitSource(sample, "HEAD", like=before).scopes()
 
 
+def test_limits_count_the_bytes_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allotment.adapters.git.trees.PATH_BYTES", 60)
+    check_limits([f"{at}/{'e' * 90}" for at in range(6)], 10)
+    with pytest.raises(TooMuch):
+        check_limits([f"{at}/{'é' * 90}" for at in range(6)], 10)
+
+
 def test_the_folder_may_lie_deeper(sample: Path) -> None:
     commit(sample.parent)
     assert everything(CommitSource(sample, "HEAD")) == everything(FolderSource(sample))

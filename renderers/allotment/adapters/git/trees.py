@@ -242,4 +242,5 @@ def check_limits(paths: Collection[str], most: int) -> None:
         while folder and folder not in folders:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
-    _Limit(most).count(len(paths), len(folders), sum(map(len, paths)) + sum(map(len, folders)))
+    length = sum(len(path.encode()) for path in (*paths, *folders))
+    _Limit(most).count(len(paths), len(folders), length)
