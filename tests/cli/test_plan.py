@@ -255,32 +255,54 @@ def test_a_tenant_that_is_invalid_is_left_out_and_said(pull: Pull) -> None:
     assert "what it would render of tenant studio-kite, which is invalid" in found["skipped"]
 
 
-def test_what_makes_a_tenant_valid_again_says_that_what_runs_of_it_may_go(pull: Pull) -> None:
+def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> None:
     """It was kept as it was published; the plan sees only what was invalid, and can't compare."""
     path = f"{ADA}/instances/webui.yaml"
     pull.merge_elsewhere((path, "l4-quarter", "l4-nothing"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    assert not [one for one in pull.planned()["losses"] if "solo-ada" in one["what"]], "it stays as it is"
+    assert not pull.planned()["perhaps_lost"], "it stays as it is"
     git(pull.root, "merge", "-q", "main")
     git(pull.root, "rm", "-q", path)
     pull.commit()
     found = pull.planned()
-    (loss,) = [one for one in found["losses"] if "solo-ada" in one["what"]]
+    (loss,) = found["perhaps_lost"]
     assert loss["what"] == "tenant solo-ada"
-    assert loss["words"].startswith("is invalid before the merge, so what runs may be older than its files: ")
+    assert loss["words"].startswith("was invalid before the merge, so its last published version may still run, ")
     assert "what it would render of tenant solo-ada, which is invalid before the merge" in found["skipped"]
-    assert found["allowed"]
+    assert found["verdict"] == "can be merged, and destroys 1 thing, perhaps more"
+    assert "\nPerhaps destroyed\n  tenant solo-ada was invalid before the merge, " in pull.plan().out
 
 
-def test_what_makes_the_platform_valid_again_says_that_what_runs_may_go(pull: Pull) -> None:
-    pull.merge_elsewhere(("platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  colour: red\n"))
+def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> None:
+    spec = "platform/specs/l4-quarter.yaml"
+    pull.merge_elsewhere((spec, "spec:\n", "spec:\n  colour: red\n"))
     git(pull.root, "merge", "-q", "main")
-    pull.edit("platform/specs/l4-quarter.yaml", "  colour: red\n", "")
+    pull.edit(spec, "  colour: red\n", "")
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     found = pull.planned()
-    (loss,) = found["losses"]
-    assert loss["what"] == "what the platform offers"
-    assert loss["words"].startswith("is invalid before the merge, ")
+    assert [one["what"] for one in found["perhaps_lost"]] == ["what the platform offers"]
+    assert found["verdict"] == "can be merged, and perhaps destroys something"
+
+
+@pytest.mark.parametrize("stray", ["tenants/NOTES.txt", "tenants/ml-orbit/instances/copy.yaml"])
+def test_what_is_wrong_with_another_tenants_tree_hides_nothing(pull: Pull, stray: str) -> None:
+    """A file beside the tenants stops nobody, a link its own tenant: a publish takes all others, and so does a plan."""
+    git(pull.root, "checkout", "-q", "main")
+    (pull.root / stray).symlink_to("nothing")
+    pull.commit()
+    git(pull.root, "checkout", "-q", "-B", "feature", "main")
+    git(pull.root, "rm", "-q", f"{ADA}/instances/webui.yaml")
+    pull.commit()
+    found = pull.planned()
+    assert [one["what"] for one in found["losses"]] == ["instance solo-ada/webui in eu-1"]
+    assert (found["perhaps_lost"], found["allowed"]) == ([], True)
+    assert found["skipped"] == ["who may change it: no author was named"]
+    git(pull.root, "checkout", "-q", "-B", "feature", "main")
+    git(pull.root, "rm", "-q", stray)
+    pull.commit()
+    found = pull.planned()
+    assert found["losses"] == []
+    assert [one["what"] for one in found["perhaps_lost"]] == (["tenant ml-orbit"] if "ml-orbit" in stray else [])
 
 
 def test_a_plan_of_what_was_merged_is_empty(pull: Pull) -> None:

@@ -105,6 +105,7 @@ class Plan:
     """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
     those that the base has already.
 
+    `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `changed_files` counts all rendered files that change; `objects` holds the first of them, `declarations` those
     of the repository. `skipped` says in words which check didn't run.
     """
@@ -116,6 +117,7 @@ class Plan:
     problems: tuple[Problem, ...] = ()
     standing: int = 0
     losses: tuple[Loss, ...] = ()
+    perhaps_lost: tuple[Loss, ...] = ()
     units: tuple[Units, ...] = ()
     quota: tuple[Amount, ...] = ()
     costs: tuple[CostChange, ...] = ()
@@ -147,6 +149,8 @@ class Plan:
             return f"can't be merged: {count}"
         lost = len(self.losses)
         destroys = f", and destroys {lost} thing{'' if lost == 1 else 's'}" if lost else ""
+        if self.perhaps_lost:
+            destroys += ", perhaps more" if lost else ", and perhaps destroys something"
         return f"can be merged{destroys}" if self.changed_files or self.declarations else "changes nothing"
 
 

@@ -31,7 +31,7 @@ def command(repo: Path | None) -> None:
     root = repository(repo)
     source = FolderSource(root)
     found = survey(source, day_of(source, None))
-    if wrong := [problem for problem in found.of_offers if not problem.warning]:
+    if wrong := found.by_owner()[0]:
         click.echo(as_text(wrong, Judged(found.files, len(found.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)
     sys.stdout.buffer.write(dump(render(found.offers)))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allotment.adapters.memory import Memory, program_key
@@ -52,6 +54,18 @@ class Survey(NamedTuple):
     def errors(self) -> list[Problem]:
         """The problems that aren't warnings."""
         return [problem for problem in self.problems if not problem.warning]
+
+    def by_owner(self) -> tuple[list[Problem], dict[str, list[Problem]]]:
+        """Return the errors of what the platform declares, and those of each tenant that has any. A file beside the
+        tenants is nobody's: nothing reads it."""
+        platform = list[Problem]()
+        tenants = defaultdict[str, list[Problem]](list)
+        for problem in (*self.of_offers, *chain.from_iterable(self.by_tenant.values())):
+            parts = problem.path.split("/")
+            if problem.warning or (parts[0] == "tenants" and len(parts) < 3):
+                continue
+            (tenants[parts[1]] if parts[0] == "tenants" else platform).append(problem)
+        return sorted(platform), dict(tenants)
 
 
 def survey(
@@ -115,7 +129,7 @@ def survey(
 
 
 def resurvey(
-    last: Survey, source: Source, tenants: Iterable[str], render: Render | None = None, base: Source | None = None
+    last: Survey, source: Source, tenants: Collection[str], render: Render | None = None, base: Source | None = None
 ) -> Survey:
     """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses
     files.
@@ -142,7 +156,8 @@ def resurvey(
             if result.problems:
                 by_tenant[name] = result.problems
     shared = _shared(last.offers, parts, was, source)
-    of_offers = [*last.of_offers, *(one for one in astray if one not in last.of_offers)]
+    stays = [one for one in last.of_offers if not any(one.path.startswith(f"tenants/{name}/") for name in tenants)]
+    of_offers = [*stays, *(one for one in astray if one not in stays)]
     everything = _sorted(of_offers, shared, changed, *by_tenant.values())
     return Survey(
         last.offers,

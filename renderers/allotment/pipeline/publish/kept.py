@@ -14,7 +14,6 @@ Everybody else is published. Rules about change (`rules.CHANGE_RULES`) judge pul
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -43,22 +42,10 @@ class PlatformInvalid(AllotmentError):
 
 def invalid(found: Survey) -> Kept:
     """Return the tenants whose own declarations are wrong. Raises PlatformInvalid where the platform's are."""
-    kept: Kept = defaultdict(list)
-    stops = []
-    for problem in found.of_offers:
-        parts = problem.path.split("/")
-        if problem.warning or (parts[0] == "tenants" and len(parts) < 3):
-            continue
-        if parts[0] == "tenants":
-            kept[parts[1]].append(problem)
-        else:
-            stops.append(problem)
+    stops, kept = found.by_owner()
     if stops:
-        raise PlatformInvalid(sorted(stops), found.files, len(found.parts))
-    for tenant, problems in found.by_tenant.items():
-        if errors := [problem for problem in problems if not problem.warning]:
-            kept[tenant] += errors
-    return dict(kept)
+        raise PlatformInvalid(stops, found.files, len(found.parts))
+    return kept
 
 
 def may_not_settle(settled: Mapping[str, Settled], source: Source) -> Kept:

@@ -42,9 +42,10 @@ _OTHERWISE = (
     "merged by rebase it would land something else than merged: its merge commits say more than a merge does, or it takes back"
     " what the base has too. Squash it into one commit on top of the base"
 )
-_UNTOLD = (
-    "invalid before the merge, so what runs may be older than its files: whatever of it the merge result declares no"
-    " more, or declares otherwise, ends or is replaced, and the data on it may be lost"
+_OLDER = (
+    "was invalid before the merge, so its last published version may still run, which a plan can't compare with:"
+    " whatever the merge result declares no more ends, whatever it declares otherwise may be replaced, and what lies on"
+    " instances' own disks is lost then"
 )
 
 
@@ -235,6 +236,10 @@ class _Planning:
         else:
             self.second = survey(after, day, standings=all_prepared, processes=processes, base=base)
 
+        owners_of = self.first.by_owner(), self.second.by_owner()
+        self.wrong = owners_of[0][0], owners_of[1][0]  # of the platform, at both ends
+        self.invalid = frozenset(owners_of[0][1]), frozenset(owners_of[1][1])
+
     def plan(self) -> Plan:
         """Return the plan."""
         problems = caused(self.second.problems, self.first.problems, [one.path for one in self.changed])
@@ -258,8 +263,8 @@ class _Planning:
                 *addresses_lost(self.first.offers, self.second.offers, [thing for one in found for thing in one.moved]),
                 *pools_lost(self.first.offers, self.second.offers),
                 *(loss for one in found for loss in one.losses),
-                *self._untold(outcomes),
             ),
+            perhaps_lost=tuple(self._perhaps_lost(outcomes)),
             units=tuple(units_changed(*self._sides(outcomes))),
             quota=tuple(amount for one in found for amount in one.quota),
             costs=tuple(costs),
@@ -286,17 +291,17 @@ class _Planning:
         skipped = []
         if self.reviewed is None:
             skipped.append("who may change it: no author was named")
-        if any(not one.warning for one in (*self.first.of_offers, *self.second.of_offers)):
+        if self.wrong[0] or self.wrong[1]:
             skipped.append("what it would render: what the platform declares is wrong")
             return [], files, skipped
-        invalid = frozenset(_invalid(self.first) | _invalid(self.second))
+        invalid = self.invalid[0] | self.invalid[1]
         ends = (self.base, self.after), (self.first.offers, self.second.offers)
         there = frozenset(self.first.parts), frozenset(self.second.parts)
         work = Comparing(*ends, there, invalid)
         outcomes = list(results(work, self._reached(there[0] | there[1]), self.processes))
         for one in outcomes:
             if one.compared is None:
-                when = " before the merge" if one.name in self._repaired() else ""
+                when = "" if one.name in self.invalid[1] else " before the merge"
                 skipped.append(f"what it would render of tenant {one.name}, which is invalid{when}")
             files.steps += one.steps
             files.diffs += one.diffs[: MOST_TEXTS - len(files.diffs)]
@@ -305,17 +310,13 @@ class _Planning:
         take_changed(files, *(dict(cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)))
         return outcomes, files, skipped
 
-    def _repaired(self) -> set[str]:
-        """Return the tenants that are invalid before the merge alone."""
-        return _invalid(self.first) - _invalid(self.second)
-
-    def _untold(self, outcomes: Iterable[TenantOutcome]) -> Iterator[Loss]:
-        """Yield what was kept as it was published, since it is invalid, and what the merge lets be published again."""
-        wrong, still = (any(not one.warning for one in found.of_offers) for found in (self.first, self.second))
-        if wrong and not still:
-            yield Loss("what the platform offers", f"is {_UNTOLD}")
-        repaired = self._repaired()
-        yield from (Loss(f"tenant {one.name}", f"is {_UNTOLD}") for one in outcomes if one.name in repaired)
+    def _perhaps_lost(self, outcomes: Iterable[TenantOutcome]) -> Iterator[Loss]:
+        """Yield the tenants, or the platform, that are invalid at the base and valid after the merge."""
+        if self.wrong[0] and not self.wrong[1]:
+            yield Loss("what the platform offers", _OLDER)
+        for one in outcomes:
+            if one.name in self.invalid[0] - self.invalid[1]:
+                yield Loss(f"tenant {one.name}", _OLDER)
 
     def _reached(self, everyone: Collection[str]) -> list[str]:
         """Return the tenants that may differ: those whose files did, or all where the offers did."""
@@ -351,7 +352,3 @@ def _is_within_a_tenant(one: Changed) -> bool:
     parts = one.path.split("/")
     regular = all(mode in ("", *REGULAR) for mode in (one.old_mode, one.mode))
     return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in one.path
-
-
-def _invalid(found: Survey) -> set[str]:
-    return {name for name, problems in found.by_tenant.items() if any(not one.warning for one in problems)}

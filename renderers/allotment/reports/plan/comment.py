@@ -6,7 +6,7 @@ counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from allotment.changes.plan import Diff, Loss, Plan
@@ -39,13 +39,13 @@ class _Section(NamedTuple):
 def comment(plan: Plan, limit: int) -> PlanText:
     """Return a plan's comment, of at most `limit` bytes."""
     head = "\n\n".join([MARKER, *_head(plan)])
-    losses = _losses(plan.losses)
+    losses = _losses(plan, _each)
     room = limit - _size(head) - _NOTE
     if _size(losses) > room:
-        losses = _short_losses(plan.losses)
+        losses = _losses(plan, _alike)
     if _size(losses) > room:
         words = (
-            f"It destroys {len(plan.losses):,} things, more than a comment here can name, so it **can't be merged** like"
+            f"It destroys {len(plan.losses) + len(plan.perhaps_lost):,} things, more than a comment here can name, so it **can't be merged** like"
             " this: split it."
         )
         return PlanText(f"{head}\n\n{words}\n", False)
@@ -80,20 +80,23 @@ def _problems(plan: Plan) -> _Section:
     return _Section("Problems", f"{fence}text", lines, fence, "problem")
 
 
-def _losses(losses: tuple[Loss, ...]) -> str:
-    rows = "\n".join(f"- {code(loss.what, _MESSAGE)} {loss.words}" for loss in losses)
-    return f"#### ⚠️ Destroyed\n\n{rows}" if losses else ""
+def _losses(plan: Plan, rows: Callable[[tuple[Loss, ...]], Iterator[str]]) -> str:
+    """Return everything that is destroyed, or may be."""
+    several = (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost))
+    return "\n\n".join(f"#### ⚠️ {title}\n\n" + "\n".join(rows(losses)) for title, losses in several if losses)
 
 
-def _short_losses(losses: tuple[Loss, ...]) -> str:
-    """Return everything that is destroyed, what happens alike said once."""
+def _each(losses: tuple[Loss, ...]) -> Iterator[str]:
+    return (f"- {code(loss.what, _MESSAGE)} {loss.words}" for loss in losses)
+
+
+def _alike(losses: tuple[Loss, ...]) -> Iterator[str]:
+    """Yield what happens, alike said once, with all that it happens to."""
     alike: dict[str, list[str]] = {}
     for loss in losses:
         alike.setdefault(loss.words, []).append(loss.what)
-    rows = "\n".join(
-        f"- {words}: {', '.join(code(one, _MESSAGE) for one in whats)}" for words, whats in sorted(alike.items())
-    )
-    return f"#### ⚠️ Destroyed\n\n{rows}"
+    for words, whats in sorted(alike.items()):
+        yield f"- {words}: {', '.join(code(one, _MESSAGE) for one in whats)}"
 
 
 def _sections(plan: Plan) -> Iterator[_Section]:

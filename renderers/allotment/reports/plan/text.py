@@ -27,10 +27,11 @@ def _lines(plan: Plan, diffs: bool) -> Iterator[str]:
         yield f"  {plan.standing} problem(s) that the base has already are left out; see `allot validate`"
     for words in plan.skipped:
         yield f"  skipped: {words}"
-    if plan.losses:
-        yield ""
-        yield "Destroyed"
-        yield from (f"  {loss.what} {loss.words}" for loss in plan.losses)
+    for title, losses in (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost)):
+        if losses:
+            yield ""
+            yield title
+            yield from (f"  {loss.what} {loss.words}" for loss in losses)
     for table in tables(plan):
         yield ""
         yield from _table(table)
