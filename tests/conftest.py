@@ -50,7 +50,7 @@ Allot = Callable[..., Result]
 
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many tests run at a time with `-n auto`: each waits about half of its time, for a process of its own."""
-    return 2 * (os.cpu_count() or 1)
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or 2 * (os.cpu_count() or 1))
 
 
 @pytest.fixture(scope="session")

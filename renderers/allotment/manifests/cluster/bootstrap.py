@@ -24,9 +24,10 @@ HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
 PARAMETERS = {
     # Each resource's health is kept with its Application, where a reporter reads it.
     "controller.resource.health.persist": "true",
-    # What is published while an Application still syncs is taken for a commit that was tried (`alreadyAttemptedSync`,
-    # since the folder didn't change after the look), so it comes by self-heal alone. The pause before that triples
-    # each time, by default up to five minutes: after several merges in a row an instance would start that late.
+    # Argo CD compares a commit that is published during a sync, but can't start it; after the sync it sees no newer
+    # one and counts this as tried (`alreadyAttemptedSync`). Only self-heal applies it then, and its pause triples each
+    # time, by default up to five minutes: after several merges in a row an instance would start that late. The cap
+    # counts for every Application of this Argo CD that doesn't get in sync.
     "controller.self.heal.backoff.cap.seconds": "10",
 }
 # What a label on an object says about where its declaration lies.

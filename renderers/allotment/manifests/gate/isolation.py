@@ -206,7 +206,7 @@ def _name_itself(thing: str) -> re.Pattern[str]:
 
 
 def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
-    """Return what is wrong with an object that was rendered now."""
+    """Yield what is wrong with an object that was rendered now."""
     return judge(boundary, owner, text, partial(judge_exactly, boundary, owner.part, owner.tenant, owner.thing))
 
 
