@@ -27,9 +27,15 @@ IN_CLUSTER = "https://kubernetes.default.svc"
 RESYNC = "120"  # seconds between looks at Git, Argo CD's default; a test has a webhook, or asks for a refresh
 REVISION_CACHE = "5s"
 REFRESH = "argocd.argoproj.io/refresh"  # the annotation that asks for a look, until that was done
-# Neither is what a test is about: how many calls a second it may make, and how many seconds it pauses after each wave of a sync, by
-# default 50 and 2. Who relied on the pause would be found out sooner.
+# None of it is what a test is about: how many calls a second it may make, and how many seconds it pauses after each wave of a sync,
+# by default 50 and 2. Who relied on the pause would be found out sooner.
 PACE = {"ARGOCD_K8S_CLIENT_QPS": "500", "ARGOCD_K8S_CLIENT_BURST": "1000", "ARGOCD_SYNC_WAVE_DELAY": "1"}
+# On a busy machine its memory of a cluster sometimes goes on holding what was deleted, as argoproj/argo-cd#9226 says too, until it
+# lists that kind again: by default after ten minutes, in which a root doesn't see that an Application is gone.
+MEMORY = {
+    "ARGOCD_CLUSTER_CACHE_BATCH_EVENTS_PROCESSING": "false",
+    "ARGOCD_CLUSTER_CACHE_WATCH_RESYNC_DURATION": "1m",
+}
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,7 @@ def _parts(
     def run(part: str, *options: str) -> processes.Started:
         environment = {
             **PACE,
+            **MEMORY,
             **parameters,
             "ARGOCD_BINARY_NAME": part,
             "ARGOCD_FAKE_IN_CLUSTER": "true",

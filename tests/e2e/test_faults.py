@@ -368,7 +368,7 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
         one = cloud.argocd.application(name)
         return one["metadata"]["uid"] != was and "deletionTimestamp" not in one["metadata"]
 
-    eventually(healed, "the root to bring it back", 60)
+    eventually(healed, "the root to bring it back", 180)
     print(f"\n{name} was back after {time.monotonic() - begun:.0f} s")
     assert kept() == before
     cloud.all_synced()
