@@ -10,7 +10,6 @@ import datetime
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allotment.adapters.memory import Memory, program_key
@@ -60,11 +59,14 @@ class Survey(NamedTuple):
         tenants is nobody's: nothing reads it."""
         platform = list[Problem]()
         tenants = defaultdict[str, list[Problem]](list)
-        for problem in (*self.of_offers, *chain.from_iterable(self.by_tenant.values())):
+        for problem in self.of_offers:
             parts = problem.path.split("/")
             if problem.warning or (parts[0] == "tenants" and len(parts) < 3):
                 continue
             (tenants[parts[1]] if parts[0] == "tenants" else platform).append(problem)
+        for name, problems in self.by_tenant.items():
+            if errors := [problem for problem in problems if not problem.warning]:
+                tenants[name] += errors
         return sorted(platform), dict(tenants)
 
 
