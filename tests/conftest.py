@@ -48,6 +48,7 @@ os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).with_name("git.config"))
 Allot = Callable[..., Result]
 
 
+@pytest.hookimpl(optionalhook=True)  # a run may be without xdist
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many tests run at a time with `-n auto`: each waits about half of its time, for a process of its own."""
     return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or 2 * (os.cpu_count() or 1))
