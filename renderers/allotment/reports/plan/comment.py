@@ -44,9 +44,10 @@ def comment(plan: Plan, limit: int) -> PlanText:
     if _size(losses) > room:
         losses = _losses(plan, _alike)
     if _size(losses) > room:
+        count = len(plan.losses) + len(plan.perhaps_lost)
         words = (
-            f"It destroys {len(plan.losses) + len(plan.perhaps_lost):,} things, more than a comment here can name, so it **can't be merged** like"
-            " this: split it."
+            f"It destroys {count:,} things, more than a comment here can name, so it **can't be merged** like this:"
+            " split it."
         )
         return PlanText(f"{head}\n\n{words}\n", False)
     problems = _fitting(_problems(plan), room - _size(losses))
