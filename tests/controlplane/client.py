@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,12 +17,28 @@ if TYPE_CHECKING:  # its import takes a second, and most tests need no cluster
 
 Object = dict[str, Any]
 FIELD_MANAGER = "argocd-controller"  # we apply as Argo CD does
+CONTENDED = (0.1, 0.4, 1.6)  # seconds between tries of a write whose quota others held
 METADATA = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 
 
 def _plain(_: object, found: Object) -> Object:
     """An answer as JSON has it: what the library makes of it costs ten times as much, and is turned back."""
     return found
+
+
+def _sent(write: Callable[..., Object], *arguments: object, **options: object) -> Object:
+    """Return what a write answers. The API server refuses one when others counted against its namespace's quota at the
+    same moment, and says to try again; Argo CD does."""
+    from kubernetes.dynamic.exceptions import ConflictError
+
+    for pause in CONTENDED:
+        try:
+            return write(*arguments, **options)
+        except ConflictError as error:
+            if json.loads(error.body or "{}").get("details", {}).get("kind") != "resourcequotas":
+                raise
+            time.sleep(pause)
+    return write(*arguments, **options)
 
 
 class Client:
@@ -56,7 +73,8 @@ class Client:
         """Return objects as the API server holds them after a server-side apply."""
         more = {"dry_run": "All"} if dry_run else {}
         return [
-            self._api.server_side_apply(
+            _sent(
+                self._api.server_side_apply,
                 self._kind(one["apiVersion"], one["kind"]),
                 body=one,
                 name=one["metadata"]["name"],
@@ -72,8 +90,7 @@ class Client:
     def create(self, one: Object) -> Object:
         """Return an object as it was created."""
         kind = self._kind(one["apiVersion"], one["kind"])
-        made: Object = self._api.create(kind, body=one, namespace=one["metadata"].get("namespace"), serializer=_plain)
-        return made
+        return _sent(self._api.create, kind, body=one, namespace=one["metadata"].get("namespace"), serializer=_plain)
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
         """Return one object; raises NotFoundError when it isn't there."""
