@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
+DIST ?= dist
 
 # What Python compiled is kept, whatever the environment says: tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-install e2e e2e-scale check controlplane cluster cluster-down golden bench lock clean
+.PHONY: demo test test-install e2e e2e-scale check docs screens controlplane cluster cluster-down golden bench dist lock clean
 
 demo: .venv/ready
 	@$(BIN)/python tests/demo.py $(OUT)
@@ -46,14 +47,31 @@ check: .venv/ready
 	$(BIN)/allot schema --check
 	$(BIN)/allot fmt --check
 	$(BIN)/allot validate
+	$(BIN)/python -m tests.reference --check
+	$(BIN)/zensical build --strict
+
+# The documentation's site, in site/. `.venv/bin/zensical serve` shows it while one writes.
+docs: .venv/ready
+	$(BIN)/python -m tests.reference
+	$(BIN)/zensical build --strict
+
+# What commands show on a terminal, as pictures of the documentation; a test says when they are stale.
+screens: .venv/ready
+	$(BIN)/python -m tests.screens
 
 golden: .venv/ready
 	$(BIN)/allot schema
-	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py tests/manifests/cluster/test_bootstrap.py
-	git status --short tests schemas argo
+	$(BIN)/python -m tests.reference
+	GOLDEN=write $(BIN)/pytest -p no:xdist tests/declared/test_bad_files.py tests/manifests/test_tree.py tests/manifests/cluster/test_bootstrap.py tests/docs/test_guides.py
+	git status --short tests schemas argo docs
 
 bench: .venv/ready
 	$(BIN)/python -m tests.bench
+
+# The wheel, the sdist and, where something builds one, the image; then what `allot init --program` takes of each. A commit
+# that a version's tag names must be that version.
+dist: .venv/ready
+	@$(BIN)/python -m tests.dist $(DIST)
 
 # The lock file names every package with its hashes; nothing else is installed.
 .venv/ready: requirements.lock pyproject.toml
@@ -73,4 +91,4 @@ lock: .venv/ready
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m tests.controlplane down
-	rm -rf .venv $(OUT) $(OUT).git .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(DIST) $(OUT) $(OUT).git site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

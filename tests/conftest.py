@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import io
+import json
 import os
 import shutil
 from collections import OrderedDict
@@ -10,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -64,6 +66,12 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def _own_memory(caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(next(caches)))
+
+
+@pytest.fixture(autouse=True)
+def _today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let it be DAY for the command line: no option says so to a rule that asks what day it is."""
+    monkeypatch.setattr("allotment.cli.options.today", lambda zone: datetime.date.fromisoformat(DAY))
 
 
 @pytest.fixture
@@ -134,6 +142,12 @@ def edit(root: Path, path: str, old: str, new: str) -> None:
     text = file.read_text(encoding="utf-8")
     assert old in text, f"{path} has no {old!r}"
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def own(root: Path) -> None:
+    """Have the sample's hosts be somebody's own, so that none is a placeholder."""
+    for path in (path for name in ROOTS for path in (root / name).rglob("*.yaml")):
+        path.write_text(path.read_text(encoding="utf-8").replace(".example", ".dev"), encoding="utf-8")
 
 
 def copy(root: Path, path: str, target: str) -> None:
@@ -221,3 +235,19 @@ def small(begin: Begin) -> Place:
         assert place.merged().code == 0
 
     return begin("small", publish)
+
+
+def checked(command: str, text: str) -> Any:
+    """Return what a command printed as JSON, once its published schema was found to say so."""
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+    schema = json.loads((PROJECT / f"schemas/output/{command}.schema.json").read_text(encoding="utf-8"))
+    value = json.loads(text)
+    Draft202012Validator(schema).validate(value)
+    return value
+
+
+def files_below(folder: Path, but: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """Return the bytes of all files below a folder by path, without those whose path begins with one of `but`."""
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(but)}

@@ -13,7 +13,7 @@ import pytest
 
 from allotment.pipeline.pulls import apart
 from allotment.pipeline.pulls.apart import Asked, PlanBudget, Planned
-from tests.conftest import DAY, Allot, Result, copy, edit
+from tests.conftest import DAY, Allot, Result, checked, copy, edit
 from tests.published import git
 
 AUTHOR = ("-c", "user.name=Eve", "-c", "user.email=eve@northlight.example")
@@ -75,7 +75,7 @@ class Pull:
     def planned(self, *words: object) -> dict[str, Any]:
         """Return the plan as its JSON says it."""
         result = self.plan("--format", "json", *words)
-        found: dict[str, Any] = json.loads(result.out)
+        found: dict[str, Any] = checked("plan", result.out)
         assert found["allowed"] == (result.code == 0)
         return found
 
@@ -85,7 +85,7 @@ class Pull:
         return [
             f"{one['path']}:{one['line']}:{one['column']}: {one['field']}: {one['message']} [{one['rule']}]"
             for one in found
-            if not one["warning"]
+            if one["severity"] == "error"
         ]
 
     def by(self, author: str, *approvers: str) -> list[str]:

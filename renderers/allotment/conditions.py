@@ -10,6 +10,11 @@ STOPPED = "Stopped"
 WAITING = "Waiting"
 FAILED = "Failed"
 
+# States of what is declared and not seen in its cluster yet, in the order in which it gets there.
+MERGED = "Merged"
+KEPT = "Kept"  # its tenant stays as it was published: something of it is invalid
+PUBLISHED = "Published"
+
 # States of a storage, and of its preparation.
 PENDING = "Pending"
 PREPARING = "Preparing"
@@ -17,6 +22,8 @@ AVAILABLE_STORAGE = "Ready"
 LOST = "Lost"
 JOB_RUNNING = "Running"
 SUCCEEDED = "Succeeded"
+
+STATES = (INIT, READY, RUNNING, STOPPED, WAITING, FAILED, MERGED, KEPT, PUBLISHED, PENDING, PREPARING, LOST)
 
 # Conditions of an instance.
 ADMITTED = "Admitted"
@@ -77,6 +84,11 @@ OUT_OF_MEMORY = "OutOfMemory"
 CONTAINER_ENDED = "ContainerEnded"
 PROBE_PENDING = "ProbePending"
 PROBE_FAILED = "ProbeFailed"
+
+# Why what is declared isn't seen in its cluster.
+NOT_PUBLISHED = "NotPublished"
+TENANT_KEPT = "TenantKept"
+NOT_APPLIED = "NotApplied"
 
 # Why a volume or its preparation isn't.
 BINDING = "Binding"

@@ -31,6 +31,11 @@ def quoted(value: object) -> str:
     return printable(str(value), 40)
 
 
+def counted(count: int, what: str) -> str:
+    """Return a count with its noun: `1 file`, `3,000 files`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def field_text(field: FieldPath) -> str:
     """Return `('spec', 'storages', 0, 'name')` as `spec.storages[0].name`."""
     text = ""

@@ -18,6 +18,6 @@ def test_every_metric_is_documented() -> None:
     ReportMetrics("eu-1", registry)
     CommentMetrics(registry)
     there = {f"{one.name}_total" if one.type == "counter" else one.name for one in registry.collect()}
-    told = set(NAME.findall((PROJECT / "docs/metrics.md").read_text(encoding="utf-8")))
+    told = set(NAME.findall((PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")))
     assert there - told == set()
     assert told - there == {"allotment_webhooks_total"}, "the web server's own"

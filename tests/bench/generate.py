@@ -27,8 +27,8 @@ def write_offers(root: Path, tenants: int) -> None:
         root,
         "platform/platform.yaml",
         "Platform",
-        "  git: {forge: Gitea, url: 'https://git.example/gpus'}\n  billing: {currency: EUR, timeZone: Europe/Berlin}\n"
-        f"  images: {{files: 'registry.example/dufs:v0.46.0@sha256:{'a' * 64}'}}\n",
+        "  git: {forge: Gitea, url: 'https://git.test/gpus'}\n  billing: {currency: EUR, timeZone: Europe/Berlin}\n"
+        f"  images: {{files: 'registry.test/dufs:v0.46.0@sha256:{'ab' * 32}'}}\n",
     )
     write(
         root,
@@ -48,14 +48,14 @@ def write_offers(root: Path, tenants: int) -> None:
         "platform/plans/team.yaml",
         "Plan",
         "  quota: {gpus: {nvidia-l4: 8}, instances: 20, storages: 50, storage: 5Ti}\n  budget: {perMonth: '2000'}\n"
-        "  allow: {sharing: [TimeSlicing], exposure: [Members], imageRegistries: [registry.example/]}\n",
+        "  allow: {sharing: [TimeSlicing], exposure: [Members], imageRegistries: [registry.test/]}\n",
     )
     for app in APPS:
         write(
             root,
             f"platform/apps/{app}.yaml",
             "App",
-            f"  versions:\n  - version: '1.0.0'\n    container:\n      image: registry.example/{app}:1.0.0@{DIGEST}\n      args: [--listen, --port=7860]\n"
+            f"  versions:\n  - version: '1.0.0'\n    container:\n      image: registry.test/{app}:1.0.0@{DIGEST}\n      args: [--listen, --port=7860]\n"
             "      env: [{name: HF_HOME, value: /scratch/hf}]\n"
             "      ports: [{name: http, containerPort: 7860, exposure: Members}]\n      probe: {httpGet: {path: /, port: http}, startTimeout: 20m}\n"
             "      shmSize: 4Gi\n",
@@ -64,8 +64,8 @@ def write_offers(root: Path, tenants: int) -> None:
         root,
         "clusters/eu-1/cluster.yaml",
         "Cluster",
-        "  destination: {name: eu-1}\n  domain: eu-1.gpu.example\n  gateway: {name: edge, namespace: edge, sectionName: https}\n"
-        "  oidc: {issuer: 'https://id.example', clientID: allotment, clientSecretRef: {name: oidc, namespace: edge}}\n"
+        "  destination: {name: eu-1}\n  domain: eu-1.gpu.test\n  gateway: {name: edge, namespace: edge, sectionName: https}\n"
+        "  oidc: {issuer: 'https://id.test', clientID: allotment, clientSecretRef: {name: oidc, namespace: edge}}\n"
         "  storages: [{storageSpec: shared-files, storageClassName: cephfs, capacity: 9000Ti}]\n  diskStorageClassName: scratch\n",
     )
     write(
@@ -94,7 +94,7 @@ def write_tenant(root: Path, number: int, theme: str = "dark") -> str:
         f"{folder}/storages/{storage}.yaml",
         "GPUStorage",
         f"  cluster: eu-1\n  storageSpec: shared-files\n  size: {SIZES[number % 4]}Gi\n  prepare:\n    source:\n      image:\n"
-        f"        image: registry.example/fetch:2.3.0@{DIGEST}\n        args:\n          - --manifest=models-{number}\n"
+        f"        image: registry.test/fetch:2.3.0@{DIGEST}\n        args:\n          - --manifest=models-{number}\n"
         "  accessor:\n    exposure: Members\n",
     )
     path = f"{folder}/instances/{instance}.yaml"

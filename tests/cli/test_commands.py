@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
-from tests.conftest import PROJECT, ROOTS, Allot, edit
+from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
 
 from allotment.declared.kinds import KINDS
 
@@ -33,13 +35,65 @@ def test_every_kind_and_field_has_its_page(kind: str, allot: Allot) -> None:
         for field in model.model_fields.values():
             assert f"{field.alias} <" in page.out, f"{path}.{field.alias}"
         if path.count(".") < 3:
-            from allotment.cli.explain import _element
+            from allotment.reports.manual import element
 
             for field in model.model_fields.values():
-                walk(_element(field.annotation), f"{path}.{field.alias}")
+                walk(element(field.annotation), f"{path}.{field.alias}")
 
     assert KINDS[kind].model.__doc__
     walk(KINDS[kind].model, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_says_what_it_is_for(kind: str) -> None:
+    from allotment.reports.manual import page
+
+    def walk(subject: str) -> Iterator[str]:
+        for field in page(subject).fields:
+            if not field.description:
+                yield f"{subject}.{field.name}"
+            if subject.count(".") < 8:
+                yield from walk(f"{subject}.{field.name}")
+
+    assert list(walk(kind)) == []
+
+
+def test_a_page_says_what_a_value_keeps_to_and_shows_an_example(allot: Allot) -> None:
+    ports = allot("explain", "GPUInstance.spec.container.ports").out
+    assert (
+        "  name <text> -required-  3 to 15 characters, a-z, 0-9 and single '-', a letter first, no '-' last\n" in ports
+    )
+    assert "  containerPort <integer> -required-  1 to 65,535\n      What the program listens on.\n" in ports
+    names = {
+        kind: allot("explain", f"{kind}.metadata.name").out for kind in ("GPUInstance", "Tenant", "Cluster", "App")
+    }
+    for kind, longest in (("GPUInstance", 24), ("Tenant", 20), ("Cluster", 24), ("App", 32)):
+        assert f"3 to {longest} characters of a-z, 0-9 and single '-', a letter first" in names[kind]
+    assert "labels <mapping of text to text>  at most 20 entries" in allot("explain", "Stock.metadata").out
+    page = checked("explain", allot("explain", "Stock", "-o", "json").out)
+    sample = [path.read_text() for path in (PROJECT / "clusters").glob("*/stocks/*.yaml")]
+    assert page["example"] in sample
+    assert allot("explain", "Stock").out.rstrip().endswith("    " + page["example"].rstrip().splitlines()[-1])
+
+
+def test_a_rule_has_a_page(allot: Allot) -> None:
+    assert "the stocks of a pool lie on its nodes together" in allot("explain", "rule", "packing").out
+    assert "\npacking " in allot("explain", "rule").out
+    unknown = allot("explain", "rule", "packng")
+    assert (unknown.code, unknown.out, unknown.err) == (
+        2,
+        "",
+        "allot: no rule is named 'packng'; did you mean 'packing'?\n",
+    )
+
+
+def test_who_reads_no_further_hears_of_no_bug() -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    run = [sys.executable, "-P", "-m", "allotment", "explain", "rule"]
+    done = subprocess.run(run, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_explain_knows_near_names(allot: Allot) -> None:
@@ -110,3 +164,20 @@ def test_fmt_writes_the_canonical_form(sample: Path, allot: Allot) -> None:
     assert allot("fmt", "--repo", sample, sample / "tenants/solo-ada/tenant.yaml").code == 0
     assert (sample / "tenants/solo-ada/tenant.yaml").read_text().endswith("  plan: starter  # small\n")
     assert (sample / "tenants/solo-ada/members.yaml").read_text() == "a: [\n"
+
+
+def test_fmt_of_what_isnt_there_is_the_commands_fault(sample: Path, allot: Allot) -> None:
+    found = allot("fmt", "--repo", sample, sample / "tenants/solo-ada/instances/webiu.yaml")
+    assert (found.code, found.out) == (2, "")
+    assert "webiu.yaml doesn't exist" in found.err
+
+
+def test_fmt_fixes_what_can_mean_one_thing_only(sample: Path, allot: Allot) -> None:
+    path = sample / "tenants/solo-ada/instances/webui.yaml"
+    meant = path.read_text()
+    path.write_text("\ufeff" + meant.split("\n", 1)[1].replace('"1.11.0"', "1.10"))
+    assert allot("fmt", "--repo", sample, path).code == 1
+    fixed = allot("fmt", "--repo", sample, "--fix", path)
+    assert (fixed.code, fixed.out) == (0, "tenants/solo-ada/instances/webui.yaml: formatted\n")
+    assert path.read_text() == meant.replace('"1.11.0"', '"1.10"')
+    assert checked("fmt", allot("fmt", "--repo", sample, "--fix", "-o", "json").out)["changed"] == []

@@ -110,7 +110,7 @@ def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(
     monkeypatch.setattr(apart, "_plan", BY_A_PROCESS)
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     result = desk.comment("--number", 1, "--head", head)
-    assert (result.code, result.out) == (0, "#1: can be merged\n"), result.err
+    assert (result.code, result.out) == (0, "#1: can be merged · 1 changed\n"), result.err
     (body,) = desk.world.bodies(1)
     assert "### ✅ This can be merged" in body
     assert desk.status(head) == "success"
@@ -250,7 +250,7 @@ def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
     assert desk.status(head, "allot/rollout") == "pending"
     desk.place.publish()
     desk.comment("--all")
-    assert "Argo CD hasn't applied it yet" in desk.rollouts(1)[0]
+    assert "what runs in eu-1 isn't known: nothing has reported it yet" in desk.rollouts(1)[0]
     seen(desk, "Failed", "OutOfMemory", message="the container was ended, it took too much memory @ada")
     desk.comment("--all")
     (body,) = desk.rollouts(1)
@@ -321,7 +321,7 @@ def test_who_is_kept_as_published_before_is_told_so(desk: Desk) -> None:
     desk.place.publish()
     desk.propose(1, "l4-quarter", "l4-nothing")
     desk.merge(1)
-    assert desk.place.publish().code == 1
+    assert desk.place.publish().code == 4
     desk.comment("--all")
     (body,) = desk.rollouts(1)
     assert "| kept |" in body

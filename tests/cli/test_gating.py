@@ -242,7 +242,7 @@ def test_a_preparation_that_changed_under_a_running_instance_is_refused(waiting:
     before = waiting.tree("eu-1")
     edit(waiting.root, DECLARED, "attempt: 1", "attempt: 2")
     said = waiting.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert "the preparation changed while webui runs on the storage: stop it first" in said.err
     assert waiting.tree("eu-1") == before
     edit(waiting.root, f"tenants/{TENANT}/instances/{INSTANCE}.yaml", "spec:\n", "spec:\n  state: Stopped\n")

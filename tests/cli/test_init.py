@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -12,10 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.conftest import DAY, PROJECT, Allot, edit
+from tests.conftest import DAY, PROJECT, Allot, checked, edit
 from tests.published import git
+from tests.terminal import ALLOT, Session
 
 from allotment import VERSION
+from allotment.declared.kinds import KINDS
 
 WORKFLOWS = {
     "GitHub": ".github/workflows/allot.yaml",
@@ -23,13 +27,20 @@ WORKFLOWS = {
     "Gitea": ".gitea/workflows/allot.yaml",
     "Forgejo": ".forgejo/workflows/allot.yaml",
 }
-URL = "https://git.example/acme/gpus"
-HASH = "sha256:" + 64 * "a"
-OTHER = "sha256:" + 64 * "b"
+URL = "https://git.acme.dev/acme/gpus"
+COMMIT = f"allotment @ git+https://git.acme.dev/allotment@{40 * 'a'}"
+WHEEL = f"https://files.acme.dev/allotment-{VERSION}-py3-none-any.whl#sha256={64 * 'a'}"
+IMAGE = f"registry.acme.dev/allotment:{VERSION}@sha256:{64 * 'ab'[:1]}"
+CLOUD = ("--cluster", "eu-1", "--domain", "gpu.acme.dev", "--oidc-issuer", "https://id.acme.dev", "--admin", "alice")
 
 
-def init(allot: Allot, folder: Path, forge: str = "GitHub", *more: str) -> Any:
-    return allot("init", folder, "--forge", forge, "--url", URL, *more)
+def init(allot: Allot, folder: Path, forge: str = "GitHub", *more: str, program: str = COMMIT) -> Any:
+    cloud = () if "--sample" in more else CLOUD
+    return allot("init", folder, "--program", program, "--forge", forge, "--url", URL, *cloud, *more)
+
+
+def sample(allot: Allot, folder: Path, forge: str = "GitHub", *more: str, program: str = COMMIT) -> Any:
+    return init(allot, folder, forge, "--sample", *more, program=program)
 
 
 def workflow(folder: Path, forge: str) -> dict[str, Any]:
@@ -37,22 +48,119 @@ def workflow(folder: Path, forge: str) -> dict[str, Any]:
     return {"on" if key is True else key: value for key, value in loaded.items()}
 
 
+def files(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("program", [COMMIT, WHEEL, IMAGE], ids=["commit", "wheel", "image"])
 @pytest.mark.parametrize("forge", WORKFLOWS)
-def test_what_it_writes_is_valid_and_says_where_it_lies(forge: str, allot: Allot, tmp_path: Path) -> None:
+def test_it_begins_with_the_least_that_is_valid(forge: str, program: str, allot: Allot, tmp_path: Path) -> None:
     folder = tmp_path / "gpus"
-    said = init(allot, folder, forge, "--branch", "1.0", "--hash", HASH)
+    said = init(allot, folder, forge.upper(), "--branch", "1.0", program=program)
     assert (said.code, said.err) == (0, "")
-    assert "Before you push, make it yours: people in platform/ownership.yaml" in said.out
-    assert allot("validate", "--repo", folder, "--as-of", DAY).code == 0
-    assert allot("fmt", "--check", folder / "platform/platform.yaml", "--repo", folder).code in (0, 2)
-    platform = yaml.safe_load((folder / "platform/platform.yaml").read_text())["spec"]["git"]
-    assert platform == {"forge": forge, "url": URL, "branch": "1.0"}
-    assert {path for path in WORKFLOWS.values() if (folder / path).exists()} == {WORKFLOWS[forge]}
-    assert not list(folder.rglob("*.py"))
-    text = "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
-    assert "@VERSION@" not in text
-    assert "@BRANCH@" not in text
-    assert f"allotment=={VERSION}" in text
+    checked = allot("validate", "--repo", folder, "--as-of", DAY)
+    assert (checked.code, checked.out) == (0, "8 files of 0 tenants: fine\n"), "and nothing in it is a placeholder"
+    assert allot("fmt", "--check", "--repo", folder).code == 0
+    assert allot("schema", "--check", "--repo", folder).code == 0
+    written = files(folder)
+    assert {path for path in written if not path.startswith("schemas/")} == {
+        *([] if program == IMAGE else [".allot/program.lock", ".allot/requirements.lock"]),
+        WORKFLOWS[forge],
+        ".pre-commit-config.yaml",
+        ".vscode/settings.json",
+        "README.md",
+        "clusters/eu-1/cluster.yaml",
+        "clusters/eu-1/node-pools/l4-nodes.yaml",
+        "clusters/eu-1/stocks/l4-whole.yaml",
+        "platform/ownership.yaml",
+        "platform/plans/team.yaml",
+        "platform/platform.yaml",
+        "platform/specs/l4-whole.yaml",
+        "platform/storage-specs/block-ssd.yaml",
+        "tenants/README.md",
+    }
+    platform = yaml.safe_load(written["platform/platform.yaml"])["spec"]
+    assert platform["git"] == {"forge": forge, "url": URL, "branch": "1.0"}
+    assert "argocd" not in platform, "the forge's address is none of Argo CD's"
+    assert yaml.safe_load(written["platform/ownership.yaml"])["spec"]["teams"] == [
+        {"name": "platform", "logins": ["alice"]}
+    ]
+    assert yaml.safe_load(written["clusters/eu-1/cluster.yaml"])["spec"]["domain"] == "eu-1.gpu.acme.dev"
+    assert not [path for path, text in written.items() if "@BRANCH@" in text or "@ALLOT@" in text or "@INSTALL" in text]
+    assert (
+        program.removeprefix("allotment @ ").split("#")[0]
+        in written[WORKFLOWS[forge] if program == IMAGE else ".allot/program.lock"]
+    )
+
+
+def test_it_says_what_is_still_to_be_filled_in_and_where(allot: Allot, tmp_path: Path) -> None:
+    lines = init(allot, tmp_path).out.splitlines()
+    begin = lines.index("Still to be filled in, in this folder:") + 1
+    blanks = [line.split("  ")[1:] for line in lines[begin : lines.index("", begin)]]
+    assert len(blanks) == 15
+    for place, field, words in blanks:
+        path, line = place.split(":")
+        last = field.split(".")[-1].split("[")[0]
+        assert f"{last}:" in (tmp_path / path).read_text().splitlines()[int(line) - 1], (place, field)
+        assert words
+    assert [f"  {word}" for word in ("allot validate", "git init --initial-branch main")] == lines[-8:-6]
+    assert (
+        lines[-3]
+        == "  allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
+    )
+
+
+def test_what_it_wrote_is_json_too(allot: Allot, tmp_path: Path) -> None:
+    found = checked("init", init(allot, tmp_path, "GitHub", "-o", "json").out)
+    assert found["files"] == sorted(files(tmp_path))
+    assert len(found["blanks"]) == 15
+    assert found["next"][0] == f"cd {tmp_path}"
+    shown = init(allot, tmp_path / "again").out
+    assert [f"  {command}" for command in found["next"][1:]] == shown.split("Next:\n")[1].split("\n\n")[0].splitlines()[
+        1:
+    ]
+
+
+def test_its_tenants_page_makes_the_first_tenant(allot: Allot, tmp_path: Path) -> None:
+    """Word for word: each block goes into the file that is named above it."""
+    init(allot, tmp_path)
+    parts = (tmp_path / "tenants/README.md").read_text().split("```")
+    for above, block in zip(parts[::2], parts[1::2], strict=False):
+        path = tmp_path / above.strip().splitlines()[-1].strip("`")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(block.removeprefix("yaml\n"))
+    checked = allot("validate", "--repo", tmp_path, "--as-of", DAY)
+    assert (checked.code, checked.out) == (0, "10 files of 1 tenant: fine\n")
+    assert allot("fmt", "--check", "--repo", tmp_path).code == 0
+
+
+def test_a_sample_is_todays_cloud_of_seven_tenants(allot: Allot, tmp_path: Path) -> None:
+    said = sample(allot, tmp_path, "Forgejo", "--branch", "1.0")
+    assert (said.code, said.err) == (0, "")
+    checked = allot("validate", "--repo", tmp_path, "--as-of", DAY)
+    assert checked.code == 0
+    assert "of 7 tenants" in checked.out
+    assert "[placeholder]" in checked.out
+    platform = yaml.safe_load((tmp_path / "platform/platform.yaml").read_text())["spec"]
+    assert platform["git"] == {"forge": "Forgejo", "url": URL, "branch": "1.0"}
+    assert platform["argocd"] == {"url": "https://argocd.northlight.example"}
+    assert allot("bootstrap", "--repo", tmp_path).code == 0
+    refused = allot(
+        "init", tmp_path / "more", "--sample", "--program", COMMIT, "--forge", "gitea", "--url", URL, *CLOUD
+    )
+    assert (refused.code, "--cluster: the sample has its own" in refused.err) == (2, True)
+
+
+def test_an_editor_finds_each_kinds_schema(allot: Allot, tmp_path: Path) -> None:
+    init(allot, tmp_path)
+    schemas = json.loads((tmp_path / ".vscode/settings.json").read_text())["yaml.schemas"]
+    assert len(schemas) == len(KINDS)
+    for schema, pattern in schemas.items():
+        assert (tmp_path / schema).is_file()
+        found = [path.read_text() for path in PROJECT.glob(pattern)]
+        kind = Path(schema).name.split(".")[0]
+        assert found, pattern
+        assert all(f"\nkind: {kind}\n" in text for text in found)
 
 
 def locked(text: str) -> dict[str, set[str]]:
@@ -64,26 +172,19 @@ def locked(text: str) -> dict[str, set[str]]:
     }
 
 
-def test_ci_installs_what_this_project_is_locked_to_and_the_program_by_the_hashes_given(
-    allot: Allot, tmp_path: Path
-) -> None:
-    init(allot, tmp_path, "GitHub", "--hash", HASH, "--hash", OTHER)
-    text = (tmp_path / "requirements.lock").read_text()
+@pytest.mark.parametrize("program", [COMMIT, WHEEL], ids=["commit", "wheel"])
+def test_ci_installs_what_this_project_is_locked_to(program: str, allot: Allot, tmp_path: Path) -> None:
+    """And what builds the program, where it is built."""
+    init(allot, tmp_path, program=program)
+    text = (tmp_path / ".allot/requirements.lock").read_text()
     assert [line for line in text.splitlines() if line.startswith("-")] == ["--require-hashes", "--only-binary :all:"]
-    ours = locked((PROJECT / "requirements-run.lock").read_text())
-    assert len(ours) > 40
-    assert locked(text) == {f"allotment=={VERSION}": {HASH, OTHER}, **ours}
+    runs, builds = (locked((PROJECT / f"requirements-{what}.lock").read_text()) for what in ("run", "build"))
+    assert len(runs) > 40
+    assert locked(text) == ({**builds, **runs} if program == COMMIT else runs)
     assert all(locked(text).values())
-
-
-def test_without_a_hash_the_last_line_says_what_completes_the_lock_file(allot: Allot, tmp_path: Path) -> None:
-    said = init(allot, tmp_path)
-    lines = (tmp_path / "requirements.lock").read_text().splitlines()
-    number = lines.index(f"allotment=={VERSION}") + 1
-    assert said.out.splitlines()[-1] == (
-        f"CI installs nothing until line {number} of {tmp_path}/requirements.lock has allotment's hash: run `pip download --no-deps "
-        f"allotment=={VERSION}`, then `pip hash` on the file that it left, and add the --hash=… that it prints to the line."
-    )
+    own = [line for line in (tmp_path / ".allot/program.lock").read_text().splitlines() if line[0] != "#"]
+    wheel = WHEEL.replace("#sha256=", " \\\n    --hash=sha256:")
+    assert "\n".join(own) == (COMMIT if program == COMMIT else f"--require-hashes\nallotment @ {wheel}")
 
 
 def test_nothing_is_overwritten(allot: Allot, tmp_path: Path) -> None:
@@ -96,7 +197,9 @@ def test_nothing_is_overwritten(allot: Allot, tmp_path: Path) -> None:
 
 def test_a_clone_of_an_empty_repository_is_fine(allot: Allot, tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
-    assert init(allot, tmp_path).code == 0
+    said = init(allot, tmp_path)
+    assert said.code == 0
+    assert "git init" not in said.out
     assert (tmp_path / "platform/platform.yaml").exists()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".allot-init")]
 
@@ -107,20 +210,70 @@ def test_a_clone_of_an_empty_repository_is_fine(allot: Allot, tmp_path: Path) ->
         (("--url", "git@git.example:acme/gpus"), "--url"),
         (("--url", "https://x y"), "--url"),
         (("--branch", "-x"), "--branch"),
-        (("--branch", "a\nb: c"), "--branch"),
+        (("--branch", "a\nb: c"), "--branch: 'a\\nb: c' is not allowed here: write a branch such as main"),
         (("--forge", "Bitbucket"), "Bitbucket"),
-        (("--hash", "sha256:" + 63 * "a"), "--hash"),
-        (("--hash", "md5:" + 32 * "a"), "--hash"),
-        (("--hash", HASH + " \\\nevil==1"), "--hash"),
+        (("--cluster", "EU"), "--cluster: 'EU' is not allowed"),
+        (("--domain", "-"), "--domain"),
+        (("--oidc-issuer", "http://id.acme.dev"), "--oidc-issuer"),
+        (("--admin", "alice bob"), "--admin: 'alice bob' is not allowed here: write a login"),
+        (("--currency", "euro"), "--currency"),
+        (("--time-zone", "CET+1"), "--time-zone"),
+        (("--program", "allotment==0.1.0"), "--program: 'allotment==0.1.0' names nothing that stays the same"),
+        (("--program", "git+https://git.acme.dev/allotment@main"), "--program"),
+        (("--program", f"git+https://git.acme.dev/allotment@{39 * 'a'}"), "--program"),
+        (("--program", f"git+http://git.acme.dev/allotment@{40 * 'a'}"), "--program"),
+        (("--program", f"git+https://git.acme.dev/allotment@{40 * 'a'}#egg=evil"), "--program"),
+        (("--program", WHEEL.split("#", maxsplit=1)[0]), "--program"),
+        (("--program", WHEEL.replace("https://", "https://user:pass@")), "--program"),
+        (("--program", WHEEL + " --index-url https://evil"), "--program"),
+        (("--program", IMAGE.split("@", maxsplit=1)[0]), "--program"),
+        (("--program", IMAGE + "\nevil: true"), "--program"),
     ],
 )
 def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
-    found = allot("init", tmp_path / "new", "--forge", "GitHub", "--url", URL, *words)
+    found = init(allot, tmp_path / "new", "GitHub", *words)
     assert (found.code, found.out) == (2, "")
     assert said in found.err
     assert not (tmp_path / "new").exists()
 
 
+def test_all_that_is_wrong_or_missing_is_told_at_once(allot: Allot, tmp_path: Path) -> None:
+    wrong = init(allot, tmp_path, "GitHub", "--program", "x", "--url", "x", "--admin", " ", "--currency", "x")
+    assert [line.split(":")[0] for line in wrong.err.splitlines()[3:]] == [
+        "Error",
+        "--url",
+        "--admin",
+        "--currency",
+    ], wrong.err
+    missing = allot("init", tmp_path, "--forge", "gitlab")
+    assert [line.split(":")[0].strip() for line in missing.err.splitlines()[4:]] == [
+        "--program",
+        "--url",
+        "--cluster",
+        "--domain",
+        "--oidc-issuer",
+        "--admin",
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
+    """With choices and defaults, as a person has it; what is given isn't asked for."""
+    session = Session(tmp_path, {})
+    words = ["init", "gpus", "--program", COMMIT, "--url", URL, "--admin", "alice"]
+    session.begins(shlex.join([*ALLOT, *words]))
+    session.asks("(GitHub, GitLab, Gitea, Forgejo):", "bitbucket")
+    session.asks("'bitbucket' is not one of", "gitea")
+    session.asks("The first cluster's name [eu-1]:", "")
+    session.asks("The domain that instances are served below:", "gpu.acme.dev")
+    session.asks("https://…:", "https://id.acme.dev")
+    assert "Next:" in session.ended()
+    session.close()
+    platform = yaml.safe_load((tmp_path / "gpus/platform/platform.yaml").read_text())
+    assert platform["spec"]["git"]["forge"] == "Gitea"
+
+
+@pytest.mark.parametrize("program", [COMMIT, IMAGE], ids=["commit", "image"])
 @pytest.mark.parametrize(
     ("forge", "schema"),
     [
@@ -130,8 +283,8 @@ def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot,
         ("GitLab", "gitlab-ci"),
     ],
 )
-def test_the_ci_fits_its_schema(forge: str, schema: str, allot: Allot, tmp_path: Path) -> None:
-    init(allot, tmp_path / "gpus", forge)
+def test_the_ci_fits_its_schema(forge: str, schema: str, program: str, allot: Allot, tmp_path: Path) -> None:
+    init(allot, tmp_path / "gpus", forge, program=program)
     checker = Path(sys.executable).with_name("check-jsonschema")
     run = [checker, "--builtin-schema", f"vendor.{schema}", tmp_path / "gpus" / WORKFLOWS[forge]]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
@@ -147,10 +300,11 @@ def test_what_checks_a_pull_request_may_write_nothing(forge: str, allot: Allot, 
     validate, publish = found["jobs"]["validate"], found["jobs"]["publish"]
     assert validate["if"] == "github.event_name == 'pull_request'"
     assert validate["permissions"] == {"contents": "read"}
-    assert validate["steps"][0]["with"]["persist-credentials"] is False
+    checkout = {"ref": "refs/pull/${{ github.event.number }}/head", "fetch-depth": 0, "persist-credentials": False}
+    assert validate["steps"][0]["with"] == checkout
     assert "secrets" not in str(validate) + str(publish)
     assert publish["permissions"] == {"contents": "write"}
-    assert publish["if"] == "github.event_name == 'push' || github.event_name == 'schedule'"
+    assert publish["if"] == "github.event_name != 'pull_request' && github.event_name != 'pull_request_target'"
 
 
 @pytest.mark.parametrize("forge", ["GitHub", "Gitea", "Forgejo"])
@@ -163,14 +317,31 @@ def test_what_holds_a_token_checks_out_and_runs_nothing_of_a_pull_request(
     for name in ("plan", "follow"):
         job = found["jobs"][name]
         assert job["permissions"] == {"contents": "read", "pull-requests": "write", "statuses": "write"}
-        checkout, run = job["steps"]
+        checkout, *cache, install, run = job["steps"]
         assert checkout["with"] == {"fetch-depth": 0}, "no ref of a pull request's"
-        assert "${{" not in run["run"], "what an event says is never a part of a script"
+        assert [one["with"]["path"] for one in cache] == (["~/.cache/pip"] if forge == "GitHub" else []), (
+            "one that is its own"
+        )
+        assert ("rm -rf ~/.cache/pip/wheels" in install["run"]) == (forge == "GitHub"), (
+            "which pip holds against no hash"
+        )
+        assert "${{" not in install["run"] + run["run"], "what an event says is never a part of a script"
         assert " allot" not in run["run"].replace("/allot", ""), "the program is the installed one"
     assert found["jobs"]["plan"]["if"] == "github.event_name == 'pull_request_target'"
 
 
-# The commands of the CI, run as they are, with the program as a wheel.
+@pytest.mark.parametrize("forge", WORKFLOWS)
+def test_the_ci_runs_hourly_and_what_is_merged_at_once(forge: str, allot: Allot, tmp_path: Path) -> None:
+    init(allot, tmp_path, forge)
+    found = workflow(tmp_path, forge)
+    if forge == "GitLab":
+        assert "a schedule, hourly" in (tmp_path / WORKFLOWS[forge]).read_text()
+    else:
+        assert found["on"]["schedule"] == [{"cron": "7 * * * *"}]
+        assert found["on"]["push"] == {"branches": ["main"]}
+
+
+# The commands of the CI, run as they are: with the program as a wheel, as a commit, and as an image has it.
 
 
 @pytest.fixture(scope="session")
@@ -182,33 +353,48 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="session")
+def wheel(wheels: Path) -> str:
+    """Return what --program takes of that wheel, served from its folder."""
+    (file,) = wheels.glob("*.whl")
+    return f"{file.as_uri()}#sha256={hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+@pytest.fixture(scope="session")
+def commit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what --program takes of a commit of this project as it is now, whose address leads to a folder."""
+    place = tmp_path_factory.mktemp("program") / "allotment"
+    for path in git(PROJECT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
+        if (PROJECT / path).is_file() and not path.startswith("tests/"):
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_bytes((PROJECT / path).read_bytes())
+    git(place, "init", "-q", "-b", "main")
+    git(place, "add", "-A")
+    git(place, "-c", "user.name=A", "-c", "user.email=a@acme.dev", "commit", "-q", "-m", "As it is")
+    GIT[f"url.{place}.insteadOf"] = "https://git.acme.dev/allotment"
+    return f"allotment @ git+https://git.acme.dev/allotment@{git(place, 'rev-parse', 'HEAD').strip()}"
+
+
 def test_the_wheel_holds_all_that_it_needs(wheels: Path) -> None:
-    (wheel,) = wheels.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
+    (file,) = wheels.glob("*.whl")
+    names = set(zipfile.ZipFile(file).namelist())
     for path in (
         "allotment/sample/platform/platform.yaml",
         "allotment/sample/schemas/GPUInstance.schema.json",
         "allotment/sample/requirements-run.lock",
-        "allotment/cli/starter/gitlab.yaml",
+        "allotment/sample/requirements-build.lock",
+        "allotment/starter/files/gitlab.yaml",
         "allotment/manifests/cluster/health/apps_Deployment.lua",
     ):
         assert path in names
 
 
-def scripts(folder: Path, forge: str, job: str) -> str:
-    found = workflow(folder, forge)
-    if forge == "GitLab":
-        lines = [*found[job].get("before_script", found["before_script"]), *found[job]["script"]]
-        return "\n".join(lines)
-    return "\n".join(step["run"] for step in found["jobs"][job]["steps"] if "run" in step)
-
-
 class Site:
     """A repository that `allot init` wrote, pushed to a remote, and the machine that runs its CI's commands."""
 
-    def __init__(self, tmp_path: Path, forge: str, wheels: Path) -> None:
+    def __init__(self, tmp_path: Path, forge: str) -> None:
         self.source, self.remote, self.machine = tmp_path / "gpus", tmp_path / "acme/gpus.git", tmp_path / "machine"
-        self.forge, self.wheels = forge, wheels
+        self.forge = forge
         self.machine.mkdir()
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(self.remote)], check=True)
         git(self.source, "init", "-q", "-b", "main")
@@ -217,120 +403,187 @@ class Site:
         git(self.source, "remote", "add", "origin", str(self.remote))
         self.push("Begin", "main")
 
-    def push(self, subject: str, *branches: str) -> None:
+    def push(self, subject: str, *refs: str) -> None:
         git(self.source, "add", "-A")
         git(self.source, "commit", "-q", "-m", subject)
-        git(self.source, "push", "-q", "origin", *branches)
+        git(self.source, "push", "-q", "origin", *refs)
 
     def propose(self) -> None:
-        """Push a pull request that is wrong and brings a lock file and a module `venv` of its own, and what a merge would be."""
+        """Push a pull request that is wrong, deletes data in two commits, and brings lock files and a module `venv` of
+        its own; meanwhile the branch moves on."""
         git(self.source, "checkout", "-q", "-b", "change")
-        (self.source / "requirements.lock").write_text("# nothing\n")
+        (self.source / ".allot").mkdir(exist_ok=True)
+        for name in ("requirements", "program"):
+            (self.source / f".allot/{name}.lock").write_text("# nothing\n")
         (self.source / "venv.py").write_text("raise SystemExit('imported from the pull request')\n")
         self.push("Take another program", "change")
+        with (self.source / STYLES).open("a") as file:
+            file.write("  deletionPolicy: Delete\n")
+        self.push("Mark it", "change")
+        (self.source / STYLES).unlink()
         edit(self.source, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
-        self.push("Wrong", "change")
+        self.push("Remove it", "change", "change:refs/pull/7/head")
         git(self.source, "checkout", "-q", "main")
         edit(self.source, "tenants/uni-lab/instances/group-a.yaml", "state: Running", "state: Runing")
         self.push("Meanwhile", "main")
-        git(self.source, "checkout", "-q", "-b", "merged", "main")
-        git(self.source, "merge", "-q", "--no-ff", "-m", "As the forge merges it", "change")
-        git(self.source, "push", "-q", "origin", "merged")
-        git(self.source, "checkout", "-q", "main")
 
     def venv(self, name: str) -> Path:
         """Return the environment that a job installed into."""
         return self.machine / (f"{name}-allot" if self.forge == "GitLab" else f"{name}/allot")
 
-    def validate(self, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Check the pull request: GitHub has its merge result, the others its head."""
-        return self.job("validate", "origin/merged" if self.forge == "GitHub" else "origin/change", **environment)
-
-    def job(self, name: str, at: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a job's commands in a clone, as the forge does; its folder for what is temporary is named as the job."""
-        git(self.machine, "clone", "-q", str(self.remote), f"{name}-work")
+    def job(self, name: str, ref: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a job's commands as the forge does: each step by itself, in a clone at `ref` that its action made, or that
+        its own commands make; its folder for what is temporary is named as the job."""
         work = self.machine / f"{name}-work"
-        git(work, "-c", "advice.detachedHead=false", "checkout", "-q", "--detach", at)
+        found = workflow(self.source, self.forge)["jobs" if self.forge != "GitLab" else name]
         (self.machine / name).mkdir()
-        more = {
+        if self.forge == "GitLab":
+            lines = [line for line in (*found["before_script"], *found["script"]) if " comment " not in line]
+            steps = [{"run": "\n".join(lines)}]  # without what talks to the forge: none is there
+        else:
+            steps = found[name]["steps"]
+        if "uses" in steps[0] or self.forge == "GitLab":
+            git(self.machine, "clone", "-q", str(self.remote), work.name)
+            git(work, "fetch", "-q", "origin", ref)
+            git(work, "-c", "advice.detachedHead=false", "checkout", "-q", "--detach", "FETCH_HEAD")
+        else:
+            work.mkdir()
+        known = {
+            "HOME": str(self.machine),
+            "PATH": os.environ["PATH"],
             "RUNNER_TEMP": str(self.machine / name),
-            "PIP_FIND_LINKS": str(self.wheels),
             "GITHUB_BASE_REF": "main",
+            "GITHUB_SERVER_URL": "https://forge.example",
+            "GITHUB_REPOSITORY": "acme/gpus",
+            "CI_PROJECT_DIR": str(work),
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
             "CI_SERVER_HOST": "gitlab.example",
             "CI_PROJECT_PATH": "acme/gpus",
             "ALLOT_TOKEN": "t0ken",
-            "GIT_CONFIG_COUNT": "1",  # the forge's address leads to the folder
-            "GIT_CONFIG_KEY_0": f"url.{self.remote}.insteadOf",
-            "GIT_CONFIG_VALUE_0": "https://allotment:t0ken@gitlab.example/acme/gpus.git",
+            **self._addresses(),
+            **{key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_", "REQUESTS_", "UV_"))},
             **environment,
         }
-        text = scripts(self.source, self.forge, name).replace("/tmp/", f"{self.machine}/{name}-")
-        shell = ["bash", "-e", "-c", text] if self.forge != "GitLab" else ["bash", "-eo", "pipefail", "-c", text]
-        done = subprocess.run(shell, cwd=work, env={**os.environ, **more}, capture_output=True, text=True, check=False)
-        if "No matching distribution found for" in done.stderr or "Temporary failure" in done.stderr:
+        return self._run(steps, work, known, name)
+
+    def _addresses(self) -> dict[str, str]:
+        """Return what has Git find the forge's addresses, and the program's, in folders."""
+        pairs = [
+            *GIT.items(),
+            (f"url.{self.remote}.insteadOf", "https://allotment:t0ken@gitlab.example/acme/gpus.git"),
+            (f"url.{self.remote}.insteadOf", "https://forge.example/acme/gpus"),
+        ]
+        found = {"GIT_CONFIG_COUNT": str(len(pairs))}
+        for number, (key, value) in enumerate(pairs):
+            found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return found
+
+    def _run(
+        self, steps: list[dict[str, Any]], work: Path, known: dict[str, str], name: str
+    ) -> subprocess.CompletedProcess[str]:
+        out = err = ""
+        shell = ["bash", "-eo", "pipefail", "-c"]
+        for step in steps:
+            if "run" not in step:
+                continue
+            more = {key: EVENT.get(str(value), str(value)) for key, value in step.get("env", {}).items()}
+            text = step["run"].replace("/tmp/", f"{self.machine}/{name}-") if self.forge == "GitLab" else step["run"]
+            done = subprocess.run(
+                [*shell, text], cwd=work, env={**known, **more}, capture_output=True, text=True, check=False
+            )
+            out, err = out + done.stdout, err + done.stderr
+            if done.returncode:
+                break
+        if "No matching distribution found for" in err or "Temporary failure" in err:
             pytest.skip("needs a package registry for what the program depends on")
-        return done
+        return subprocess.CompletedProcess([], done.returncode, out, err)
 
 
-@pytest.fixture(scope="session")
-def wheel_hash(wheels: Path) -> str:
-    """Return what --hash takes of the program's wheel."""
-    (wheel,) = wheels.glob("*.whl")
-    return "sha256:" + hashlib.sha256(wheel.read_bytes()).hexdigest()
+GIT: dict[str, str] = {}  # what has Git find the program's address
+EVENT = {
+    "refs/pull/${{ github.event.number }}/head": "refs/pull/7/head",
+    "${{ github.token }}": "t0ken",
+}
+STYLES = "tenants/solo-ada/storages/styles.yaml"
+
+
+def is_checked(wrong: subprocess.CompletedProcess[str]) -> None:
+    """Assert what CI says of the pull request of `propose`."""
+    assert wrong.returncode == 1, wrong.stderr
+    assert "no GPUSpec is named 'l4-quater'" in wrong.stdout
+    assert "'Runing'" in wrong.stdout, "what was merged meanwhile counts too"
+    assert any("styles.yaml" in line and "deletion" in line for line in wrong.stdout.splitlines()), wrong.stdout
 
 
 @pytest.mark.install
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])
-def test_the_ci_checks_a_merge_result_with_the_program_that_the_base_locks(
-    forge: str, allot: Allot, tmp_path: Path, wheels: Path, wheel_hash: str
+def test_the_ci_checks_a_merge_result_with_the_program_that_the_base_names(
+    forge: str, allot: Allot, tmp_path: Path, wheel: str
 ) -> None:
-    init(allot, tmp_path / "gpus", forge, "--hash", wheel_hash)
-    site = Site(tmp_path, forge, wheels)
+    sample(allot, tmp_path / "gpus", forge, program=wheel)
+    site = Site(tmp_path, forge)
     site.propose()
-    wrong = site.validate()
-    assert wrong.returncode == 1, wrong.stderr
-    assert "no GPUSpec is named 'l4-quater'" in wrong.stdout
-    assert "'Runing'" in wrong.stdout, "what was merged meanwhile counts too"
+    is_checked(site.job("validate", "refs/pull/7/head"))
+    if forge == "GitLab":
+        report = json.loads((site.machine / "validate-work/gl-code-quality-report.json").read_text())
+        assert "tenants/solo-ada/instances/webui.yaml" in {one["location"]["path"] for one in report}
 
 
 @pytest.mark.install
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
-def test_the_ci_publishes_what_is_merged(
-    forge: str, allot: Allot, tmp_path: Path, wheels: Path, wheel_hash: str
-) -> None:
-    init(allot, tmp_path / "gpus", forge, "--hash", wheel_hash)
-    site = Site(tmp_path, forge, wheels)
-    published = site.job("publish", "main")
-    assert published.returncode == 0, published.stderr
-    assert "rendered/eu-1 is " in published.stdout
+def test_the_ci_publishes_what_is_merged(forge: str, allot: Allot, tmp_path: Path, commit: str) -> None:
+    sample(allot, tmp_path / "gpus", forge, program=commit)
+    site = Site(tmp_path, forge)
+    published = site.job("publish", "main", ALLOT_FORGE_TOKEN="")
+    assert "rendered/eu-1 is " in published.stdout, published.stderr
     assert "refs/heads/rendered/us-1" in git(site.remote, "for-each-ref")
     again = tmp_path / "again"
-    write = [site.venv("publish") / "bin/allot", "init", again, "--forge", forge, "--url", URL, "--hash", wheel_hash]
-    subprocess.run(write, check=True, capture_output=True)
-    assert (again / "requirements.lock").read_bytes() == (site.source / "requirements.lock").read_bytes()
+    program = site.venv("publish") / "bin/allot"
+    words = ["--sample", "--program", commit, "--forge", forge, "--url", URL]
+    subprocess.run([program, "init", again, *words], check=True, capture_output=True)
+    assert files(again / ".allot") == files(site.source / ".allot")
 
 
-@pytest.mark.install  # needs no index, but an environment of its own for each job, each of 5 s
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ((), "Hashes are required in --require-hashes mode, but they are missing"),
-        (("--hash", HASH), "THESE PACKAGES DO NOT MATCH THE HASHES"),
-    ],
-)
-def test_without_the_hash_of_the_program_the_ci_installs_nothing(
-    options: tuple[str, ...], said: str, forge: str, allot: Allot, tmp_path: Path, wheels: Path
-) -> None:
-    init(allot, tmp_path / "gpus", forge, *options)
-    site = Site(tmp_path, forge, wheels)
+def test_the_ci_runs_the_program_of_an_image(forge: str, allot: Allot, tmp_path: Path) -> None:
+    """What the image has is Git and `allot`; here they are this environment's."""
+    sample(allot, tmp_path / "gpus", forge, program=IMAGE)
+    site = Site(tmp_path, forge)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    published = site.job("publish", "main", PATH=path)
+    assert "rendered/eu-1 is " in published.stdout, published.stderr
     site.propose()
-    jobs = {"validate": site.validate(PIP_NO_INDEX="1"), "publish": site.job("publish", "main", PIP_NO_INDEX="1")}
+    is_checked(site.job("validate", "refs/pull/7/head", PATH=path))
+
+
+@pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
+def test_an_invalid_tenant_is_a_warning_of_the_publish(forge: str, allot: Allot, tmp_path: Path) -> None:
+    sample(allot, tmp_path / "gpus", forge, program=IMAGE)
+    site = Site(tmp_path, forge)
+    edit(site.source, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
+    site.push("Wrong", "main")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    published = site.job("publish", "main", PATH=path)
+    assert "rendered/eu-1 is " in published.stdout, published.stderr
+    assert "kept as it was: tenant solo-ada" in published.stderr
+    if forge == "GitLab":
+        assert published.returncode in workflow(site.source, forge)["publish"]["allow_failure"]["exit_codes"]
+    else:
+        assert (published.returncode, "::warning title=allot publish::" in published.stdout) == (0, True)
+
+
+@pytest.mark.install
+@pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
+def test_another_program_than_the_one_that_is_named_is_never_run(
+    forge: str, allot: Allot, tmp_path: Path, wheel: str
+) -> None:
+    other = f"{wheel.split('#', maxsplit=1)[0]}#sha256={64 * 'b'}"
+    sample(allot, tmp_path / "gpus", forge, program=other)
+    site = Site(tmp_path, forge)
+    site.propose()
+    jobs = {"validate": site.job("validate", "refs/pull/7/head"), "publish": site.job("publish", "main")}
     for name, done in jobs.items():
         assert done.returncode != 0
-        assert said in done.stderr
-        assert f"allotment=={VERSION}" in done.stderr, "as the base has it: the pull request's file names nothing"
-        assert (site.venv(name) / "bin/pip").exists()
+        assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr, "the base's, not the pull request's"
         assert not (site.venv(name) / "bin/allot").exists()
     assert "refs/heads/rendered" not in git(site.remote, "for-each-ref")

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.cli.test_init import COMMIT, IMAGE, WHEEL, init
 from tests.conftest import PROJECT, Allot
 
 ADD_ONS = sorted((PROJECT / "argo/add-ons").iterdir())
-COMMIT = re.compile(r"[^@\s]+@[0-9a-f]{40}")
+PINNED = re.compile(r"[^@\s]+@[0-9a-f]{40}")
 DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 ACTION = re.compile(r"\buses:\s*(\S+)")
-IMAGE = re.compile(r"^\s*(?:-\s+)?(?:image:|FROM)\s+[\"']?([^\s\"']+)")
+IMAGE_LINE = re.compile(r"^\s*(?:-\s+)?(?:image:|FROM)\s+[\"']?([^\s\"']+)")
 PIP = re.compile(r"\bpip3?\"? (install|wheel) (.*)")
+PROGRAM = re.compile(r"--requirement \S*program\.lock\b")
 BETWEEN = re.compile(r"&&|;|\|")
 
 
@@ -22,8 +24,8 @@ def unpinned(text: str) -> list[str]:
     """Return what a file names or installs that another may replace."""
     found = []
     for line in text.replace("\\\n", " ").splitlines():
-        found += [one for one in ACTION.findall(line) if not COMMIT.fullmatch(one)]
-        found += [one for one in IMAGE.findall(line) if not DIGEST.fullmatch(one)]
+        found += [one for one in ACTION.findall(line) if not PINNED.fullmatch(one)]
+        found += [one for one in IMAGE_LINE.findall(line) if not DIGEST.fullmatch(one)]
         found += [part.strip() for part in BETWEEN.split(line) if not _hashed(part)]
     return found
 
@@ -35,6 +37,10 @@ def _hashed(command: str) -> bool:
     if (found := PIP.search(command)) is None:
         return True
     words = set(found.group(2).split())
+    if "--no-deps" in words and PROGRAM.search(
+        command
+    ):  # it names a commit, or a wheel with its hash: see test_init.py
+        return True
     local = {
         "--no-deps",
         "--no-build-isolation" if found.group(1) == "wheel" or "--editable" in words else "--no-index",
@@ -69,11 +75,12 @@ def test_what_the_project_is_built_and_run_from_is_pinned() -> None:
     assert {path.name: found for path in files if (found := unpinned(path.read_text(encoding="utf-8")))} == {}
 
 
+@pytest.mark.parametrize("program", [COMMIT, WHEEL, IMAGE], ids=["commit", "wheel", "image"])
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea", "Forgejo"])
-def test_what_init_writes_is_pinned(forge: str, allot: Allot, tmp_path: Path) -> None:
-    allot("init", tmp_path, "--forge", forge, "--url", "https://git.example/acme/gpus")
+def test_what_init_writes_is_pinned(forge: str, program: str, allot: Allot, tmp_path: Path) -> None:
+    init(allot, tmp_path, forge, program=program)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"README.md", ".pre-commit-config.yaml", "requirements.lock"} <= {path.name for path in files}
+    assert {"README.md", ".pre-commit-config.yaml", "settings.json"} <= {path.name for path in files}
     assert {path.name: found for path in files if (found := unpinned(path.read_text(encoding="utf-8")))} == {}
 
 

@@ -7,8 +7,9 @@ import subprocess
 import time
 from pathlib import Path
 
+import click
 import pytest
-from tests.conftest import PROJECT, ROOTS, Allot
+from tests.conftest import DAY, PROJECT, ROOTS, Allot, Result, checked, copy
 from tests.published import git
 from tests.pulled import AUTHOR, TEAM, Pull
 
@@ -28,40 +29,36 @@ def things(found: dict[str, list[dict[str, str]]]) -> list[tuple[str, ...]]:
 
 def test_what_changes_nothing_says_so(pull: Pull) -> None:
     result = pull.plan()
-    assert (result.code, result.out.splitlines()[0].split(": ")[1]) == (0, "changes nothing")
+    assert (result.code, result.out.splitlines()[0]) == (0, "changes nothing")
 
 
 def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     found = pull.planned()
-    assert found["verdict"] == "can be merged, and destroys 1 thing"
+    assert found["summary"] == "can be merged · 1 replaced · 1 destroyed · +459.90 EUR/month"
     assert [(one["what"], one["words"]) for one in found["losses"]] == [
         (
             "instance studio-kite/webui in eu-1",
             "is replaced: it restarts, and what lies on its own disk (50Gi at /scratch) is lost",
         )
     ]
-    assert [
-        (one["gpu_spec"], one["stock"], one["held_before"], one["held"], one["free"]) for one in found["units"]
-    ] == [
+    assert [(one["gpuSpec"], one["stock"], one["heldBefore"], one["held"], one["free"]) for one in found["units"]] == [
         ("l4-quarter", 40, 17, 16, 24),
         ("l4-whole", 7, 3, 4, 3),
     ]
     assert [(one["what"], one["before"], one["after"], one["limit"]) for one in found["quota"]] == [
-        ("nvidia-l4 GPUs", "13/4", "4", 8)
+        ("nvidia-l4 GPUs", 3.25, 4, 8)
     ]
     (cost,) = found["costs"]
     assert (cost["tenant"], cost["before"], cost["after"], cost["left"]) == (
         "studio-kite",
-        "2276.90",
-        "2736.80",
-        "1263.20",
+        2276.9,
+        2736.8,
+        1263.2,
     )
-    assert [(one["what"], one["before"], one["after"]) for one in cost["parts"]] == [
-        ("instance webui", "153.30", "613.20")
-    ]
+    assert [(one["what"], one["before"], one["after"]) for one in cost["parts"]] == [("instance webui", 153.3, 613.2)]
     assert things(found) == [("studio-kite", "eu-1", "instance webui", "replaced")]
-    assert found["things"][0]["why"] == ["spec.gpuSpec: 'l4-quarter' → 'l4-whole'"]
+    assert found["things"][0]["why"] == [f"{WEBUI}: spec.gpuSpec l4-quarter → l4-whole"]
 
 
 def test_what_is_added_stopped_and_removed_is_told_apart(pull: Pull) -> None:
@@ -100,7 +97,9 @@ def test_a_change_of_the_offer_shows_at_each_tenant_that_it_reaches(pull: Pull) 
     pull.edit("platform/apps/stable-diffusion-webui.yaml", "lifecycle: Deprecated", "lifecycle: Revoked")
     found = pull.planned()
     assert ("studio-kite", "eu-1", "instance webui", "changed") in things(found)
-    assert found["things"][0]["why"] == ["what the platform offers changed"]
+    assert found["things"][0]["why"] == [
+        "platform/apps/stable-diffusion-webui.yaml: spec.versions[1.10.1].lifecycle Deprecated → Revoked"
+    ]
     assert "stops" in str(found["losses"])
 
 
@@ -155,8 +154,8 @@ def test_a_stock_that_the_base_has_lowered_stops_who_adds_and_not_who_stops(pull
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     found = pull.planned()
     assert found["allowed"]
-    assert [(one["warning"], one["message"].split(";")[0]) for one in found["problems"]] == [
-        (True, "16 units of l4-quarter would run in eu-1, 1 more than its stock (15 shared)")
+    assert [(one["severity"], one["message"].split(";")[0]) for one in found["problems"]] == [
+        ("warning", "16 units of l4-quarter would run in eu-1, 1 more than its stock (15 shared)")
     ]
     pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
     assert pull.problems() == [
@@ -181,10 +180,12 @@ def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None
     pull.remove("clusters/us-1/stocks/l40s-spot.yaml")
     pull.remove("tenants/acme-robotics/instances/simulate.yaml")
     found = pull.planned()
-    assert found["verdict"] == "can be merged, and destroys 3 things"
+    assert found["summary"].startswith(
+        "can be merged · 21 changed · 1 removed · 3 destroyed · capacity, clusters changed · 21 URLs changed · -"
+    )
     assert lost(pull)[0] == (
         "cluster eu-1: domain eu-1.gpu.northlight.example → fra.gpu.northlight.example",
-        f"changes the addresses of 13 instances and 8 storages, and nothing answers at the old ones: {REACHED}",
+        f"changes 21 URLs, of 13 instances and 8 storages, and nothing answers at the old ones: {REACHED}",
     ), "before all else"
     line = f"- `{lost(pull)[0][0]}` {lost(pull)[0][1]}"
     assert line in pull.plan("--format", "markdown").out.splitlines()
@@ -260,17 +261,17 @@ def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> 
     path = f"{ADA}/instances/webui.yaml"
     pull.merge_elsewhere((path, "l4-quarter", "l4-nothing"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    assert not pull.planned()["perhaps_lost"], "it stays as it is"
+    assert not pull.planned()["perhapsLost"], "it stays as it is"
     git(pull.root, "merge", "-q", "main")
     git(pull.root, "rm", "-q", path)
     pull.commit()
     found = pull.planned()
-    (loss,) = found["perhaps_lost"]
+    (loss,) = found["perhapsLost"]
     assert loss["what"] == "tenant solo-ada"
     assert loss["words"].startswith("was invalid before the merge, so its last published version may still run, ")
     assert "what it would render of tenant solo-ada, which is invalid before the merge" in found["skipped"]
-    assert found["verdict"] == "can be merged, and destroys 1 thing, perhaps more"
-    assert "\nPerhaps destroyed\n  tenant solo-ada was invalid before the merge, " in pull.plan().out
+    assert found["summary"].startswith("can be merged · 1 replaced · 1 destroyed · perhaps more destroyed · ")
+    assert "\n⚠ Perhaps destroyed\n  tenant solo-ada was invalid before the merge, " in pull.plan().out
 
 
 def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> None:
@@ -280,8 +281,8 @@ def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> No
     pull.edit(spec, "  colour: red\n", "")
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     found = pull.planned()
-    assert [one["what"] for one in found["perhaps_lost"]] == ["what the platform offers"]
-    assert found["verdict"] == "can be merged, and perhaps destroys something"
+    assert [one["what"] for one in found["perhapsLost"]] == ["what the platform offers"]
+    assert found["summary"] == "can be merged · perhaps something destroyed · offers changed"
 
 
 @pytest.mark.parametrize("stray", ["tenants/NOTES.txt", "tenants/ml-orbit/instances/copy.yaml"])
@@ -295,24 +296,24 @@ def test_what_is_wrong_with_another_tenants_tree_hides_nothing(pull: Pull, stray
     pull.commit()
     found = pull.planned()
     assert [one["what"] for one in found["losses"]] == ["instance solo-ada/webui in eu-1"]
-    assert (found["perhaps_lost"], found["allowed"]) == ([], True)
+    assert (found["perhapsLost"], found["allowed"]) == ([], True)
     assert found["skipped"] == ["who may change it: no author was named"]
     git(pull.root, "checkout", "-q", "-B", "feature", "main")
     git(pull.root, "rm", "-q", stray)
     pull.commit()
     found = pull.planned()
     assert found["losses"] == []
-    assert [one["what"] for one in found["perhaps_lost"]] == (["tenant ml-orbit"] if "ml-orbit" in stray else [])
+    assert [one["what"] for one in found["perhapsLost"]] == (["tenant ml-orbit"] if "ml-orbit" in stray else [])
 
 
 def test_a_plan_of_what_was_merged_is_empty(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    assert pull.planned()["changed_files"] == 2
+    assert pull.planned()["files"] == {"declared": 1, "added": 0, "changed": 4, "removed": 0, "markers": 2}
     git(pull.root, "checkout", "-q", "main")
     git(pull.root, "merge", "-q", "feature")
     git(pull.root, "checkout", "-q", "feature")
     found = pull.planned()
-    assert (found["verdict"], found["changed_files"]) == ("changes nothing", 0)
+    assert (found["summary"], found["files"]["changed"], found["changes"]) == ("changes nothing", 0, False)
 
 
 def test_the_checksum_is_of_what_changes_and_of_nothing_else(pull: Pull) -> None:
@@ -518,3 +519,218 @@ def test_nothing_that_a_terminal_obeys_is_printed(pull: Pull) -> None:
     result = pull.plan("--diffs")
     assert result.code == 1
     assert not any(one in result.out for one in "\x1b\x07\u202e")
+
+
+def tried(pull: Pull, *words: object) -> Result:
+    """Return the plan of the folder as it is, against the branch that counts."""
+    return pull._allot("plan", "--repo", pull.root, "--as-of", DAY, *words)
+
+
+@pytest.fixture
+def origin(pull: Pull) -> str:
+    """Return the commit of origin/main, which is what `main` is here."""
+    commit = git(pull.root, "rev-parse", "main")
+    git(pull.root, "update-ref", "refs/remotes/origin/main", commit)
+    return commit
+
+
+def test_alone_it_plans_the_folder_as_it_is_against_the_branch_that_counts(pull: Pull, origin: str) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    head = pull.commit()
+    pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
+    pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: team")
+    objects = git(pull.root, "count-objects", "-v")
+    found = tried(pull)
+    assert found.out.splitlines()[:2] == [
+        "can be merged · 1 added · 1 replaced · 1 destroyed · tenants changed · +1073.10 EUR/month",
+        f"Plan of the work tree ({head[:12]}, 2 declared files not committed) merged into origin/main ({origin[:12]})",
+    ]
+    assert git(pull.root, "count-objects", "-v") == objects
+    said = checked("plan", tried(pull, "-o", "json").out)
+    assert (said["head"], said["base"], said["baseName"], said["workTree"]) == (
+        head,
+        origin,
+        "origin/main",
+        {"uncommitted": 2},
+    )
+    committed = pull.commit()
+    later = checked("plan", tried(pull, "-o", "json", "--head", committed).out)
+    assert later["checksum"] == said["checksum"], "what is committed is what was planned"
+    assert later["workTree"] is None
+
+
+def test_a_folder_is_planned_as_the_merge_result_too(pull: Pull, origin: str) -> None:
+    pull.merge_elsewhere((f"{ADA}/tenant.yaml", "plan: starter", "plan: team"))
+    git(pull.root, "update-ref", "refs/remotes/origin/main", "main")
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    found = checked("plan", tried(pull, "-o", "json").out)
+    assert [one["path"] for one in found["declarations"]] == [WEBUI], "what others merged meanwhile isn't taken back"
+    pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: enterprise")
+    assert "it conflicts with the base in tenants/solo-ada/tenant.yaml" in tried(pull).out
+
+
+def test_the_branch_that_counts_is_the_one_that_the_platform_declares(pull: Pull, origin: str) -> None:
+    pull.edit("platform/platform.yaml", "branch: main", "branch: live")
+    missing = tried(pull)
+    assert (missing.code, missing.out) == (2, "")
+    assert missing.err == (
+        "allot: origin/live isn't here, which a plan compares with where --base isn't given: run `git fetch origin live`,"
+        " or name a commit with --base\n"
+    )
+    git(pull.root, "update-ref", "refs/remotes/origin/live", origin)
+    assert "merged into origin/live (" in tried(pull).out
+    assert f"merged into main ({origin[:12]})" in tried(pull, "--base", "main").out
+
+
+def test_a_status_tells_what_changes_nothing_from_what_does(pull: Pull, origin: str) -> None:
+    assert tried(pull, "--detailed-exitcode").code == 0
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    assert (tried(pull).code, tried(pull, "--detailed-exitcode").code) == (0, 4)
+    pull.edit(WEBUI, "l4-whole", "l4-nothing")
+    assert (tried(pull).code, tried(pull, "--detailed-exitcode").code) == (1, 1)
+    assert tried(pull, "--detailed-exitcode", "--base", "nothing").code == 2
+
+
+def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> None:
+    for path, old, new in (
+        (
+            "platform/specs/l4-quarter.yaml",
+            "  prices:\n",
+            '  prices:\n    - from: "2026-12-01"\n      perHour: "0.60"\n',
+        ),
+        ("platform/plans/starter.yaml", '"300"', '"3000"'),
+        (f"{ADA}/members.yaml", "  users:\n", "  users:\n    - name: eve\n      role: Admin\n      login: eve-k\n"),
+        ("platform/ownership.yaml", "        - fin-ann\n", "        - fin-ann\n        - mallory\n"),
+    ):
+        pull.edit(path, old, new)
+    found = pull.planned()
+    assert found["summary"] == (
+        "can be merged · ⚠ access · ⚠ approvals · prices, plans changed · +4839.90 EUR/month from 2026-12-01"
+        " · uni-lab 2594.00 over budget from 2026-12-01"
+    )
+    assert [(one["topic"], one["path"]) for one in found["declared"]] == [
+        ("access", f"{ADA}/members.yaml"),
+        ("approvals", "platform/ownership.yaml"),
+        ("prices", "platform/specs/l4-quarter.yaml"),
+        ("plans", "platform/plans/starter.yaml"),
+    ]
+    text = pull.plan().out
+    assert text.index("⚠ Access\n") < text.index("⚠ Approvals\n") < text.index("Cost\n") < text.index("Declared\n")
+    assert (
+        "⚠ From 2026-12-01 on uni-lab costs 2594.00 EUR more than its budget, which refuses that: it stays as it is"
+        " published then, and may change nothing, until it declares less or its budget grows."
+    ) in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["total", "of", "3", "tenants", "today", "4760.70", "0.00"] in rows
+    assert ["total", "of", "3", "tenants", "2026-12-01", "4760.70", "→", "9600.60", "+4839.90"] in rows
+
+
+def test_what_is_declared_is_said_also_where_the_platform_is_wrong(pull: Pull) -> None:
+    pull.edit("clusters/eu-1/node-pools/l4-ts2-film.yaml", "nodes: 2", "nodes: 1")
+    pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Viewer")
+    found = pull.planned()
+    assert not found["allowed"]
+    assert [one["path"] for one in found["declared"]] == [
+        f"{ADA}/members.yaml",
+        "clusters/eu-1/node-pools/l4-ts2-film.yaml",
+    ]
+
+
+def test_another_plan_restarts_nothing_and_says_what_the_tenant_may_have(pull: Pull) -> None:
+    pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: enterprise")
+    found = pull.planned()
+    assert (found["things"], found["losses"]) == ([], [])
+    quota = {one["what"]: (one["before"], one["after"], one["limitBefore"], one["limit"]) for one in found["quota"]}
+    assert quota["nvidia-l4 GPUs"] == (0.25, 0.25, 1, 16)
+    assert quota["instances"] == (1, 1, 3, 100)
+    (cost,) = found["costs"]
+    assert (cost["budgetBefore"], cost["budget"]) == (300, None)
+
+
+def test_each_reason_names_its_file(pull: Pull) -> None:
+    pull.edit(EU, *DOMAIN)
+    pull.edit(f"{ADA}/members.yaml", "subject: 00u1ada", "subject: 00u1eve")
+    pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "# Mine.\nspec:\n")
+    pull.edit("tenants/uni-lab/storages/course.yaml", "size: 100Gi", "size: 101Gi")
+    pull.edit(EU, "capacity: 200Ti", "capacity: 201Ti")  # nothing is rendered from it
+    copy(
+        pull.root, "clusters/eu-1/node-pools/l4-whole.yaml", "clusters/eu-1/node-pools/spare.yaml"
+    )  # no stock lies there
+    why = {f"{one['tenant']}/{one['name']}": one["why"] for one in pull.planned()["things"]}
+    domain = f"{EU}: spec.domain eu-1.gpu.northlight.example → fra.gpu.northlight.example"
+    assert why["solo-ada/webui"] == [f"{ADA}/members.yaml: spec.users[ada].subject 00u1ada → 00u1eve", domain]
+    assert why["uni-lab/group-a"] == [domain]
+    assert why["uni-lab/course"] == ["tenants/uni-lab/storages/course.yaml: spec.size 100Gi → 101Gi"]
+
+
+def test_a_comment_of_a_person_is_no_change_of_what_is_declared(pull: Pull) -> None:
+    pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "# Mine.\nspec:\n")
+    (thing,) = pull.planned()["things"]
+    assert thing["why"] == [f"{KITE}/instances/comfy.yaml: its text, and nothing that it declares"]
+
+
+def test_programs_that_jobs_run_are_shown_with_what_changes(pull: Pull) -> None:
+    path = f"{ADA}/storages/styles.yaml"
+    pull.write(f"{KITE}/storages/styles.yaml", (pull.root / path).read_text())
+    found = pull.planned()
+    storage, programs = (one["path"] for one in found["objects"])
+    assert storage == "eu-1/tenants/studio-kite/storage/styles.rendered.yaml"
+    assert programs.startswith("eu-1/tenants/studio-kite/storage/allotment--programs-fetch-url-")
+    assert found["objects"][1]["diff"].startswith("--- /dev/null\n")
+    assert found["files"] == {"declared": 1, "added": 2, "changed": 1, "removed": 0, "markers": 1}
+
+
+def test_colours_are_for_a_terminal_alone(pull: Pull, monkeypatch: pytest.MonkeyPatch) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    words = ("--head", pull.commit(), "--base", "main", "--diffs")
+    plain = tried(pull, *words).out
+    assert "\x1b" not in plain
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
+    coloured = tried(pull, *words).out
+    assert coloured.startswith("\x1b[33mcan be merged · 1 replaced · 1 destroyed")
+    assert "\x1b[31m-  gpuSpec: l4-quarter\x1b[0m\n\x1b[32m+  gpuSpec: l4-whole\x1b[0m\n" in coloured
+    assert click.unstyle(coloured) == plain
+
+
+def test_the_checksum_is_the_last_line(pull: Pull) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    checksum = pull.planned()["checksum"]
+    for words in ((), ("--diffs",)):
+        assert pull.plan(*words).out.splitlines()[-1] == f"Checksum {checksum}"
+    assert pull.plan("-o", "markdown").out.splitlines()[-1] == f"Checksum `{checksum}`."
+
+
+def test_of_very_much_that_is_declared_otherwise_the_first_is_named_and_all_is_counted(
+    pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.pipeline.pulls.merge_plan.MOST_DECLARED", 2)
+    for name in ("starter", "team", "enterprise"):
+        pull.edit(f"platform/plans/{name}.yaml", "    instances: ", "    instances: 1")
+    pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Viewer")
+    found = pull.planned()
+    assert [one["topic"] for one in found["declared"]] == ["access", "plans", "plans"]
+    assert found["declaredCount"] == 4
+    assert "\n  and 1 more\n" in pull.plan().out
+
+
+def test_many_changes_of_one_topic_push_no_other_out(pull: Pull) -> None:
+    prices = "".join(
+        f'    - from: "{2030 + at // 300}-{1 + at // 25 % 12:02}-{1 + at % 25:02}"\n      perHour: "{1 + at}.00"\n'
+        for at in range(600)
+    )
+    pull.edit("platform/specs/l4-quarter.yaml", "  prices:\n", f"  prices:\n{prices}")
+    pull.edit("platform/plans/team.yaml", "enforcement: Deny", "enforcement: Warn")
+    found = pull.planned()
+    assert "prices, plans changed" in found["summary"]
+    assert [one["field"] for one in found["declared"] if one["topic"] == "plans"] == ["spec.budget.enforcement"]
+    assert found["declaredCount"] == 601
+    assert len(found["declared"]) < 100
+    assert all(len(one["days"]) <= 25 for one in found["costs"])
+    assert any("later days on that a price changes: a plan shows 24 of them" in words for words in found["skipped"])
+
+
+@pytest.mark.parametrize("words", [("--base", "\udcff"), ("--base", "main", "--head", "\udcff")])
+def test_a_name_of_no_text_names_no_commit(words: tuple[str, ...], pull: Pull, allot: Allot) -> None:
+    said = allot("plan", "--repo", pull.root, *words)
+    assert said.code == 2
+    assert "names no commit here" in said.err

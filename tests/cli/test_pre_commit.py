@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.test_init import sample as sample_of
 from tests.conftest import PROJECT, Allot, edit
 from tests.rules.test_change import commit
 
@@ -48,7 +49,7 @@ def test_the_hooks_that_init_writes_install_nothing_and_run_the_program_on_the_p
     allot: Allot, tmp_path: Path
 ) -> None:
     root, webui = tmp_path / "gpus", "tenants/solo-ada/instances/webui.yaml"
-    allot("init", root, "--forge", "GitHub", "--url", "https://git.example/acme/gpus")
+    sample_of(allot, root)
     commit(root)
     edit(root, webui, "l4-quarter", "l4-quater")
     programs = Path(sys.executable).parent

@@ -6,14 +6,14 @@ import pytest
 from tests.conftest import edit
 from tests.published import Place, of_another_version, with_own_programs
 
-from allotment.changes.plan import Files
+from allotment.changes.files import Files
 from allotment.declared.inventory import blob_id
 from allotment.manifests import folders, paths
 from allotment.manifests.published import job_names, programs_of
 from allotment.manifests.tenant import programs
 from allotment.manifests.text import load
 from allotment.observed.status import Preparation, Storage, TenantStatus
-from allotment.pipeline.pulls.planning import take_changed
+from allotment.pipeline.pulls.outcomes import take_changed
 
 TENANT, STORAGE = "studio-kite", "model-cache"
 FOLDER = f"tenants/{TENANT}/storage"
@@ -122,7 +122,7 @@ def test_a_tenant_that_is_kept_keeps_another_versions_programs(alone: Place) -> 
     path = another_version(alone)
     before = lying(alone)
     edit(alone.root, DECLARED, "spec:\n", "spec:\n  nothing: 1\n")
-    assert alone.merged().code == 1
+    assert alone.merged().code == 4
     assert {name: data for name, data in storages(alone).items() if name != MARKER} == {
         name: data for name, data in before.items() if name != MARKER
     }
@@ -162,10 +162,13 @@ def test_forged_programs_are_left_out(alone: Place) -> None:
     assert path not in lying(alone)
 
 
-def test_a_plan_names_no_programs(alone: Place) -> None:
-    """They follow from the Jobs that name them, and are nothing of the tenant's."""
+def test_a_plan_names_programs_after_what_runs_them(alone: Place) -> None:
     after = {f"eu-1/{path}": data for path, data in storages(alone).items()}
     files = Files(100)
     take_changed(files, {}, after)
-    assert {path for path, *_ in files.steps} == {path for path in after if "/allotment--" not in path}
-    assert f"eu-1/{STORED}" in {path for path, *_ in files.steps}
+    marker = f"eu-1/{MARKER}"
+    assert {path for path, *_ in files.steps} == after.keys() - {marker}
+    assert [path for path, *_ in files.markers] == [marker]
+    are_programs = [paths.is_programs(diff.path) for diff in files.diffs]
+    assert are_programs == sorted(are_programs)
+    assert f"eu-1/{SEAL}" in {diff.path for diff in files.diffs}

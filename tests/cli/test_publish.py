@@ -6,14 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.adapters.git.malformed import write
-from tests.conftest import DAY, Allot, Result, copy, edit
+from tests.conftest import DAY, Allot, Result, checked, copy, edit
 from tests.killed import Run, kill_everywhere, killed_at
-from tests.published import Place, git
+from tests.published import INSTANCE, Place, git
 
 from allotment.adapters.git.remote import Remote
 from allotment.manifests import names
@@ -166,7 +166,7 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     edit(published.root, GROUP, *STOP)
     said = published.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert said.out.startswith("eu-1: 0 added, 1 changed, 0 removed: ")
     assert said.err.splitlines() == [
         "kept as it was: tenant solo-ada, 1 problem:",
@@ -177,16 +177,35 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
     assert {path for path in after if after[path] != before.get(path)} == {
         f"tenants/uni-lab/compute/{name}.rendered.yaml" for name in ("allotment--marker", "group-a")
     }
-    assert published.publish().code == 1
+    assert published.publish().code == 4
     assert published.tree("eu-1") == after
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quater", "l4-quarter")
     assert published.merged().code == 0
 
 
+def test_what_it_did_is_json_too(published: Place) -> None:
+    edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
+    edit(published.root, GROUP, *STOP)
+    said = published.merged("-o", "json")
+    assert said.code == 4
+    found = checked("publish", said.out)
+    (one,) = found["committed"]
+    assert (one["cluster"], one["branch"], one["commit"]) == (
+        "eu-1",
+        "rendered/eu-1",
+        published.refs()["refs/heads/rendered/eu-1"],
+    )
+    assert (one["added"], one["changed"], one["removed"]) == ([], ["tenants/uni-lab/compute/group-a.rendered.yaml"], [])
+    assert found["unchanged"] == ["us-1"]
+    assert [(kept["tenant"], [each["rule"] for each in kept["problems"]]) for kept in found["kept"]] == [
+        ("solo-ada", ["reference"])
+    ]
+
+
 def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> None:
     edit(place.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-fifth")
     said = place.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert not [path for path in place.tree("eu-1") if "solo-ada" in path]
     assert "tenants/uni-lab/compute/group-a.rendered.yaml" in place.tree("eu-1")
 
@@ -209,7 +228,7 @@ def test_a_link_in_a_tenants_folder_is_that_tenants_problem(published: Place) ->
     (published.root / "tenants/stray.yaml").write_text("kind: Tenant\n")
     edit(published.root, GROUP, *STOP)
     said = published.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
     assert "tenants/solo-ada/instances/passwd.yaml:1:1: (file): is a symbolic link" in said.err
     assert (
@@ -225,7 +244,7 @@ def test_a_folders_name_does_nothing_to_a_terminal(place: Place) -> None:
     (place.root / "tenants/evil\x1b[31m").mkdir()
     (place.root / "tenants/evil\x1b[31m/tenant.yaml").write_text("kind: Tenant\n")
     said = place.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert "\x1b" not in said.err + said.out
     assert "kept as it was: tenant evil\\x1b[31m" in said.err
 
@@ -234,7 +253,7 @@ def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published:
     edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
     edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
     said = published.merged()
-    assert said.code == 1
+    assert said.code == 4
     kept = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
     assert "HTTPRoute" not in [one["kind"] for one in kept]
     assert "Deployment" in [one["kind"] for one in kept]
@@ -374,7 +393,7 @@ def test_a_stock_below_what_is_held_stops_nobody_and_is_told(published: Place) -
 def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(published: Place) -> None:
     (published.root / "clusters/us-1/stocks/l40s-spot.yaml").unlink()
     said = published.merged()
-    assert said.code == 1, "its tenants are invalid"
+    assert said.code == 4, "its tenants are invalid"
     assert said.err.splitlines()[0] == (
         "warning: clusters/us-1/cluster.yaml:2:1: (file): 6 units of l40s-spot are held in us-1, 6 more than"
         " its stock (0 shared); held by acme-robotics/simulate 6: put the stock back, or stop instances [stock]"
@@ -421,7 +440,7 @@ def test_nothing_that_holds_data_goes_in_one_merge(place: Place, way: str) -> No
         tenants.mkdir()
     for _ in range(2):  # the second look must not take the first for what was there before
         said = place.merged(hours_ago=0)
-        assert said.code == 1
+        assert said.code == 4
         assert "kept as it was: tenant film-house" in said.err
         for cluster, tree in before.items():
             after = place.tree(cluster)
@@ -435,7 +454,7 @@ def test_a_cluster_that_went_missing_keeps_its_branch(published: Place) -> None:
     before, refs = published.tree("eu-1"), published.refs()
     shutil.rmtree(published.root / "clusters/us-1")
     said = published.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert "kept as it was: tenant acme-robotics" in said.err
     assert published.refs()["refs/heads/rendered/us-1"] == refs["refs/heads/rendered/us-1"]
     assert published.tree("eu-1") == before
@@ -551,7 +570,7 @@ def test_what_was_promised_holds_for_one_that_is_declared_again_while_it_leaves(
     place.merged()
     (place.root / path).write_text(text.replace("1Ti", "60Gi"))
     said = place.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert "60Gi is less than the 1Ti it had" in said.err
     assert "tenants/acme-robotics/storage/old-frames--leaving.rendered.yaml" in place.tree("us-1")
 
@@ -598,7 +617,7 @@ def test_a_volume_never_shrinks_whatever_was_merged(published: Place) -> None:
     edit(published.root, "tenants/film-house/storages/loras.yaml", "300Gi", "100Gi")
     for _ in range(2):
         said = published.merged()
-        assert said.code == 1
+        assert said.code == 4
         assert "tenants/film-house/storages/loras.yaml:11:9: spec.size: 100Gi is less than the 300Gi it had" in said.err
         assert "storage: 300Gi" in published.tree("eu-1")["tenants/film-house/storage/loras.rendered.yaml"]
 
@@ -616,7 +635,7 @@ def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
     edit(published.root, WEBUI, *STOPPED)
     edit(published.root, GROUP, *STOP)
     said = published.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
     assert "the gate stops what it is rendered to, by a mistake of ours: report it with these words: eu-1/" in said.err
     after = published.tree("eu-1")
@@ -627,7 +646,7 @@ def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
 def test_who_may_copy_a_storage_is_named_as_tenants_are(place: Place) -> None:
     edit(place.root, "tenants/northlight/storages/base-models.yaml", "tenants: All", "tenant: Studio_Kite")
     said = place.publish("--commit", place.merge())
-    assert said.code == 1
+    assert said.code == 4
     assert "kept as it was: tenant northlight, 1 problem:" in said.err
 
 
@@ -794,7 +813,7 @@ def test_a_tree_of_an_older_version_moves_to_the_endings_of_today_and_nothing_is
     brake(published, 1, 1)
     edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
     said = published.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert "kept as it was: tenant solo-ada, 1 problem:" in said.err
     assert published.tree("eu-1") == before
 
@@ -1014,3 +1033,58 @@ def test_a_plan_that_is_demanded_must_still_hold(place: Place, allot: Allot) -> 
     assert place.refs() == before
     assert place.publish("--plan", checksum, "--commit", head).code == 0
     assert "replicas: 0" in place.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
+
+
+def test_an_upgrade_restarts_nothing_and_a_change_of_the_plan_doesn_t_either(published: Place) -> None:
+    path, instance = "tenants/solo-ada/compute/webui.rendered.yaml", "        allotment.dev/instance: webui\n"
+    older = published.tree("eu-1")[path].replace(instance, f"{instance}        allotment.dev/plan: starter\n")
+    published.rewrite("eu-1", path, older)
+    assert published.publish().code == 0
+    assert published.tree("eu-1")[path] == older
+    edit(published.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: enterprise")
+    assert published.merged().code == 0
+    assert published.tree("eu-1")[path] == older
+    assert "allotment.dev/plan: enterprise" in published.tree("eu-1")["control/argo/s/solo-ada.rendered.yaml"]
+    edit(published.root, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    assert published.merged().code == 0
+    assert "allotment.dev/plan" not in published.tree("eu-1")[path]
+
+
+def _new_tenant(root: Path) -> None:
+    for name in ("tenant", "members"):
+        text = (root / f"tenants/solo-ada/{name}.yaml").read_text().replace("solo-ada", "zebra-lab")
+        (root / "tenants/zebra-lab/instances").mkdir(parents=True, exist_ok=True)
+        (root / f"tenants/zebra-lab/{name}.yaml").write_text(text)
+    (root / "tenants/zebra-lab/instances/note.yaml").write_text(INSTANCE.format(name="note", labels=""))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: edit(root, "tenants/studio-kite/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n"),
+        lambda root: edit(root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: enterprise"),
+        lambda root: edit(root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: fra"),
+        lambda root: (root / "tenants/solo-ada/instances/webui.yaml").unlink(),
+        lambda root: edit(root, "tenants/ml-orbit/storages/weights.yaml", "spec:\n", "spec:\n  description: Mine.\n"),
+        _new_tenant,
+    ],
+)
+def test_a_plan_counts_the_files_that_its_publish_changes(
+    published: Place, allot: Allot, change: Callable[[Path], None]
+) -> None:
+    base = git(published.root, "rev-parse", "HEAD")
+    change(published.root)
+    published.merge()
+    said = allot("plan", "--repo", published.root, "--base", base, "--head", "HEAD", "--as-of", DAY, "-o", "json")
+    planned = checked("plan", said.out)["files"]
+    before = published.refs()
+    assert published.publish().code == 0
+    counts = {"added": 0, "changed": 0, "removed": 0}
+    for name, commit in published.refs().items():
+        if name.startswith("refs/heads/rendered/") and before[name] != commit:
+            for line in git(
+                published.remote, "diff", "--name-status", "--no-renames", before[name], commit
+            ).splitlines():
+                counts[{"A": "added", "M": "changed", "D": "removed"}[line[0]]] += 1
+    assert sum(counts.values())
+    assert {key: planned[key] for key in counts} == counts

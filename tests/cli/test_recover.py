@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conftest import Allot, Result
+from tests.conftest import Allot, Result, checked
 from tests.published import Place, git
 
 from allotment.declared.attempt import raised
@@ -170,3 +170,10 @@ def test_one_line_changes_and_comments_stay(text: str, wanted: str) -> None:
     found = raised(text.encode(), 2).decode()
     assert sorted(found.splitlines()) == sorted(wanted.splitlines())
     assert found == raised(found.encode(), 2).decode()
+
+
+def test_what_it_made_is_json_too(published: Place, allot: Allot) -> None:
+    seen(published)
+    found = checked("recover", recover(published, allot, "-o", "json").out)
+    assert found["commit"] == git(published.root, "rev-parse", BRANCH)
+    assert [found[key] for key in ("storage", "branch", "attempt", "pushed")] == [WHAT, BRANCH, 2, None]

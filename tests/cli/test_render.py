@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.bench.generate import generate
-from tests.conftest import DAY, PROJECT, Allot, edit
+from tests.conftest import DAY, PROJECT, Allot, checked, edit
 
 
 def files(out: Path) -> set[str]:
@@ -21,8 +21,11 @@ def test_the_summary_counts(sample: Path, allot: Allot, tmp_path: Path) -> None:
     first = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
     assert (
         first.out
-        == f"{out}: 2 clusters, 7 tenants, {len(files(out))} files: {len(files(out))} added, 0 changed, 0 removed, 0 unchanged; 1 warning, see `allot validate`\n"
+        == f"{out}: 2 clusters, 7 tenants, {len(files(out))} files: {len(files(out))} added, 0 changed, 0 removed, 0 unchanged; 3 warnings, see `allot validate`\n"
     )
+    found = checked("render", allot("render", "--repo", sample, "--out", out, "--as-of", DAY, "-o", "json").out)
+    assert [found[key] for key in ("folder", "clusters", "tenants", "warnings")] == [str(out), 2, 7, 3]
+    assert [found[key] for key in ("files", "added", "unchanged")] == [len(files(out)), 0, len(files(out))]
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()
     again = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)

@@ -138,7 +138,7 @@ def test_a_snapshot_is_deleted_in_two_merges_like_a_storage(waiting: Place) -> N
     (waiting.root / f"tenants/{TENANT}/storages/later.yaml").unlink()
     taken.unlink()
     said = waiting.merged()
-    assert said.code == 1
+    assert said.code == 4
     assert f"tenants/{TENANT}/snapshots/moment.yaml:1:1: (file): snapshot moment would be deleted" in said.err
     assert "moment--snapshot.rendered.yaml" in " ".join(waiting.tree("eu-1"))
     later = named(FILLED.format(kind="snapshot", of="moment"), "later") + "  deletionPolicy: Delete\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import io
 import json
@@ -14,12 +15,13 @@ from rich.console import Console
 from tests import live
 from tests.adapters.git.malformed import entry, write, write_commit
 from tests.cli.test_signed import new_key
-from tests.conftest import Allot, Result
+from tests.conftest import Allot, Result, checked
 from tests.observed.test_instances import CRASHED, RUNS
 from tests.published import Place, git
 from tests.reported import Bed
 
-from allotment.observed.status import Stock, TenantStatus, Transition
+from allotment.declared.inventory import blob_id
+from allotment.observed.status import TenantStatus, Transition
 from allotment.pipeline.report import published
 from allotment.reports import tables
 from allotment.reports.tables import age
@@ -57,30 +59,43 @@ FAILED = (
 )
 
 
-def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot) -> None:
-    bed.report(*RUNS, live.route(), *FAILED)
-    said = shown("status")
+def as_declared(place: Place, *objects: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return live objects of what solo-ada declares."""
+    blobs = {"Deployment": "instances/webui", "PersistentVolumeClaim": "storages/models"}
+    objects = copy.deepcopy(objects)
+    for one in objects:
+        if (of := blobs.get(one["kind"])) is not None:
+            data = (place.root / f"tenants/solo-ada/{of}.yaml").read_bytes()
+            one["metadata"]["annotations"]["allotment.dev/declared-blob"] = blob_id(data)
+    return objects
+
+
+def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot, place: Place) -> None:
+    (place.root / "tenants/solo-ada/storages/styles.yaml").unlink()
+    place.merge()
+    bed.report(*as_declared(place, *RUNS, live.route(), *FAILED))
+    said = shown("status", "solo-ada")
     lines = [line.split() for line in said.out.splitlines() if line.strip()]
     assert lines[0] == ["INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"]
     assert lines[1][:7] == ["solo-ada/webui", "eu-1", "Running", "1/1", "1", "l4-quarter", "0"]
     assert lines[1][-1] == "https://webui.example/"
     assert lines[3][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
     assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in said.out
-    assert (said.code, said.err) == (0, "us-1: nothing has reported it yet\n")
-    assert shown("status", "solo-ada").out == said.out
+    missing = "us-1: nothing has reported it yet: `allot report --cluster us-1`, or `allot run --report us-1`, reports it from there"
+    assert (said.code, said.err.splitlines()[1:]) == (0, [missing])
+    assert said.err.startswith(f"declared: main of origin at {git(place.root, 'rev-parse', 'HEAD')[:12]}, ")
+    quiet = shown("status", "solo-ada", "-q")
+    assert (quiet.out, quiet.err) == (said.out, f"{missing}\n")
 
 
 def test_one_thing_with_all_that_is_known(bed: Recent, shown: Allot) -> None:
     bed.report(*RUNS, live.route(), live.application(resources=(("Deployment", "webui", "Synced"),)))
     out = shown("status", "solo-ada/webui").out
+    assert out.startswith("instance solo-ada/webui\nCluster:")
     for words in ("State:", "Running", "Declaration:", "b1", "Nodes:", "n1", "Argo CD:", "Synced, Healthy"):
         assert words in out
     rows = [line.split()[:3] for line in out.splitlines()]
     assert ["Scheduled", "True", "OnNode"] in rows
-    assert shown("status", "solo-ada/nothing").err.startswith("us-1:")
-    assert "no cluster reports solo-ada/nothing: see `allot status solo-ada`" in shown("status", "solo-ada/nothing").err
-    assert "no cluster reports a tenant 'nobody'" in shown("status", "nobody").err
-    assert shown("status", "nobody").code == 2
 
 
 def test_stocks(bed: Recent, shown: Allot) -> None:
@@ -91,8 +106,12 @@ def test_stocks(bed: Recent, shown: Allot) -> None:
     }
     bed.report(*RUNS, placeholder)
     assert shown("status", "--stocks").out.split()[-7:] == ["l4", "eu-1", "l4-quarter", "4", "1", "3", "0"]
-    found = json.loads(shown("status", "--stocks", "--format", "json").out)["clusters"]
-    assert Stock("l4", "l4-quarter", 4, 1, 3, 0).name == found[0]["stocks"][0]["name"]
+    found = checked("status", shown("status", "--stocks", "-o", "json").out)["clusters"]
+    assert found[0]["stocks"] == [
+        {"name": "l4", "gpuSpec": "l4-quarter", "count": 4, "held": 1, "free": 3, "ready": 0, "tenant": None}
+    ]
+    assert (found[1]["cluster"], found[1]["observedAt"], found[1]["stale"]) == ("us-1", None, True)
+    assert found[1]["trouble"] == "nothing has reported it yet"
     assert shown("status", "x", "--stocks").code == 2
 
 
@@ -100,19 +119,23 @@ def test_a_silent_reporter_is_marked(bed: Recent, shown: Allot) -> None:
     bed.ago = 7200
     bed.report(*RUNS)
     assert shown("status").out.startswith("eu-1: STALE: its reporter has said nothing for ")
-    assert json.loads(shown("status", "--format", "json").out)["clusters"][0]["stale"] is True
+    assert json.loads(shown("status", "-o", "json").out)["clusters"][0]["stale"] is True
     bed.ago = 300
     bed.watch.contact = time.monotonic() - 250
     bed.reporter.once()
     assert shown("status").out.startswith("eu-1: STALE: it has not answered for 9m")
 
 
-def test_json_has_the_same(bed: Recent, shown: Allot) -> None:
-    bed.report(*RUNS, live.claim())
-    found = json.loads(shown("status", "solo-ada/webui", "--format", "json").out)
+def test_json_has_the_same(bed: Recent, shown: Allot, place: Place) -> None:
+    bed.report(*as_declared(place, *RUNS, live.claim()))
+    found = checked("status", shown("status", "solo-ada/webui", "-o", "json").out)
+    assert found["declared"]["commit"] == git(place.root, "rev-parse", "HEAD")
     assert found["clusters"][0]["stale"] is False
     (tenant,) = found["tenants"]
-    assert (tenant["tenant"], tenant["instances"][0]["state"], tenant["storages"]) == ("solo-ada", "Running", [])
+    assert (tenant["tenant"], tenant["storages"]) == ("solo-ada", [])
+    (one,) = tenant["instances"]
+    assert (one["state"], one["asDeclared"], one["why"], one["url"]) == ("Running", True, "", None)
+    assert one["declaredBlob"] == one["observedBlob"] == blob_id((place.root / one["path"]).read_bytes())
     assert "transitions" not in tenant
 
 
@@ -120,20 +143,48 @@ def test_history_is_read_back_version_by_version(bed: Recent, shown: Allot) -> N
     for _ in range(5):
         bed.report(*RUNS, live.claim())
         bed.report(*CRASHED, live.claim())
-    rows = json.loads(shown("history", "solo-ada/webui", "--format", "json").out)
+    rows = checked("history", shown("history", "solo-ada/webui", "-o", "json").out)["changes"]
     assert [row["to"] for row in rows] == ["Init", "Ready", "Running", "Failed"] * 5
     assert rows[3] == {
         "time": rows[3]["time"], "cluster": "eu-1", "kind": "GPUInstance", "name": "webui", "from": "Running", "to": "Failed",
         "reason": "CrashLoop",
     }  # fmt: skip
-    assert len(json.loads(shown("history", "solo-ada", "--format", "json").out)) == 21
+    assert rows[0]["from"] is None
+    assert len(json.loads(shown("history", "solo-ada", "-o", "json").out)["changes"]) == 21
+    assert json.loads(shown("history", "solo-ada", "-o", "json", "--cluster", "us-1").out)["changes"] == []
     table = shown("history", "solo-ada/webui", "--limit", "2").out.splitlines()
     assert [line.split()[-3:] for line in table[1:]] == [
         ["Ready", "Running", "ProbesAnswered"],
         ["Running", "Failed", "CrashLoop"],
     ]
-    said = shown("history", "solo-ada/none")
-    assert (said.code, said.err) == (2, "allot: no cluster has reported a change of 'solo-ada/none'\n")
+    assert shown("history", "solo-ada", "-o", "json", "--cluster", "us-2").code == 2
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("solo-adda/webui", "no tenant is named 'solo-adda': none is declared, and no cluster reports one; did you mean 'solo-ada'?"),
+        ("solo-ada/webiu", "solo-ada has nothing named 'webiu': nothing declares it, and no cluster reports it; did you mean 'webui'?"),
+        ("solo-ada/\x1b[2J", "solo-ada has nothing named '\\x1b[2J': nothing declares it, and no cluster reports it; known: models, styles, webui"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["status", "history"])
+def test_a_name_that_nobody_knows_is_told_with_the_nearest(
+    command: str, what: str, words: str, bed: Recent, shown: Allot
+) -> None:
+    bed.report(*RUNS)
+    said = shown(command, what)
+    assert (said.code, said.out, said.err) == (2, "", f"allot: {words}\n")
+
+
+def test_the_history_of_what_has_none_yet_is_empty(bed: Recent, shown: Allot) -> None:
+    bed.report(*RUNS)
+    said = shown("history", "solo-ada/styles")
+    assert (said.code, said.out) == (0, "")
+    assert said.err == (
+        "no cluster has reported a change of solo-ada/styles yet: `allot status solo-ada/styles` says how far it is\n"
+    )
+    assert checked("history", shown("history", "solo-ada/styles", "-o", "json").out)["changes"] == []
 
 
 def test_history_of_thousands_of_changes_takes_less_than_its_commits(bed: Recent, shown: Allot, place: Place) -> None:
@@ -164,9 +215,12 @@ def test_watching_shows_it_again_and_again(
         bed.report(*CRASHED)
 
     monkeypatch.setattr("allotment.cli.status.time.sleep", wait)
-    said = shown("status", "--watch")
+    said = shown("status", "solo-ada/webui", "--watch")
     assert said.code == 130
-    assert [word for word in said.out.split() if word in ("Running", "Failed")] == ["Running", "Failed"]
+    for more in (("--exit-code",), ("-o", "json")):
+        assert shown("status", "--watch", *more).code == 2
+    states = [line.split()[1] for line in said.out.splitlines() if line.startswith("State:")]
+    assert states == ["Running", "Failed"]
 
 
 def test_a_remote_that_is_away_is_told(shown: Allot, tmp_path: Path) -> None:
@@ -197,25 +251,31 @@ def old(one: dict[str, Any]) -> dict[str, Any]:
     return {**one, "metadata": {**one["metadata"], "creationTimestamp": "2020-01-01T00:00:00Z"}}
 
 
-def test_what_is_removed_and_stays_is_shown(bed: Recent, shown: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_removed_and_stays_is_shown(
+    bed: Recent, shown: Allot, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(published, "LOOK_SECONDS", 0.0)
+    (place.root / "tenants/solo-ada/instances/webui.yaml").unlink()
+    place.merge()
     bed.publish(live.claim())
+    git(place.remote, "update-ref", "refs/allotment/source", "main")
     bed.ago = 200
-    bed.report(*(old(one) for one in (*RUNS, live.claim(), live.application())))
-    assert "removed" not in shown("status").out, "it may be going just now"
+    bed.report(*as_declared(place, *(old(one) for one in (live.claim(), live.application()))), *map(old, RUNS))
+    row = next(line for line in shown("status", "solo-ada").out.splitlines() if "solo-ada/webui" in line)
+    assert row.endswith("removed: published, being removed")
     bed.ago = 50
     bed.reporter.once()
     words = "removed, still running: not published since "
     way_out = "; ask the platform team to refresh Application solo-ada--eu-1--compute"
-    row = shown("status").out.splitlines()[1]
+    row = shown("status", "solo-ada").out.splitlines()[1]
     assert row.split()[:3] == ["solo-ada/webui", "eu-1", "Running"]
     assert words in row
     assert row.endswith(way_out)
     out = shown("status", "solo-ada/webui").out
     assert any(line.split()[:3] == ["Why:", "removed,", "still"] for line in out.splitlines())
     assert ["Declared", "False", "RemovedStillRunning"] in [line.split()[:3] for line in out.splitlines()]
-    (one,) = json.loads(shown("status", "solo-ada", "--format", "json").out)["tenants"][0]["instances"]
-    assert (one["state"], one["reason"]) == ("Running", "RemovedStillRunning")
+    (one,) = checked("status", shown("status", "solo-ada", "-o", "json").out)["tenants"][0]["instances"]
+    assert (one["state"], one["reason"], one["declaredBlob"]) == ("Running", "RemovedStillRunning", None)
     assert one["message"].startswith(words)
     assert one["conditions"][-1]["type"] == "Declared"
 
@@ -255,9 +315,9 @@ def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
         place.merge()
     commit = strange(place, what)
     git(place.remote, "update-ref", "refs/allotment/status/eu-1", commit)
-    said = shown("status", "--format", "json")
+    said = shown("status", "-o", "json")
     assert said.code == 0, said.err
     assert f"commit {commit} can't be read: " in said.out + said.err
-    assert [one["cluster"] for one in json.loads(said.out)["clusters"]] == ["us-1"]
-    assert [one["cluster"] for one in json.loads(shown("history", tenant, "--format", "json").out)] == ["us-1"]
+    assert [one["observedAt"] is None for one in json.loads(said.out)["clusters"]] == [True, False]
+    assert [one["cluster"] for one in json.loads(shown("history", tenant, "-o", "json").out)["changes"]] == ["us-1"]
     assert place.publish().code == 0

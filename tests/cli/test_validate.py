@@ -7,8 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.conftest import DAY, Allot, copy, edit, errors
+from tests.conftest import DAY, Allot, checked, copy, edit, errors, own
 from tests.published import git
+from tests.terminal import ALLOT, shown
+
+from allotment.reports.rule_pages import rule_pages
 
 WEBUI = "tenants/studio-kite/instances/webui.yaml"
 ADA = "tenants/solo-ada/instances/webui.yaml"
@@ -16,7 +19,8 @@ ADA = "tenants/solo-ada/instances/webui.yaml"
 
 @pytest.fixture
 def broken(sample: Path) -> Path:
-    """Return the sample with two problems, one of which two files cause."""
+    """Return the sample, its hosts somebody's own, with two problems, one of which two files cause."""
+    own(sample)
     edit(sample, ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-quater")
     copy(sample, "tenants/studio-kite/instances/comfy.yaml", "tenants/studio-kite/instances/dup.yaml")
     return sample
@@ -59,9 +63,10 @@ def test_a_part_behind_a_link_is_not_read_to_count_it(broken: Path, allot: Allot
 
 
 def test_every_format_says_that_something_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
-    words = ("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/uni-lab/tenant.yaml", "--format")
+    words = ("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/uni-lab/tenant.yaml", "--output")
     rest = "2 problems elsewhere (`allot validate` shows them)"
-    assert json.loads(allot(*words, "json").out) == {"files": 1, "tenants": None, "elsewhere": 2, "problems": []}
+    found = checked("validate", allot(*words, "json").out)
+    assert [found[key] for key in ("files", "tenants", "elsewhere", "problems")] == [1, None, 2, []]
     assert allot(*words, "github").out == f"::notice title=elsewhere::{rest}\n"
     (run,) = json.loads(allot(*words, "sarif").out)["runs"]
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
@@ -81,7 +86,7 @@ def test_before_the_first_commit_nothing_was_there_to_compare_with(sample: Path,
 
 
 def test_json(broken: Path, allot: Allot) -> None:
-    report = json.loads(allot("validate", "--repo", broken, "--format", "json", "--as-of", DAY).out)
+    report = checked("validate", allot("validate", "--repo", broken, "--output", "json", "--as-of", DAY).out)
     assert [(one["path"], one["rule"], one["severity"]) for one in report["problems"]] == [
         (ADA, "reference", "error"),
         ("tenants/studio-kite/instances/dup.yaml", "mount", "error"),
@@ -91,7 +96,7 @@ def test_json(broken: Path, allot: Allot) -> None:
 
 
 def test_github_escapes_what_would_be_a_command(broken: Path, allot: Allot) -> None:
-    lines = allot("validate", "--repo", broken, "--format", "github", "--as-of", DAY).out.splitlines()
+    lines = allot("validate", "--repo", broken, "--output", "github", "--as-of", DAY).out.splitlines()
     assert (
         lines[0]
         == f"::error file={ADA},line=8,col=12,title=reference::spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"
@@ -100,7 +105,7 @@ def test_github_escapes_what_would_be_a_command(broken: Path, allot: Allot) -> N
 
 
 def test_gitlab(broken: Path, allot: Allot) -> None:
-    report = json.loads(allot("validate", "--repo", broken, "--format", "gitlab", "--as-of", DAY).out)
+    report = json.loads(allot("validate", "--repo", broken, "--output", "gitlab", "--as-of", DAY).out)
     assert next((one["location"]["path"], one["location"]["lines"]["begin"], one["severity"]) for one in report) == (
         ADA,
         8,
@@ -110,7 +115,7 @@ def test_gitlab(broken: Path, allot: Allot) -> None:
 
 
 def test_sarif(broken: Path, allot: Allot) -> None:
-    run = json.loads(allot("validate", "--repo", broken, "--format", "sarif", "--as-of", DAY).out)["runs"][0]
+    run = json.loads(allot("validate", "--repo", broken, "--output", "sarif", "--as-of", DAY).out)["runs"][0]
     assert [one["ruleId"] for one in run["results"]] == ["reference", "mount", "lifecycle"]
     assert run["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 8, "startColumn": 12}
 
@@ -122,7 +127,7 @@ def test_a_hostile_file_stays_inert(style: str, sample: Path, allot: Allot) -> N
         (sample / "tenants/solo-ada/instances" / f"{name}.yaml").write_text("::set-output name=a::b\n\x1b[31m")
     except OSError:
         pytest.skip("this file system takes no such name")
-    found = allot("validate", "--repo", sample, "--format", style, "--as-of", DAY)
+    found = allot("validate", "--repo", sample, "--output", style, "--as-of", DAY)
     assert found.code == 1
     assert "\x1b" not in found.out
     assert "\nowned" not in found.out
@@ -131,10 +136,11 @@ def test_a_hostile_file_stays_inert(style: str, sample: Path, allot: Allot) -> N
 
 def test_paths_show_what_they_cause_or_suffer(broken: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(broken / "tenants")
-    assert [line.split(":")[0] for line in allot("validate", "--as-of", DAY, "solo-ada").lines] == [ADA]
+    there = ADA.removeprefix("tenants/")
+    assert [line.split(":")[0] for line in allot("validate", "--as-of", DAY, "solo-ada").lines] == [there]
     # comfy.yaml is right as it stands, and has a part in what is wrong with dup.yaml.
     comfy = allot("validate", "--as-of", DAY, "studio-kite/instances/comfy.yaml")
-    assert (comfy.code, [line.split(":")[0] for line in comfy.lines]) == (1, ["tenants/studio-kite/instances/dup.yaml"])
+    assert (comfy.code, [line.split(":")[0] for line in comfy.lines]) == (1, ["studio-kite/instances/dup.yaml"])
     fine = allot("validate", "--as-of", DAY, "uni-lab/tenant.yaml")
     assert (fine.code, fine.lines) == (0, [])
 
@@ -177,7 +183,7 @@ def test_a_path_that_nothing_reads_is_told(sample: Path, allot: Allot) -> None:
 def test_such_a_path_may_have_any_name(sample: Path, allot: Allot, style: str) -> None:
     odd = sample / os.fsdecode(b"b\xff")
     odd.write_text("x")
-    found = allot("validate", "--repo", sample, "--as-of", DAY, odd, "--format", style)
+    found = allot("validate", "--repo", sample, "--as-of", DAY, odd, "--output", style)
     assert (found.code, found.err) == (0, "")
     assert "nothing reads it" in found.out
 
@@ -221,3 +227,36 @@ def test_a_bug_of_ours_is_reported_without_traceback(
     assert "Traceback" not in found.err
     assert "ZeroDivisionError" in Path(path).read_text()
     Path(path).unlink()
+
+
+def test_paths_are_of_where_one_stands(broken: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(broken / "tenants")
+    (one,) = allot("validate", "--as-of", DAY, "solo-ada").lines
+    assert one.startswith("solo-ada/instances/webui.yaml:8:12: ")
+    monkeypatch.chdir(broken / "clusters/eu-1")
+    assert errors(allot("validate", "--as-of", DAY))[0].startswith(f"../../{ADA}:8:12: ")
+    assert checked("validate", allot("validate", "-o", "json", "--as-of", DAY).out)["problems"][0]["path"] == ADA
+    monkeypatch.chdir("/")
+    assert errors(allot("validate", "--repo", broken, "--as-of", DAY))[0].startswith(f"{ADA}:8:12: ")
+
+
+def test_on_a_terminal_the_line_is_shown_with_a_caret(broken: Path) -> None:
+    edit(broken, ADA, "  gpuSpec: l4-quater", "  gpuSpec: l4-quater # \u00e9")
+    lines = shown([*ALLOT, "validate", "--as-of", DAY, ADA], broken, columns=200).lines
+    assert lines[0].startswith(f"{ADA}:8:12: spec.gpuSpec: no GPUSpec")
+    assert lines[1:3] == ["      gpuSpec: l4-quater # \\xe9", "               ^"]
+
+
+def test_one_mistake_is_one_problem(sample: Path, allot: Allot) -> None:
+    """What is held for others is none of hers: that there is none left of it says nothing more."""
+    edit(sample, ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-half")
+    (one,) = errors(allot("validate", "--repo", sample, "--as-of", DAY))
+    assert one.endswith("are held for film-house; known: a100-1g, a100-3g, l4-quarter, l4-whole [reference]")
+
+
+def test_sarif_says_what_each_rule_demands(broken: Path, allot: Allot) -> None:
+    (run,) = json.loads(allot("validate", "--repo", broken, "-o", "sarif", "--as-of", DAY).out)["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["lifecycle", "mount", "reference"]
+    for rule in run["tool"]["driver"]["rules"]:
+        assert rule["help"]["text"] == " ".join(rule_pages()[rule["id"]].split())
+        assert rule["help"]["text"].startswith(rule["shortDescription"]["text"].rstrip("."))

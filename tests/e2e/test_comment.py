@@ -92,10 +92,10 @@ def test_a_tenants_change_gets_one_comment_that_follows_it(desk: Desk) -> None:
     result = desk.comment("--number", number, "--head", head)
     assert (result.code, result.err) == (0, "")
     text = desk.ada.comment(number, "plan")
-    assert "### ✅ This can be merged, and destroys 1 thing" in text
+    assert "### ✅ This can be merged · 1 replaced · 1 destroyed" in text
     assert "`instance solo-ada/webui in eu-1` is replaced" in text
-    assert "spec.container.env[UI_THEME].value: none → 'light'" in text
-    assert desk.ada.status(number) == ("success", "can be merged, and destroys 1 thing")
+    assert "instances/webui.yaml: spec.container added: env[UI_THEME].value light`" in text
+    assert desk.ada.status(number) == ("success", "can be merged · 1 replaced · 1 destroyed")
     desk.comment("--number", number)
     assert desk.ada.comment(number, "plan") == text, "nothing new, nothing written"
     desk.ada.edit(WEBUI, "l4-quarter", "l4-nothing")

@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from allotment.changes.plan import CostChange, CostPart, Diff, Loss, Plan, ThingChange
+from allotment.changes.declared import DeclaredChange
+from allotment.changes.files import Diff, FileCounts
+from allotment.changes.money import CostChange, CostDay, CostPart, totals
+from allotment.changes.plan import Loss, Plan, ThingChange
 from allotment.problems import Problem
 from allotment.reports.markdown import code, fenced
 from allotment.reports.plan.comment import MARKER, comment
 
 LIMIT = 60_000
+TODAY = datetime.date(2026, 11, 21)
 ATTACKS = [
     "@everyone @ada",
     "</details></table><h1>",
@@ -35,7 +39,7 @@ def plan(**more: object) -> Plan:
     found: dict[str, object] = {
         "base": "b" * 40,
         "head": "a" * 40,
-        "day": datetime.date(2026, 11, 21),
+        "day": TODAY,
         "currency": "EUR",
     }
     return Plan(**{**found, **more})  # type: ignore[arg-type]
@@ -49,7 +53,7 @@ def of_text(text: str) -> Plan:
         things=(ThingChange("acme", "eu-1", "instance", "web", "changed", (text, text)),),
         declarations=(Diff(f"tenants/acme/{text}", None, text.encode("utf-8", "surrogatepass")),),
         objects=(Diff("eu-1/tenants/acme/compute/web.rendered.yaml", text.encode("utf-8", "surrogatepass"), b"x"),),
-        changed_files=1,
+        files=FileCounts(0, 1, 0, 0),
     )
 
 
@@ -111,7 +115,7 @@ def test_what_is_destroyed_is_never_left_out() -> None:
     )
     problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
     diffs = tuple(Diff(f"f{at}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(400))
-    found = comment(plan(losses=losses, problems=problems, objects=diffs, changed_files=900), LIMIT)
+    found = comment(plan(losses=losses, problems=problems, objects=diffs, files=FileCounts(0, 900, 0, 0)), LIMIT)
     assert found.whole
     assert len(found.text.encode()) <= LIMIT
     assert all(loss.what in found.text for loss in losses)
@@ -121,7 +125,9 @@ def test_what_is_destroyed_is_never_left_out() -> None:
 
 def test_what_a_loss_is_of_is_named_in_full_and_in_code() -> None:
     what = f"cluster eu-1: domain www.{'evil.' * 49}example → www.{'else.' * 49}example"
-    text = comment(plan(losses=(Loss(what, "changes the addresses of 1 instance"),), changed_files=1), LIMIT).text
+    text = comment(
+        plan(losses=(Loss(what, "changes the addresses of 1 instance"),), files=FileCounts(0, 1, 0, 0)), LIMIT
+    ).text
     assert f"- `{what}` changes the addresses of 1 instance" in text
     assert "evil" not in prose(text)
 
@@ -130,7 +136,7 @@ def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -
     losses = tuple(
         Loss(f"instance acme/web{at:05} in eu-1", "is removed: what lies on its own disk is lost") for at in range(5000)
     )
-    found = comment(plan(losses=losses, changed_files=1), LIMIT)
+    found = comment(plan(losses=losses, files=FileCounts(0, 1, 0, 0)), LIMIT)
     assert not found.whole
     assert len(found.text.encode()) <= LIMIT
     assert (
@@ -141,7 +147,7 @@ def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -
 
 def test_whole_objects_are_left_out_from_the_end_and_counted() -> None:
     diffs = tuple(Diff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
-    found = comment(plan(objects=diffs, changed_files=200), 20_000)
+    found = comment(plan(objects=diffs, files=FileCounts(0, 200, 0, 0)), 20_000)
     shown = [at for at in range(200) if f"`eu-1/f{at:03}.yaml`" in found.text]
     assert shown == list(range(len(shown)))
     assert 0 < len(shown) < 200
@@ -153,13 +159,104 @@ def test_whole_objects_are_left_out_from_the_end_and_counted() -> None:
 def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
     parts = tuple(CostPart(f"instance web{at}", Decimal(at), Decimal(0)) for at in range(12, 0, -1))
     found = comment(
-        plan(costs=(CostChange("acme", Decimal(78), Decimal(0), parts, Decimal(100)),), changed_files=1), LIMIT
+        plan(
+            costs=(CostChange("acme", (CostDay(TODAY, Decimal(78), Decimal(0)),), parts, Decimal(100)),),
+            files=FileCounts(0, 1, 0, 0),
+        ),
+        LIMIT,
     )
-    assert "| `acme` | 78.00 → 0.00 | -78.00 | 100.00 | 100.00 |" in found.text
-    assert "A month has 730 hours; prices are those in force on 2026-11-21." in found.text
+    assert "| `acme` | today | 78.00 → 0.00 | -78.00 | 100.00 | 100.00 |" in found.text
+    assert "A month has 730 hours; prices are those in force on each day." in found.text
     assert "| `acme` | `4 more` |  | -10.00 |" in found.text
 
 
 def test_a_file_of_very_many_lines_is_not_compared_line_by_line() -> None:
     found = comment(plan(declarations=(Diff("x.yaml", b"a\n" * 100_000, b"b\n" * 120_000),)), LIMIT)
     assert "100,000 lines → 120,000 lines" in found.text
+
+
+def opened(count: int, path: str = "tenants/acme/members.yaml") -> tuple[DeclaredChange, ...]:
+    return tuple(
+        DeclaredChange("access", path, f"spec.users[user{at:04}]", None, "role Admin, login ada-k, subject 00u1ada")
+        for at in range(count)
+    )
+
+
+def test_who_gets_access_and_who_approves_is_never_left_out() -> None:
+    approvers = DeclaredChange("approvals", "platform/ownership.yaml", "spec.teams[platform].logins", None, "eve")
+    problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
+    rest = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2") for at in range(900))
+    declared = (*opened(700), approvers, *rest)
+    found = comment(plan(declared=declared, declared_count=len(declared), problems=problems), LIMIT)
+    assert found.whole
+    assert len(found.text.encode()) <= LIMIT
+    assert all(f"spec.users[user{at:04}] added" in found.text for at in range(700))
+    assert "- `platform/ownership.yaml`: `spec.teams[platform].logins added: eve`" in found.text
+    assert found.text.index("#### ⚠️ Access") < found.text.index("#### ⚠️ Approvals")
+    assert found.text.count("tenants/acme/members.yaml") == 1, "each file once, where there are so many"
+
+
+def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:
+    declared = opened(5_000)
+    found = comment(plan(declared=declared, declared_count=5_000, losses=(Loss("x", "is removed"),) * 2), LIMIT)
+    assert not found.whole
+    assert len(found.text.encode()) <= LIMIT
+    assert (
+        "It destroys 2 things and changes in 5,000 places who may do what, more than a comment here can name, so it"
+        " **can't be merged** like this: split it." in found.text
+    )
+
+
+def test_what_is_declared_is_inert_and_counted_where_it_is_too_much() -> None:
+    for attack in ATTACKS:
+        one = DeclaredChange("clusters", f"clusters/{attack}.yaml", "spec.domain", attack, attack, attack)
+        other = DeclaredChange("access", attack, attack, None, attack)
+        shown = prose(comment(plan(declared=(other, one), declared_count=500), LIMIT).text)
+        assert "evil" not in shown
+        assert "@everyone" not in shown
+    many = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2") for at in range(400))
+    text = comment(plan(declared=many, declared_count=5_000), LIMIT).text
+    assert "*Declared: 4,600 rows left out for their size*" in text
+
+
+def test_the_checksum_comes_last_however_much_is_left_out() -> None:
+    diffs = tuple(Diff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
+    found = comment(plan(objects=diffs, files=FileCounts(0, 200, 0, 0), checksum="sha256:" + "a" * 64), 20_000)
+    assert found.text.splitlines()[-3:] == [
+        "0 declared files and 200 rendered files change (200 changed).",
+        "",
+        f"Checksum `sha256:{'a' * 64}`.",
+    ]
+
+
+def test_what_all_pay_together_stays_where_rows_are_left_out() -> None:
+    costs = tuple(
+        CostChange(f"tenant-{at:04}", (CostDay(TODAY, Decimal(1), Decimal(2)),), (), None) for at in range(3_000)
+    )
+    found = comment(plan(costs=costs, totals=tuple(totals(costs)), files=FileCounts(0, 1, 0, 0)), LIMIT)
+    assert "| **total of 3,000 tenants** | **today** | **3000.00 → 6000.00** | **+3000.00** |  |  |" in found.text
+    assert "Cost: " in found.text
+    assert " rows left out for their size*" in found.text
+
+
+def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
+    costs = tuple(
+        CostChange(name, (CostDay(TODAY, Decimal(0), Decimal("113.60")),), (), Decimal(100))
+        for name in ("acme", "bold", "calm", "dear", "even")
+    )
+    thing = ThingChange("acme", "eu-1", "instance", "web", "added")
+    found = plan(
+        things=(thing,) * 3,
+        losses=(Loss("x", "is removed"),),
+        costs=costs,
+        totals=tuple(totals(costs)),
+        urls=2,
+        files=FileCounts(0, 1, 0, 0),
+    )
+    assert found.summary == (
+        "can be merged · 3 added · 1 destroyed · 2 URLs changed · +568.00 EUR/month · acme 13.60 over budget"
+        " · bold 13.60 over budget · calm 13.60 over budget · 2 more over budget"
+    )
+    assert found.summary_within(60) == "can be merged · 3 added · 1 destroyed · 2 URLs changed"
+    assert found.summary_within(3) == "can be merged"
+    assert comment(found, LIMIT).text.splitlines()[2] == f"### ✅ This {found.summary}"

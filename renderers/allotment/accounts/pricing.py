@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from allotment.accounts.capacity import holding
 from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
@@ -31,6 +32,13 @@ def price_on(prices: Sequence[P], day: datetime.date) -> P:
     ordered = sorted(prices, key=lambda price: price.start)
     begun = [price for price in ordered if price.start <= day]
     return begun[-1] if begun else ordered[0]
+
+
+def next_price(prices: Sequence[P], day: datetime.date) -> P | None:
+    """Return the entry that begins next after `day`; None where none does. Before the first has begun that is in force."""
+    in_force = price_on(prices, day)
+    later = [price for price in prices if price.start > day and price is not in_force]
+    return min(later, key=lambda price: price.start, default=None)
 
 
 class Cost(NamedTuple):
@@ -73,6 +81,24 @@ def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
             per_gib = price_on(offer.model.spec.snapshot_prices, offers.as_of).per_gib_month
             costs.append(Cost(f"snapshot {snapshot.model.name}", snapshot.path, per_gib * of.model.spec.size / GIBI))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.what))
+
+
+def signed(amount: Decimal) -> str:
+    """Return an amount with its sign."""
+    text = money_text(amount)
+    return text if amount <= 0 else f"+{text}"
+
+
+def price_days(offers: Offers, tenant: Folder) -> set[datetime.date]:
+    """Return the days on which a price begins of what a tenant declares."""
+    specs, storage_specs = offers.platform.of(GPUSpec), offers.platform.of(StorageSpec)
+    used = {one.model.spec.gpu_spec for one in tenant.of(GPUInstance).values()}
+    stored = {one.model.spec.storage_spec for one in tenant.of(GPUStorage).values()}
+    lists: list[Sequence[_Priced]] = [specs[name].model.spec.prices for name in used & specs.keys()]
+    for name in stored & storage_specs.keys():
+        spec = storage_specs[name].model.spec
+        lists += [spec.prices, spec.snapshot_prices]
+    return {price.start for prices in lists for price in prices}
 
 
 def money_text(amount: Decimal) -> str:

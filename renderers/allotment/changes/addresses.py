@@ -17,13 +17,13 @@ _ROUTE = b"\nkind: HTTPRoute\n"
 
 
 class Reached(NamedTuple):
-    """An instance or storage that a cluster has before and after a change; `name` is `<tenant>/<name>`, and `reached`
-    says whether a route leads to it at both ends."""
+    """An instance or storage that a cluster has before and after a change; `name` is `<tenant>/<name>`, and `urls` counts
+    the routes that lead to it at both ends."""
 
     cluster: str
     kind: str
     name: str
-    reached: bool
+    urls: int
 
 
 def clusters_moved(before: Offers, after: Offers) -> dict[str, tuple[ClusterSpec, ClusterSpec]]:
@@ -45,8 +45,8 @@ def things_in(clusters: Collection[str], before: Mapping[str, bytes], after: Map
         cluster, _, inner = path.partition("/")
         spot = paths.spot_of(inner)
         if cluster in clusters and spot is not None and spot.kind in ("instance", "storage"):
-            reached = _ROUTE in before[path] and _ROUTE in after[path]
-            yield Reached(cluster, spot.kind, f"{spot.tenant}/{spot.thing}", reached)
+            urls = min(before[path].count(_ROUTE), after[path].count(_ROUTE))
+            yield Reached(cluster, spot.kind, f"{spot.tenant}/{spot.thing}", urls)
 
 
 def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> Iterator[Loss]:
@@ -58,9 +58,9 @@ def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> 
     everything = sorted(things)
     for name, (was, is_now) in clusters_moved(before, after).items():
         there = [one for one in everything if one.cluster == name]
-        reached = [one for one in there if one.reached]
+        reached = [one for one in there if one.urls]
         if reached and was.domain != is_now.domain:
-            words = f"changes the addresses of {_counted(reached)}, and nothing answers at the old ones"
+            words = f"changes {_urls(reached)}, of {_counted(reached)}, and nothing answers at the old ones"
             yield Loss(f"cluster {name}: domain {was.domain} → {is_now.domain}", f"{words}: {_named(reached)}")
         if reached and was.gateway != is_now.gateway:
             words = (
@@ -76,6 +76,21 @@ def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> 
             )
             what = f"cluster {name}: destination {_destination(was)} → {_destination(is_now)}"
             yield Loss(what, f"{words}: {_named(there)}")
+
+
+def urls_changed(before: Offers, after: Offers, things: Iterable[Reached]) -> dict[str, int]:
+    """Return how many URLs change with the domain of each cluster."""
+    counts: Counter[str] = Counter()
+    moved = clusters_moved(before, after)
+    for one in things:
+        if one.cluster in moved and moved[one.cluster][0].domain != moved[one.cluster][1].domain:
+            counts[one.cluster] += one.urls
+    return {cluster: count for cluster, count in sorted(counts.items()) if count}
+
+
+def _urls(things: Iterable[Reached]) -> str:
+    count = sum(one.urls for one in things)
+    return f"{count:,} URL{'' if count == 1 else 's'}"
 
 
 def _counted(things: Iterable[Reached]) -> str:

@@ -8,16 +8,17 @@ changes is read from the declarations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from allotment.accounts.capacity import Claim, Holdings, holdings
-from allotment.accounts.pricing import monthly_costs
 from allotment.changes.addresses import Reached, clusters_moved, things_in
-from allotment.changes.plan import Action, Amount, CostChange, CostPart, Loss, ThingChange, Units
-from allotment.declared.inventory import Declared, Folder, Offers
-from allotment.declared.kinds.declaration import Declaration
+from allotment.changes.fields import Noted
+from allotment.changes.money import CostChange, cost_change
+from allotment.changes.plan import Action, Amount, Loss, ThingChange, Units
+from allotment.changes.reasons import End, reasons
+from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
@@ -26,12 +27,7 @@ from allotment.declared.values import size_text
 from allotment.manifests import paths
 from allotment.manifests.published import job_names, volume_of
 from allotment.manifests.text import Object, load_one, split
-from allotment.problems import quoted
-from allotment.rules.limits import plan_of
 from allotment.rules.quota import limits_of, usage
-
-SHOWN_REASONS = 6
-_KEYS = ("name", "mountPath", "version", "from", "tenant")
 
 
 class Side(NamedTuple):
@@ -52,7 +48,7 @@ class Compared(NamedTuple):
     moved: list[Reached]
 
 
-def compare(before: Side, after: Side) -> Compared:
+def compare(before: Side, after: Side, noted: Noted) -> Compared:
     """Return what becomes of a tenant."""
     things: list[ThingChange] = []
     losses: list[Loss] = []
@@ -65,61 +61,27 @@ def compare(before: Side, after: Side) -> Compared:
         what = f"{spot.kind} {spot.tenant}/{spot.thing} in {cluster}"
         if lost := _LOSSES.get(spot.kind):
             losses += lost(what, before, after, spot.thing, old, new)
-        action, why = _action(before, after, spot.kind, spot.thing, (old, new))
+        action, why = _action(before, after, spot.kind, spot.thing, cluster, (old, new), noted)
         things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why))
+    ends = (before.offers, before.folder), (after.offers, after.folder)
     moved = list(things_in(clusters_moved(before.offers, after.offers), before.files, after.files))
-    return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), _cost(before, after), moved)
+    return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), cost_change(*ends), moved)
 
 
 def _action(
-    before: Side, after: Side, kind: str, name: str, data: tuple[bytes | None, bytes | None]
+    before: Side, after: Side, kind: str, name: str, cluster: str, data: tuple[bytes | None, bytes | None], noted: Noted
 ) -> tuple[Action, tuple[str, ...]]:
     old, new = data
     if old is None or new is None:
         return ("added" if old is None else "removed"), ()
     model = THINGS[kind].kind.model
-    why = tuple(_why(before.folder.of(model).get(name), after.folder.of(model).get(name)))
-    if not why:
-        same = {one.path: one.data for one in before.folder.all()} == {one.path: one.data for one in after.folder.all()}
-        why = ("what the platform offers changed" if same else "another file of its tenant changed",)
+    ends = End(before.offers, before.folder), End(after.offers, after.folder)
+    why = tuple(reasons(*ends, model, name, cluster, noted))
     if kind != "instance":
         return ("replaced" if job_names(old) != job_names(new) and job_names(old) else "changed"), why
     was, is_now = _deployment(old), _deployment(new)
     both_run = _copies(was) and _copies(is_now)
     return ("replaced" if both_run and _template(was) != _template(is_now) else "changed"), why
-
-
-def _why(old: Declared[Declaration] | None, new: Declared[Declaration] | None) -> Iterator[str]:
-    """Yield which declared fields differ."""
-    if old is None or new is None:
-        return
-    was, is_now = (
-        dict(_flat("spec", one.model.spec.model_dump(by_alias=True, exclude_none=True))) for one in (old, new)
-    )
-    fields = [key for key in sorted(was.keys() | is_now.keys()) if was.get(key) != is_now.get(key)]
-    for key in fields[:SHOWN_REASONS]:
-        yield f"{key}: {_value(was, key)} → {_value(is_now, key)}"
-    if len(fields) > SHOWN_REASONS:
-        yield f"and {len(fields) - SHOWN_REASONS} more fields"
-
-
-def _value(values: Mapping[str, Any], key: str) -> str:
-    if key not in values:
-        return "none"
-    value = values[key]
-    return size_text(value) if key.endswith(".size") and isinstance(value, int) else quoted(value)
-
-
-def _flat(at: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for key, one in value.items():
-            yield from _flat(f"{at}.{key}", one)
-    elif isinstance(value, list):
-        for index, one in enumerate(value):
-            names = [one[key] for key in _KEYS if isinstance(one, dict) and key in one]
-            yield from _flat(f"{at}[{names[0] if names else index}]", one)
-    else:
-        yield at, value
 
 
 def _deployment(data: bytes) -> Object:
@@ -213,42 +175,28 @@ def _renamed(before: Side, after: Side, things: list[ThingChange]) -> list[Thing
 
 
 def _quota(before: Side, after: Side) -> Iterator[Amount]:
-    """Yield how much of its quota a tenant uses, where that differs."""
+    """Yield how much of its quota a tenant uses, where that or the quota differs."""
     name = (after.folder if after.folder.paths() else before.folder).name
     was, is_now = usage(before.offers, before.folder), usage(after.offers, after.folder)
-    limits = limits_of(after.offers, after.folder) or limits_of(before.offers, before.folder)
-    rows = [
-        *(
-            (f"{model} GPUs", was.gpus.get(model, Fraction(0)), is_now.gpus.get(model, Fraction(0)),
-             limits.gpus.get(model, 0) if limits else None, False)
-            for model in sorted(was.gpus.keys() | is_now.gpus.keys())
-        ),
-        ("instances", Fraction(was.instances), Fraction(is_now.instances), limits.instances if limits else None, False),
-        ("storages", Fraction(was.storages), Fraction(is_now.storages), limits.storages if limits else None, False),
-        ("storage", Fraction(was.storage), Fraction(is_now.storage), limits.storage if limits else None, True),
-        ("snapshots", Fraction(was.snapshots), Fraction(is_now.snapshots), limits.snapshots if limits else None, False),
-    ]  # fmt: skip
-    for what, old, new, limit, is_size in rows:
-        if old != new:
-            yield Amount(name, what, old, new, limit, is_size)
+    old_limits, limits = limits_of(before.offers, before.folder), limits_of(after.offers, after.folder)
+    models = {*was.gpus, *is_now.gpus}
+    if old_limits and limits:
+        models |= {one for one in {*old_limits.gpus, *limits.gpus} if old_limits.gpus.get(one) != limits.gpus.get(one)}
+    for model in sorted(models):
+        most, most_before = (one.gpus.get(model, 0) if one else None for one in (limits, old_limits))
+        used, used_now = (one.gpus.get(model, Fraction(0)) for one in (was, is_now))
+        yield from _differing(Amount(name, f"{model} GPUs", used, used_now, most, most_before))
+    for what in ("instances", "storages", "storage", "snapshots"):
+        most, most_before = (getattr(one, what) if one else None for one in (limits, old_limits))
+        used, used_now = (Fraction(getattr(one, what)) for one in (was, is_now))
+        yield from _differing(Amount(name, what, used, used_now, most, most_before, what == "storage"))
 
 
-def _cost(before: Side, after: Side) -> CostChange:
-    name = (after.folder if after.folder.paths() else before.folder).name
-    was, is_now = (
-        {one.what: one.per_month for one in monthly_costs(side.offers, side.folder)} for side in (before, after)
-    )
-    nothing = Decimal(0)
-    parts = [
-        CostPart(what, was.get(what, nothing), is_now.get(what, nothing))
-        for what in was.keys() | is_now.keys()
-        if was.get(what, nothing) != is_now.get(what, nothing)
-    ]
-    parts.sort(key=lambda one: (-abs(one.after - one.before), one.what))
-    plan = plan_of(after.offers, after.folder)
-    budget = plan.model.spec.budget if plan else None
-    total = sum(was.values(), nothing), sum(is_now.values(), nothing)
-    return CostChange(name, *total, tuple(parts), budget.per_month if budget else None)
+def _differing(one: Amount) -> Iterator[Amount]:
+    """Yield an amount whose use, or limit where there was one and is one, differs."""
+    limited = one.limit is not None and one.limit_before is not None
+    if one.before != one.after or (limited and one.limit != one.limit_before):
+        yield one if limited else replace(one, limit=one.limit_before if one.limit is None else one.limit)
 
 
 def pools_lost(before: Offers, after: Offers) -> Iterator[Loss]:

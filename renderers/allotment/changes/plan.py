@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from allotment.problems import Problem
+from allotment.accounts.pricing import money_text, signed
+from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange, Topic
+from allotment.changes.files import NO_FILES, Diff, FileCounts
+from allotment.changes.money import CostChange, CostDay
+from allotment.problems import Problem, counted
 
+NAMED = 3  # tenants in a summary
+_JOINT = " · "
 Action = Literal["added", "changed", "replaced", "removed"]
-Step = tuple[str, str | None, str | None]  # a path, and its blob before and after
+ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +48,16 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of a tenant's quota is used: of `what`, before, after, and at most (None where nothing limits it)."""
+    """How much of a tenant's quota is used: of `what`, before, after, and at most (None where nothing limits it), now and
+    before."""
 
     tenant: str
     what: str
     before: Fraction
     after: Fraction
     limit: int | None
+    limit_before: int | None
     is_size: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CostPart:
-    """What a part of a tenant costs a month, before and after, in the platform's currency."""
-
-    what: str
-    before: Decimal
-    after: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class CostChange:
-    """What a tenant costs a month, before and after; the parts that differ, the largest difference first; its budget."""
-
-    tenant: str
-    before: Decimal
-    after: Decimal
-    parts: tuple[CostPart, ...]
-    budget: Decimal | None
-
-    @property
-    def left(self) -> Decimal | None:
-        """What the budget leaves after the change."""
-        return None if self.budget is None else self.budget - self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +73,10 @@ class ThingChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
-    """A file that changes, with its text before and after (None where there is none)."""
+class WorkTree:
+    """The folder that was planned, as it is: how many of its declared files differ from the commit that is checked out."""
 
-    path: str
-    before: bytes | None
-    after: bytes | None
+    uncommitted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +84,40 @@ class Plan:
     """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
     those that the base has already.
 
+    `is_today` says whether `day`, whose prices count, is today.
+    Where `work_tree` is given, `head` is the commit that is checked out there. `base_name` is what the base is called.
+    `declared` has what is declared otherwise: all that opens something to somebody or says who approves, and of the rest the
+    first; `declared_count` counts all. `urls` counts the URLs that change.
     `perhaps_lost` is what couldn't be compared, and may be destroyed too.
-    `changed_files` counts all rendered files that change; `objects` holds the first of them, `declarations` those
-    of the repository. `skipped` says in words which check didn't run.
+    `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
+    repository. `skipped` says in words which check didn't run.
     """
 
     base: str
     head: str
     day: datetime.date
     currency: str
+    base_name: str = ""
+    is_today: bool = True
+    work_tree: WorkTree | None = None
     problems: tuple[Problem, ...] = ()
     standing: int = 0
     losses: tuple[Loss, ...] = ()
     perhaps_lost: tuple[Loss, ...] = ()
+    declared: tuple[DeclaredChange, ...] = ()
+    declared_count: int = 0
+    urls: int = 0
     units: tuple[Units, ...] = ()
     quota: tuple[Amount, ...] = ()
     costs: tuple[CostChange, ...] = ()
+    totals: tuple[CostDay, ...] = ()
     things: tuple[ThingChange, ...] = ()
-    platform: tuple[str, ...] = ()
     declarations: tuple[Diff, ...] = ()
+    declared_files: int = 0
     objects: tuple[Diff, ...] = ()
-    changed_files: int = 0
+    files: FileCounts = NO_FILES
     checksum: str = ""
     skipped: tuple[str, ...] = ()
-    cost_before: Decimal = Decimal(0)
-    cost_after: Decimal = Decimal(0)
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -142,36 +130,65 @@ class Plan:
         return not self.errors
 
     @property
+    def changes(self) -> bool:
+        """Whether anything is another afterwards."""
+        return bool(self.files.total or self.declarations)
+
+    @property
     def verdict(self) -> str:
-        """What a person needs to know first, in a sentence."""
+        """Whether it can be merged."""
         if self.errors:
-            count = f"{len(self.errors)} problem{'' if len(self.errors) == 1 else 's'}"
-            return f"can't be merged: {count}"
-        lost = len(self.losses)
-        destroys = f", and destroys {lost} thing{'' if lost == 1 else 's'}" if lost else ""
-        if self.perhaps_lost:
-            destroys += ", perhaps more" if lost else ", and perhaps destroys something"
-        return f"can be merged{destroys}" if self.changed_files or self.declarations else "changes nothing"
+            return f"can't be merged: {counted(len(self.errors), 'problem')}"
+        return "can be merged" if self.changes or self.perhaps_lost else "changes nothing"
+
+    @property
+    def summary(self) -> str:
+        """What a person needs to know first, in a line."""
+        return _JOINT.join(summary_of(self))
+
+    def summary_within(self, limit: int) -> str:
+        """Return as many of the summary's parts as so many characters hold, the first at least."""
+        parts = summary_of(self)
+        while len(parts) > 1 and len(_JOINT.join(parts)) > limit:
+            del parts[-1]
+        return _JOINT.join(parts)
+
+    def of_topics(self, *topics: Topic) -> tuple[DeclaredChange, ...]:
+        """Return what is declared otherwise of some topics."""
+        return tuple(one for one in self.declared if one.topic in topics)
 
 
-def checksum(steps: Iterable[Step]) -> str:
-    """Return the checksum of what a plan changes: every file, declared or rendered, with its blob before and after."""
-    return f"sha256:{hashlib.sha256(json.dumps(sorted(steps)).encode()).hexdigest()}"
+def summary_of(plan: Plan) -> list[str]:
+    """Return the parts of a plan's summary, what decides first."""
+    actions = Counter(one.action for one in plan.things)
+    found = [plan.verdict]
+    found += [f"{actions[one]:,} {one}" for one in ACTIONS if actions[one]]
+    if plan.losses:
+        found.append(f"{len(plan.losses):,} destroyed")
+    if plan.perhaps_lost:
+        found.append("perhaps more destroyed" if plan.losses else "perhaps something destroyed")
+    found += [f"⚠ {topic}" for topic in NEVER_CUT if plan.of_topics(topic)]
+    if topics := [topic for topic in TOPICS if topic not in NEVER_CUT and plan.of_topics(topic)]:
+        found.append(f"{', '.join(topics)} changed")
+    if plan.urls:
+        found.append(f"{counted(plan.urls, 'URL')} changed")
+    found += _money(plan)
+    over = [one for cost in plan.costs if (one := cost.excess)]
+    for one in over[:NAMED]:
+        since = "" if one.is_now else f" from {one.day}"
+        found.append(f"{one.tenant} {money_text(one.amount)} over budget{since}")
+    if len(over) > NAMED:
+        found.append(f"{len(over) - NAMED:,} more over budget")
+    return found
 
 
-@dataclass(slots=True)
-class Files:
-    """Files that change, gathered: each one's step, and the texts of the first `most`."""
-
-    most: int
-    steps: list[Step] = field(default_factory=list)
-    diffs: list[Diff] = field(default_factory=list)
-
-    def take(self, path: str, before: bytes | None, after: bytes | None, blobs: tuple[str | None, str | None]) -> None:
-        """Note a file that changes."""
-        self.steps.append((path, *blobs))
-        if len(self.diffs) < self.most:
-            self.diffs.append(Diff(path, before, after))
+def _money(plan: Plan) -> Iterator[str]:
+    """Yield by how much the cost changes today, or else from when on it does."""
+    for at, one in enumerate(plan.totals):
+        if one.before != one.after:
+            since = f" from {one.day}" if at else ""
+            yield f"{signed(one.after - one.before)} {plan.currency}/month{since}"
+            return
 
 
 def caused(problems: Iterable[Problem], standing: Iterable[Problem], paths: Iterable[str]) -> list[Problem]:

@@ -15,12 +15,12 @@ from allotment.cli.options import repository, repository_option
 def command(repo: Path | None) -> None:
     """Write what Argo CD needs to begin with: root Applications, health checks, links, permissions.
 
-    Apply it at the start, after each upgrade of Allotment, and for each new cluster:
+    Apply it at the start, after each upgrade of Allotment, and for each new cluster. Then restart Argo CD's application
+    controller if its ConfigMap argocd-cmd-params-cm changed: the controller reads it only when it starts.
 
-        allot bootstrap | kubectl apply --server-side --force-conflicts --filename -
-
-    Then restart Argo CD's application controller if its ConfigMap argocd-cmd-params-cm changed: the controller reads it
-    only when it starts.
+    \b
+    Examples:
+      allot bootstrap | kubectl apply --server-side --force-conflicts --filename -
     """
     from allotment.adapters.folder import FolderSource
     from allotment.cli.formats import Judged, as_text

@@ -54,6 +54,11 @@ def command(
 
     It is for the trusted side: number and head come from the event, author and approvals from the forge, the rules
     from the base. Nothing of a pull request is checked out or run.
+
+    \b
+    Examples:
+      allot comment --number 7
+      allot comment --all --forge-token-file token
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository

@@ -1,134 +1,123 @@
-"""`allot explain`: the manual page of a kind or a field, from the models themselves."""
+"""`allot explain`: the manual page of a kind, a field or a rule."""
 
 from __future__ import annotations
 
-import inspect
 import textwrap
-import types
-import typing
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from allotment import API_VERSION
+from allotment.cli.completing import subjects
+from allotment.cli.options import output_option, sample_folder
 from allotment.declared.kinds import KINDS
-from allotment.problems import Refused, quoted
+
+if TYPE_CHECKING:
+    from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
 
 
 @click.command()
-@click.argument("what", required=False, metavar="[KIND[.FIELD...]]")
-def command(what: str | None) -> None:
-    """Show the manual page of a kind or field, such as GPUInstance.spec.storages."""
-    if what is None:
-        width = max(len(kind) for kind in KINDS)
-        for kind in KINDS.values():
-            click.echo(
-                f"{click.style(kind.name.ljust(width), bold=True)}  {kind.path.ljust(46)}  {_first_line(kind.model)}"
-            )
-        return
-    name, *fields = what.split(".")
-    kind_name = next((known for known in KINDS if known.lower() == name.lower()), None)
-    if kind_name is None:
-        from allotment.declared.reading import nearest
+@click.argument("words", nargs=-1, metavar="[KIND[.FIELD...] | rule [NAME]]", shell_complete=subjects)
+@output_option()
+def command(words: tuple[str, ...], style: str) -> None:
+    """Show the manual page of a kind, a field or a rule; without anything, all kinds.
 
-        raise Refused(f"no kind is named {quoted(name)}{nearest(name, KINDS)}")
-    kind = KINDS[kind_name]
-    click.echo(
-        f"{click.style('KIND', bold=True)}     {kind.name}\n{click.style('VERSION', bold=True)}  {API_VERSION}\n{click.style('FILE', bold=True)}     {kind.path}\n"
+    \b
+    Examples:
+      allot explain
+      allot explain GPUInstance
+      allot explain GPUInstance.spec.storages
+      allot explain rule
+      allot explain rule packing
+    """
+    subject = " ".join(words)
+    if style == "json":
+        from allotment.reports import outputs
+
+        click.echo(
+            outputs.as_json(_with_example(subject) if subject not in ("", "rule") else _index(subject)), nl=False
+        )
+    elif subject in ("", "rule"):
+        page = _index(subject)
+        width = max(len(one.name) for one in page.fields)
+        for one in page.fields:
+            click.echo(f"{click.style(one.name.ljust(width), bold=True)}  {_line(one, width)}")
+    else:
+        _show(_with_example(subject))
+
+
+def _with_example(subject: str) -> ExplainOutput:
+    """Return a subject's page; a kind's with the shortest file of that kind in the sample."""
+    import msgspec
+
+    from allotment.reports.manual import page
+
+    found = page(subject)
+    if found.itself is not None or not found.file:
+        return found
+    files = sorted(
+        Path(sample_folder()).glob(KINDS[found.subject].pattern), key=lambda path: (path.stat().st_size, path.name)
     )
-    _show(kind.model, fields, kind.name)
+    text = files[0].read_text(encoding="utf-8") if files else ""
+    return msgspec.structs.replace(found, example=text)
 
 
-def _show(model: Any, fields: list[str], path: str) -> None:
-    from allotment.declared.reading import nearest
+def _index(subject: str) -> ExplainOutput:
+    """Return a page that lists all kinds, or all rules."""
+    from allotment.reports.manual import first_line
+    from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
+    from allotment.reports.rule_pages import rule_pages
 
-    info = None
-    for field in fields:
-        known = {one.alias: one for one in model.model_fields.values()} if _is_model(model) else {}
-        if field not in known:
-            raise Refused(f"{path} has no field {quoted(field)}{nearest(field, known)}")
-        info = known[field]
-        path += f".{field}"
-        model = _element(info.annotation)
-    if info is not None:
-        click.echo(f"{click.style('FIELD', bold=True)}    {path} <{type_text(info)}>{_required(info)}\n")
-        if info.description:
-            click.echo(_indented(info.description) + "\n")
-    if _is_model(model):
-        click.echo(_indented(inspect.getdoc(model) or "") + "\n")
+    if subject == "rule":
+        known = {rule: ("", text) for rule, text in rule_pages().items()}
+    else:
+        known = {kind.name: (kind.path, first_line(kind.model)) for kind in KINDS.values()}
+    return ExplainOutput(
+        subject=subject or "kinds",
+        description="All rules, by the id that stands in brackets behind a problem." if subject else "All kinds.",
+        fields=tuple(
+            FieldOutput(name=name, type=path, limits="", required=False, default="", description=" ".join(text.split()))
+            for name, (path, text) in known.items()
+        ),
+    )
+
+
+def _line(one: FieldOutput, width: int) -> str:
+    if one.type:
+        return f"{one.type.ljust(46)}  {one.description}"
+    return textwrap.fill(one.description, 110 - width, subsequent_indent=" " * (width + 2))
+
+
+def _show(page: ExplainOutput) -> None:
+    title = "KIND" if page.file else "RULE"
+    subject = page.subject.removeprefix("rule ").split(".")[0]
+    click.echo(f"{click.style(title, bold=True)}     {subject}")
+    if page.file:
+        click.echo(f"{click.style('FILE', bold=True)}     {page.file}")
+    if page.itself is not None:
+        click.echo(f"{click.style('FIELD', bold=True)}    {page.subject} {_of(page.itself)}")
+    click.echo()
+    if page.description:
+        click.echo(_indented(page.description) + "\n")
+    if page.fields:
         click.echo(click.style("FIELDS", bold=True))
-        for one in model.model_fields.values():
-            click.echo(f"  {click.style(one.alias, bold=True)} <{type_text(one)}>{_required(one)}")
-            about = one.description or (
-                _first_line(_element(one.annotation)) if _is_model(_element(one.annotation)) else ""
-            )
-            if about:
-                click.echo(textwrap.indent(textwrap.fill(about, 92), "      "))
+        for one in page.fields:
+            click.echo(f"  {click.style(one.name, bold=True)} {_of(one)}")
+            if one.description:
+                click.echo(textwrap.indent(textwrap.fill(one.description, 92), "      "))
+    if page.example:
+        click.echo("\n" + click.style("EXAMPLE", bold=True))
+        click.echo(textwrap.indent(page.example.rstrip("\n"), "    "))
+
+
+def _of(one: FieldOutput) -> str:
+    """Return a field's type, what else its value keeps to, and what its absence means."""
+    absent = (
+        click.style(" -required-", fg="red") if one.required else f" (default {one.default})" if one.default else ""
+    )
+    return f"<{one.type}>{absent}{f'  {one.limits}' if one.limits else ''}"
 
 
 def _indented(text: str) -> str:
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
     return "\n\n".join(textwrap.indent(textwrap.fill(paragraph, 92), "    ") for paragraph in paragraphs)
-
-
-def _first_line(model: Any) -> str:
-    return (inspect.getdoc(model) or "").split("\n")[0]
-
-
-def _is_model(annotation: Any) -> bool:
-    return hasattr(annotation, "model_fields")
-
-
-def _element(annotation: Any) -> Any:
-    """Return what a field's page goes into: a list's or mapping's entry, or the type itself."""
-    from allotment.declared.reading import without_optional
-
-    annotation = without_optional(annotation)
-    if typing.get_origin(annotation) in (list, dict):
-        return _element(typing.get_args(annotation)[-1])
-    return annotation
-
-
-def _required(field: Any) -> str:
-    if field.is_required():
-        return click.style(" -required-", fg="red")
-    default = field.default
-    if default is None or default in ([], {}) or _is_model(type(default)):
-        return ""
-    shown = (
-        f"{default // 3600}h"
-        if isinstance(default, int) and not isinstance(default, bool) and default >= 3600 and default % 3600 == 0
-        else default
-    )
-    return f" (default {str(shown).lower() if isinstance(shown, bool) else shown})"
-
-
-def type_text(field: Any) -> str:
-    """Return a field's type in the words of its schema: text, integer, a list of …, or the values it may have."""
-    return _type(field.annotation, field.metadata)
-
-
-def _type(annotation: Any, metadata: typing.Sequence[Any] = ()) -> str:
-    for one in metadata:
-        schema = getattr(one, "json_schema", None)
-        if isinstance(schema, dict):
-            examples = schema.get("examples")
-            return (
-                f"text such as {examples[0]}"
-                if examples
-                else {"string": "text"}.get(str(schema.get("type")), "text or integer")
-            )
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is typing.Annotated:
-        return _type(arguments[0], annotation.__metadata__)
-    if origin in (typing.Union, types.UnionType):
-        return _type(next(one for one in arguments if one is not type(None)))
-    if origin is typing.Literal:
-        return " | ".join(str(one) for one in arguments)
-    if origin is list:
-        return f"list of {_type(arguments[0])}"
-    if origin is dict:
-        return f"mapping of {_type(arguments[0])} to {_type(arguments[1])}"
-    if _is_model(annotation):
-        return str(annotation.__name__)
-    return {str: "text", int: "integer", bool: "true | false"}.get(annotation, "any")

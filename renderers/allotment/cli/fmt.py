@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from allotment.adapters.folder import FolderSource, write_file
-from allotment.cli.options import inside, repository, repository_option
+from allotment.cli.options import inside, note, output_option, repository, repository_option
 from allotment.problems import Finding, Problem
 
 
@@ -15,14 +16,30 @@ from allotment.problems import Finding, Problem
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @repository_option
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file isn't in its canonical form.")
-def command(paths: tuple[Path, ...], repo: Path | None, check: bool) -> None:
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Also quote what two readers of YAML take for different things (1.10, no, dates), name the schema in the first"
+    " line, and remove a byte order mark.",
+)
+@output_option()
+def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, style: str) -> None:
     """Write declarations in their canonical form, comments kept.
 
     Fields stand in the order of `allot explain`, lists by their key, one entry a line. Only the form changes; a file
     that can't be read is left as it is.
+
+    \b
+    Examples:
+      allot fmt
+      allot fmt --fix tenants/solo-ada
+      allot fmt --check
     """
     root = repository(repo)
     wanted = [inside(root, path) for path in paths]
+    for given, name in zip(paths, wanted, strict=True):
+        if not os.path.lexists(root / name):
+            raise click.UsageError(f"{given} doesn't exist")
     source = FolderSource(root)
     changed, problems = [], []
     for scope in source.scopes()[0]:
@@ -30,29 +47,48 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool) -> None:
             if wanted and not any(one in ("", path) or path.startswith(f"{one}/") for one in wanted):
                 continue
             data = source.read(path)
-            new, wrong = _formatted(path, data)
+            new, wrong = _formatted(path, data, fix)
             problems += wrong
             if new != data:
                 changed.append(path)
                 if not check:
                     write_file(root / path, new)
-    for problem in sorted(problems):
-        click.echo(str(problem))
-    for path in changed:
-        click.echo(f"{path}: {'not in canonical form: run `allot fmt`' if check else 'formatted'}")
+    _say(sorted(problems), changed, check, style)
     raise click.exceptions.Exit(1 if problems or (check and changed) else 0)
 
 
-def _formatted(path: str, data: bytes) -> tuple[bytes, list[Problem]]:
+def _say(problems: list[Problem], changed: list[str], check: bool, style: str) -> None:
+    """Say what can't be read, and which files were, or would be, written."""
+    if style == "json":
+        from allotment.reports import outputs
+        from allotment.reports.outputs.fmt import FmtOutput
+        from allotment.reports.outputs.validate import problem_output
+
+        said = FmtOutput(changed=tuple(changed), written=not check, problems=tuple(map(problem_output, problems)))
+        click.echo(outputs.as_json(said), nl=False)
+        return
+    for problem in problems:
+        click.echo(str(problem))
+    for path in changed:
+        if check:
+            click.echo(f"{path}: not in canonical form: run `allot fmt`")
+        else:
+            note(f"{path}: formatted")
+
+
+def _formatted(path: str, data: bytes, fix: bool) -> tuple[bytes, list[Problem]]:
     """Return a file's canonical form, or the file as it is and why it can't be read."""
     from allotment.declared import documents
     from allotment.declared.canonical import canonical
     from allotment.declared.layout import spot_of
+    from allotment.declared.mending import mended
     from allotment.problems import field_text
 
     spot = spot_of(path)
     if spot is None or isinstance(spot, Finding):
         return data, []
+    if fix:
+        data = mended(path, data, spot)
     document = documents.read(data)
     if document.findings:
         return data, [

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import click
 
 from allotment import VERSION
-from allotment.problems import Problem, printable
+from allotment.cli.options import is_quiet
+from allotment.problems import Problem, counted, printable
 
 
 class Judged(NamedTuple):
@@ -32,31 +33,40 @@ class Judged(NamedTuple):
         return f"{counted(self.elsewhere, 'problem')} elsewhere (`allot validate` shows {_THEM[self.elsewhere > 1]})"
 
 
+class Reader(NamedTuple):
+    """Who reads problems as text: how paths are written for them, and, on a terminal, a file's line by its number."""
+
+    path: Callable[[str], str] = str
+    line: Callable[[str, int], str | None] | None = None
+
+
 _THEM = ("it", "them")
+NOBODY = Reader()
+MOST_SHOWN = 100  # characters of a line
 Format = Callable[[Sequence[Problem], Judged], str]
 
 
-def counted(number: int, what: str) -> str:
-    """Return `3 files`, `1 file`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def as_text(problems: Sequence[Problem], judged: Judged) -> str:
-    """Return a line a problem, then what to do; colour where it goes to a terminal."""
+def as_text(problems: Sequence[Problem], judged: Judged, reader: Reader = NOBODY) -> str:
+    """Return a line a problem, with the line that it is about where `reader` has that; then, unless --quiet was given,
+    what to do. Colour where it goes to a terminal."""
     lines = []
     for one in problems:
-        line = str(one)
+        line = str(one._replace(path=reader.path(one.path)))
         place, rest = line.split(": ", 1)
         rest, _, rule = rest.rpartition(" [")
         colour = "yellow" if one.warning else "red"
         lines.append(
             f"{click.style(place, bold=True)}: {click.style(rest, fg=colour)} {click.style(f'[{rule}', dim=True)}"
         )
+        if reader.line is not None and (text := reader.line(one.path, one.line)) is not None:
+            lines += _pointed(text, one.column, colour)
+    if is_quiet():
+        return "".join(f"{line}\n" for line in lines)
     errors = [one for one in problems if not one.warning]
     rest = f"; {judged.rest}" if judged.elsewhere else ""
     if errors:
         count, paths = counted(len(errors), "problem"), sorted({one.path for one in errors})
-        where = printable(paths[0], 400) if len(paths) == 1 else counted(len(paths), "file")
+        where = printable(reader.path(paths[0]), 400) if len(paths) == 1 else counted(len(paths), "file")
         lines.append(
             f"{count} in {where} ({judged} read{rest}). Correct them and run `allot validate` again; `allot explain KIND.field` says what a field takes."
         )
@@ -66,28 +76,20 @@ def as_text(problems: Sequence[Problem], judged: Judged) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plain(one: Problem) -> dict[str, Any]:
-    return {
-        "path": one.path,
-        "line": one.line,
-        "column": one.column,
-        "field": one.field,
-        "message": one.message,
-        "rule": one.rule,
-        "severity": "warning" if one.warning else "error",
-        "related": list(one.related),
-    }
+def _pointed(text: str, column: int, colour: str) -> list[str]:
+    """Return a file's line, and a caret below its column; nothing for one that is too long to be shown."""
+    if not text.strip() or len(text) > MOST_SHOWN or column > len(text) + 1:
+        return []
+    before = printable(text[: column - 1])
+    return [f"    {printable(text)}", f"    {' ' * len(before)}{click.style('^', fg=colour, bold=True)}"]
 
 
 def as_json(problems: Sequence[Problem], judged: Judged) -> str:
     """Return one JSON object with all problems."""
-    return (
-        json.dumps(
-            {**judged._asdict(), "problems": [_plain(one) for one in problems]},
-            indent=2,
-        )
-        + "\n"
-    )
+    from allotment.reports import outputs
+    from allotment.reports.outputs.validate import ValidateOutput, problem_output
+
+    return outputs.as_json(ValidateOutput(**judged._asdict(), problems=tuple(map(problem_output, problems))))
 
 
 def as_github(problems: Sequence[Problem], judged: Judged) -> str:
@@ -123,6 +125,15 @@ def as_gitlab(problems: Sequence[Problem], judged: Judged) -> str:
     return json.dumps(report, indent=2) + "\n"
 
 
+def _sarif_rule(rule: str) -> dict[str, Any]:
+    """Return what a rule demands, as the manual says it."""
+    from allotment.reports.rule_pages import rule_pages
+
+    text = " ".join(rule_pages().get(rule, "").split())
+    more = {"shortDescription": {"text": text.split(". ")[0].rstrip(".") + "."}, "help": {"text": text}} if text else {}
+    return {"id": rule, **more}
+
+
 def as_sarif(problems: Sequence[Problem], judged: Judged) -> str:
     """Return a SARIF 2.1.0 log."""
     results = [
@@ -144,7 +155,7 @@ def as_sarif(problems: Sequence[Problem], judged: Judged) -> str:
     driver = {
         "name": "allot",
         "version": VERSION,
-        "rules": [{"id": rule} for rule in sorted({one.rule for one in problems})],
+        "rules": [_sarif_rule(rule) for rule in sorted({one.rule for one in problems})],
     }
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if judged.elsewhere:
@@ -161,7 +172,6 @@ def _uri(path: str) -> str:
 
 
 FORMATS: dict[str, Format] = {
-    "text": as_text,
     "json": as_json,
     "github": as_github,
     "gitlab": as_gitlab,

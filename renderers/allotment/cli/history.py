@@ -3,43 +3,51 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 
 import click
 
-from allotment.cli.status import place, place_options
-from allotment.problems import Refused, quoted
+from allotment.cli.completing import ANY_THING
+from allotment.cli.looking import check_known, clone_of, cluster_option, parted, place_options
+from allotment.cli.options import is_quiet, output_option
+from allotment.problems import printable
 
 
 @click.command()
-@click.argument("what", metavar="TENANT[/NAME]")
+@click.argument("what", metavar="TENANT[/NAME]", shell_complete=ANY_THING)
+@cluster_option
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="The most changes to show.")
-@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option()
 @place_options
-def command(what: str, limit: int, style: str, repo: Path | None, url: str | None) -> None:
-    """Show the newest changes of state of a tenant, or of one of its instances or storages, oldest first."""
-    from allotment.pipeline.report.statuses import read_history
+def command(what: str, cluster: str | None, limit: int, style: str, repo: Path | None, url: str | None) -> None:
+    """Show the newest changes of state of a tenant, or of one of its instances or storages, oldest first.
 
-    tenant, _, name = what.partition("/")
-    rows = read_history(*place(repo, url), tenant, name or None, limit)
+    What is declared and of which no cluster has reported a change yet has none; a name that nobody knows is exit 2.
+
+    \b
+    Examples:
+      allot history solo-ada/webui
+      allot history studio-kite --cluster eu-1 --limit 20 -o json
+    """
+    from allotment.pipeline.report.joining import View
+
+    tenant, name = parted(what)
+    view = View(clone_of(repo, url), tenant)
+    check_known(view, "", "", cluster)
+    rows = view.history(tenant, name, cluster, limit)
     if not rows:
-        raise Refused(f"no cluster has reported a change of {quoted(what)}")
+        check_known(view, tenant, name)
+        if not is_quiet():
+            words = f"no cluster has reported a change of {printable(what)} yet: `allot status {printable(what)}` says how far it is"
+            click.echo(words, err=True)
     if style == "json":
-        plain = [
-            {
-                "time": one.time,
-                "cluster": cluster,
-                "kind": one.kind,
-                "name": one.name,
-                "from": one.source,
-                "to": one.target,
-                "reason": one.reason,
-            }
-            for cluster, one in rows
-        ]
-        click.echo(json.dumps(plain, indent=2))
-        return
-    from allotment.reports import tables
+        from allotment.reports.outputs import as_json
+        from allotment.reports.outputs.history import HistoryOutput, change_output
 
-    tables.show(tables.history(rows, datetime.datetime.now(datetime.UTC)))
+        changes = tuple(change_output(each, one) for each, one in rows)
+        click.echo(as_json(HistoryOutput(tenant=tenant, changes=changes)), nl=False)
+    elif rows:
+        from allotment.reports import tables
+        from allotment.reports.sheets import show
+
+        show(tables.history(rows, datetime.datetime.now(datetime.UTC)))

@@ -3,132 +3,195 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
+import sys
 import tempfile
-from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment import VERSION
+from allotment.cli.options import note, output_option, sample_folder
 from allotment.problems import Refused, quoted
 
-FOLDERS = ("platform", "clusters", "tenants", "schemas")
-WORKFLOWS = {
-    "GitHub": (".github/workflows/allot.yaml", "github.yaml"),
-    "GitLab": (".gitlab-ci.yml", "gitlab.yaml"),
-    "Gitea": (".gitea/workflows/allot.yaml", "gitea.yaml"),
-    "Forgejo": (".forgejo/workflows/allot.yaml", "gitea.yaml"),
-}
+if TYPE_CHECKING:
+    from allotment.starter.declarations import Cloud
+    from allotment.starter.program import Program
+
+FORGES = ("GitHub", "GitLab", "Gitea", "Forgejo")
 BESIDE = {".git"}  # what a folder may hold already
-LOCK = "requirements.lock"
-LOCK_HEAD = """\
-# All that CI installs: allotment and what it needs, by hashes; wheels alone, since what pip would build a package
-# with has none. `allot init` wrote it.
---require-hashes
---only-binary :all:
-"""
-_HASH = re.compile(r"(?:--hash=)?(sha256:[0-9a-f]{64})")
-
-
-def _hashes(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    found = [_HASH.fullmatch(one) for one in given]
-    for text, one in zip(given, found, strict=True):
-        if one is None:
-            raise click.BadParameter(f"{quoted(text)} isn't sha256: and 64 hexadecimal digits, as `pip hash` prints it")
-    return tuple(one[1] for one in found if one)
+SAMPLE = ("platform", "clusters", "tenants")
+_ASKED = {
+    "program": "Where this program comes from, pinned: git+https://…@COMMIT, a wheel's address#sha256=…, an image@sha256:…",
+    "forge": "What kind of forge it will lie on",
+    "url": "Its address there, to clone, https://…",
+    "cluster": "The first cluster's name",
+    "domain": "The domain that instances are served below",
+    "oidc_issuer": "The issuer that logs people in (OIDC), https://…",
+    "admin": "Your login at the forge: who approves changes of the platform",
+}
+BOOTSTRAP = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
+_OF_A_CLOUD = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its own
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--forge", type=click.Choice(list(WORKFLOWS)), required=True, help="What kind of forge it will lie on.")
-@click.option("--url", metavar="URL", required=True, help="Its address there, to clone, https://…")
+@click.option("--program", metavar="SOURCE", help=f"{_ASKED['program']}.")
+@click.option("--forge", type=click.Choice(FORGES, case_sensitive=False), help=f"{_ASKED['forge']}.")
+@click.option("--url", metavar="URL", help=f"{_ASKED['url']}.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
+@click.option("--cluster", metavar="NAME", help=f"{_ASKED['cluster']}, such as eu-1.")
+@click.option("--domain", metavar="DOMAIN", help="Instances are served at https://NAME--TENANT.CLUSTER.DOMAIN.")
+@click.option("--oidc-issuer", metavar="URL", help=f"{_ASKED['oidc_issuer']}.")
+@click.option("--admin", metavar="LOGIN", help=f"{_ASKED['admin']}.")
+@click.option("--currency", metavar="CODE", help="What prices are in; EUR if absent. It can't change later.")
 @click.option(
-    "--hash",
-    "hashes",
-    metavar="HASH",
-    multiple=True,
-    callback=_hashes,
-    help=f"What `pip hash` prints of the wheel of allotment {VERSION}, sha256:…, for CI to install no other; several times for several.",
+    "--time-zone", metavar="ZONE", help="Where a day's price begins at midnight; UTC if absent. It can't change later."
 )
-def command(folder: Path, forge: str, url: str, branch: str, hashes: tuple[str, ...]) -> None:
-    """Write a repository of declarations to begin with: a sample platform, its schemas, and the forge's CI.
+@click.option("--sample", is_flag=True, help="Write a sample cloud with seven tenants instead, to try and to read.")
+@output_option()
+def command(folder: Path, sample: bool, branch: str, style: str, **given: str | None) -> None:
+    """Write a repository of declarations to begin with: one cluster, one GPU spec, one plan, no tenant, and CI.
 
-    DIR is empty, or a clone of an empty repository; nothing is ever overwritten. CI installs by requirements.lock, which needs
-    --hash to be complete: no wheel holds its own hash.
+    DIR is empty, or a clone of an empty repository; nothing is ever overwritten. What isn't given is asked for on a
+    terminal. It ends with what is still to be filled in, and the commands that come next.
+
+    \b
+    Examples:
+      allot init gpus
+      allot init gpus --program 'allotment @ git+https://git.example.com/allotment@COMMIT' --forge github
+        --url https://github.com/acme/gpus --cluster eu-1 --domain gpu.acme.dev
+        --oidc-issuer https://id.acme.dev --admin alice
     """
-    from pydantic import ValidationError
-
-    from allotment.declared.kinds.platform import Git
-
-    try:
-        Git.model_validate({"forge": forge, "url": url, "branch": branch})
-    except ValidationError as error:
-        raise click.UsageError(
-            "; ".join(f"--{one['loc'][0]}: {one['msg']}" for one in error.errors(include_url=False))
-        ) from None
+    if sample and (extra := [name for name in (*_OF_A_CLOUD, "currency", "time_zone") if given[name]]):
+        raise click.UsageError(f"{_option(extra[0])}: the sample has its own")
     there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if found := [name for name in there if name not in BESIDE]:
         raise Refused(f"{quoted(str(folder))} holds {quoted(found[0])}: name an empty folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as made:
-        _write(Path(made), forge, url, branch)
-        (Path(made) / LOCK).write_text(_lock(hashes), encoding="utf-8", newline="\n")
-        for entry in sorted(Path(made).iterdir()):
-            os.rename(entry, folder / entry.name)
-    click.echo(
-        f"{folder}: a sample platform, and CI for {forge}, which publishes whatever is pushed to {branch}. Before you push, make it"
-        " yours: people in platform/ownership.yaml and tenants/*/members.yaml (the sample's logins are somebody's), then clusters/,"
-        f" platform/ and tenants/. `cd {folder} && allot validate` says what is still wrong."
+    _ask(given, _ASKED.keys() - (_OF_A_CLOUD if sample else ()))
+    program, cloud = _found_good(branch, given, sample)
+    made = _made(program, cloud, sample)
+    _write(folder, made)
+    _say(folder, cloud, made, sample, style)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _ask(given: dict[str, str | None], wanted: Any) -> None:
+    """Fill in what is missing, by asking a person; in a script all that is missing is told at once."""
+    missing = [name for name in _ASKED if name in wanted and not given[name]]
+    if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(
+            "\n".join(["these are missing:", *(f"  {_option(name)}: {_ASKED[name]}" for name in missing)])
+        )
+    for name in missing:
+        choices = click.Choice(FORGES, case_sensitive=False) if name == "forge" else None
+        given[name] = click.prompt(_ASKED[name], type=choices, default="eu-1" if name == "cluster" else None)
+
+
+def _found_good(branch: str, given: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
+    """Return where the program comes from, and the cloud. Raises UsageError with all values that are wrong."""
+    from allotment.starter.declarations import Cloud, wrong
+    from allotment.starter.program import program_of
+
+    found: list[tuple[str, str]] = []
+    try:
+        program = program_of(given["program"] or "")
+    except ValueError as error:
+        found.append(("program", str(error)))
+    cluster, domain = given["cluster"] or "", given["domain"] or ""
+    cloud = Cloud(
+        forge=given["forge"] or "",
+        url=given["url"] or "",
+        branch=branch,
+        cluster=cluster,
+        domain=domain if domain.startswith(f"{cluster}.") else f"{cluster}.{domain}",
+        issuer=given["oidc_issuer"] or "",
+        admin=given["admin"] or "",
+        currency=given["currency"] or "EUR",
+        time_zone=given["time_zone"] or "UTC",
     )
-    if not hashes:
-        line = LOCK_HEAD.count("\n") + 1
-        click.echo(
-            f"CI installs nothing until line {line} of {folder / LOCK} has allotment's hash: run `pip download --no-deps "
-            f"allotment=={VERSION}`, then `pip hash` on the file that it left, and add the --hash=… that it prints to the line."
+    if found := [*found, *wrong(cloud, sample=sample)]:
+        raise click.UsageError("\n".join(f"{_option(name)}: {words}" for name, words in found))
+    return program, cloud
+
+
+def _made(program: Program, cloud: Cloud, sample: bool) -> dict[str, bytes]:
+    """Return all files of the repository, by path."""
+    from allotment.starter.declarations import declarations, sample_platform
+    from allotment.starter.repository import beside, tenants_page
+
+    source = sample_folder()
+    made = {f"schemas/{path}": data for path, data in _below(source / "schemas")}
+    if sample:
+        made |= {f"{name}/{path}": data for name in SAMPLE for path, data in _below(source / name)}
+        made["platform/platform.yaml"] = sample_platform(made["platform/platform.yaml"], cloud)
+    else:
+        made |= declarations(cloud)
+        made["tenants/README.md"] = tenants_page(cloud.admin)
+    runs, builds = ((source / f"requirements-{what}.lock").read_text(encoding="utf-8") for what in ("run", "build"))
+    return made | beside(cloud.forge, cloud.branch, program, runs, builds)
+
+
+def _write(folder: Path, made: dict[str, bytes]) -> None:
+    """Write all files, or none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as place:
+        for path, data in made.items():
+            (Path(place) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(place) / path).write_bytes(data)
+        for entry in sorted(Path(place).iterdir()):
+            os.rename(entry, folder / entry.name)
+
+
+def _say(folder: Path, cloud: Cloud, made: dict[str, bytes], sample: bool, style: str) -> None:
+    """Say what was written, what is still to be filled in, and what comes next."""
+    from allotment.starter.declarations import blanks
+
+    left = [] if sample else blanks(cloud, made)
+    commands = [f"cd {folder}", "allot validate", *_pushing(folder, cloud), BOOTSTRAP]
+    if style == "json":
+        from allotment.reports import outputs
+        from allotment.reports.outputs.init import BlankOutput, InitOutput
+
+        said = InitOutput(
+            folder=str(folder),
+            files=tuple(sorted(made)),
+            blanks=tuple(BlankOutput(one.path, one.line, one.field, one.words) for one in left),
+            next=tuple(commands),
         )
-
-
-def _write(folder: Path, forge: str, url: str, branch: str) -> None:
-    sample = _sample()
-    for name in FOLDERS:
-        shutil.copytree(sample / name, folder / name)
-    path, workflow = WORKFLOWS[forge]
-    for target, source in (
-        (path, workflow),
-        (".pre-commit-config.yaml", "pre-commit.yaml"),
-        ("README.md", "README.md"),
-    ):
-        text = files("allotment.cli").joinpath("starter", source).read_text(encoding="utf-8")
-        (folder / target).parent.mkdir(parents=True, exist_ok=True)
-        (folder / target).write_text(
-            text.replace("@VERSION@", VERSION).replace("@BRANCH@", branch), encoding="utf-8", newline="\n"
+        click.echo(outputs.as_json(said), nl=False)
+        return
+    note(
+        f"{folder}: {'a sample cloud' if sample else 'a cloud with one cluster and no tenant'}, and CI for {cloud.forge}."
+    )
+    if left:
+        note("\nStill to be filled in, in this folder:")
+        for one in left:
+            note(f"  {one.path}:{one.line}  {one.field}  {one.words}")
+    if sample:
+        note("\nIts people, hosts and images are nobody's: `allot validate` warns of hosts until they are yours.")
+    note(
+        "\n".join(
+            ["\nNext:", *(f"  {one}" for one in commands), f"\nCI publishes whatever is pushed to {cloud.branch}."]
         )
-    _name_the_forge(folder / "platform/platform.yaml", forge, url, branch)
+    )
 
 
-def _lock(hashes: tuple[str, ...]) -> str:
-    """Return what CI installs: this version, first, and what this project itself is locked to."""
-    ours = " \\\n    ".join([f"allotment=={VERSION}", *(f"--hash={one}" for one in hashes)])
-    lines = (_sample() / "requirements-run.lock").read_text(encoding="utf-8").splitlines()
-    return "\n".join([LOCK_HEAD + ours, *(line for line in lines if not line.lstrip().startswith("#")), ""])
+def _pushing(folder: Path, cloud: Cloud) -> list[str]:
+    """Return the commands that bring it to the forge; a clone has its remote already."""
+    begin = [f"git init --initial-branch {cloud.branch}", f"git remote add origin {cloud.url}"]
+    known = (folder / ".git").exists()
+    return [
+        *([] if known else begin),
+        "git add --all && git commit --message Begin",
+        f"git push origin {cloud.branch}",
+    ]
 
 
-def _name_the_forge(file: Path, forge: str, url: str, branch: str) -> None:
-    """Write into the sample's platform where it lies; all three were found good."""
-    from allotment.manifests.text import scalar
-
-    values = {"forge": forge, "url": scalar(url), "branch": scalar(branch)}
-    lines = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        key = line.strip().partition(":")[0]
-        lines.append(f"    {key}: {values[key]}" if key in values and line.startswith("    ") else line)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-
-
-def _sample() -> Path:
-    """Return where the sample lies: in the installed package, or in the checkout that this runs from."""
-    packaged = Path(str(files("allotment"))) / "sample"
-    return packaged if packaged.is_dir() else Path(__file__).resolve().parents[3]
+def _below(folder: Path) -> list[tuple[str, bytes]]:
+    """Return all files below a folder, by their paths from there."""
+    return [
+        (path.relative_to(folder).as_posix(), path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()
+    ]

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import _thread
+import os
 import sys
+import time
 from importlib import import_module
+from typing import Any
 
 import click
 
 from allotment import VERSION
+from allotment.cli.options import shared_options
 from allotment.problems import AllotmentError
 
 COMMANDS = {
     "init": "Write a repository of declarations to begin with.",
     "validate": "Check declarations, and say everything that is wrong at once.",
-    "plan": "Show what merging a commit would change.",
+    "plan": "Show what merging a change would do.",
     "comment": "Say on the forge what pull requests would change, and how far merges have come.",
     "ownership": "Write who approves what, as the forge reads it.",
     "render": "Write the Kubernetes manifests that the declarations mean.",
     "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
     "run": "Publish, report and comment in the background, as a process in a cluster.",
     "report": "Commit what a cluster runs to its status branch.",
-    "status": "Show what the clusters run, and why something doesn't.",
+    "status": "Show what is declared, how far it is, and why something doesn't run.",
+    "catalog": "Show what is on offer, and what of it a tenant can have now.",
+    "wait": "Wait until something runs, is ready, stopped, prepared or gone.",
     "recover": "Prepare a storage again whose preparation failed.",
     "history": "Show what became of an instance, storage or snapshot, and when.",
     "bootstrap": "Write what Argo CD needs to begin with.",
-    "explain": "Show the manual page of a kind or field.",
+    "explain": "Show the manual page of a kind, a field or a rule.",
     "fmt": "Write declarations in their canonical form, comments kept.",
     "schema": "Write JSON Schemas for editors.",
+    "completion": "Write what a shell needs to complete commands and names.",
 }
+
+
+READER_GONE = 141  # as a shell says of SIGPIPE
 
 
 class _Commands(click.Group):
@@ -40,26 +51,62 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"allotment.cli.{cmd_name}").command
+        if not any("-C" in one.opts for one in command.params):
+            command.params += shared_options()
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # who reads it, such as `head`, has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(READER_GONE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_Commands, params=shared_options(), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="allot")
-def allot() -> None:
+@click.pass_context
+def allot(context: click.Context) -> None:
     """Turn a Git repository of declarations into a GPU cloud.
 
-    Exit status: 0 fine, 1 the declarations are wrong, 2 the command is, 3 Allotment is.
+    Exit status: 0 fine, 1 the declarations are wrong, 2 the command is, 3 Allotment is, 4 done, with something to
+    look at, as the command's own page says.
     """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        context.color = False  # https://no-color.org
+
+
+def _interrupted_again(unraisable: Any) -> None:
+    """Interrupt once more where a library could do nothing with the first time, instead of telling of it and going on."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _thread.interrupt_main()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _is_of_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error follows from an interrupt, which ends our child processes too: one that came, or is coming."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    try:
+        time.sleep(0.1)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status; what we didn't foresee becomes a report to send, status 3."""
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _interrupted_again
     try:
-        code = allot(arguments, standalone_mode=False)  # click gives back what a command's Exit said
+        code = allot(arguments, prog_name="allot", standalone_mode=False)  # click gives back what a command's Exit said
         sys.exit(code if isinstance(code, int) else 0)
     except click.Abort:
         sys.exit(130)
@@ -71,7 +118,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception:
+    except Exception as error:
+        if _is_of_interrupt(error):
+            sys.exit(130)
         from allotment.cli.crash import write_report
 
         click.echo(f"allot: this is a bug of ours, not of your declarations; please send us {write_report()}", err=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import zoneinfo
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,10 @@ from allotment.adapters.folder import FolderSource, find_root
 if TYPE_CHECKING:
     from allotment.adapters.memory import Memory
     from allotment.adapters.source import Source
+
+
+TO_LOOK_AT = 4  # exit status: done, and something is left to look at, as the command's page says
+_QUIET = "allotment.quiet"
 
 
 class Day(click.ParamType[datetime.date]):
@@ -33,8 +39,100 @@ class Day(click.ParamType[datetime.date]):
             self.fail(f"{value!r} is no day: write one such as 2026-01-31", param, ctx)
 
 
+class Period(click.ParamType[int]):
+    """A duration as declarations write it, 1h30m; its value is in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        from pydantic import TypeAdapter, ValidationError
+
+        from allotment.declared.values import Duration
+
+        try:
+            return TypeAdapter[int](Duration).validate_python(value)
+        except ValidationError as error:
+            self.fail(error.errors()[0]["msg"], param, ctx)
+
+
+class _Renamed(click.Option):
+    """An option that also takes the name that it once had, its last one, which no help shows."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        names, self.opts = self.opts, self.opts[:-1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
+
+def output_option(*more: str) -> Callable[..., Any]:
+    """Return -o/--output, whose value, `style`, is text, json or one of `more`."""
+    return click.option(
+        "-o",
+        "--output",
+        "--format",
+        "style",
+        cls=_Renamed,
+        type=click.Choice(["text", "json", *more], case_sensitive=False),
+        default="text",
+        show_default=True,
+        help="How to print it; schemas/output/ says what JSON holds.",
+    )
+
+
+def _go_to(context: click.Context, parameter: click.Parameter, folder: Path | None) -> None:
+    if folder is not None:
+        context.with_resource(contextlib.chdir(folder))
+
+
+def _be_quiet(context: click.Context, parameter: click.Parameter, quiet: bool) -> None:
+    if quiet:
+        context.find_root().meta[_QUIET] = True
+
+
+def shared_options() -> list[click.Option]:
+    """Return the options that every command takes: -C and --quiet."""
+    folder = click.Path(exists=True, file_okay=False, path_type=Path)
+    words = "Go to that folder first; paths are of there."
+    return [
+        click.Option(
+            ["-C", "begin_in"],
+            type=folder,
+            metavar="DIR",
+            is_eager=True,
+            expose_value=False,
+            callback=_go_to,
+            help=words,
+        ),
+        click.Option(
+            ["-q", "--quiet"],
+            is_flag=True,
+            expose_value=False,
+            callback=_be_quiet,
+            help="Say only what is wrong, and what was asked for.",
+        ),
+    ]
+
+
+def is_quiet() -> bool:
+    """Return whether --quiet was given."""
+    return bool(click.get_current_context().find_root().meta.get(_QUIET))
+
+
+def note(text: str) -> None:
+    """Say how it went, on standard output, unless --quiet was given."""
+    if not is_quiet():
+        click.echo(text)
+
+
 repository_option = click.option(
-    "--repo", type=click.Path(file_okay=False, path_type=Path), help="The repository; found from here if absent."
+    "--repo",
+    envvar="ALLOT_REPO",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The repository; $ALLOT_REPO, or found from here, if absent.",
 )
 
 
@@ -54,6 +152,12 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def repository(repo: Path | None) -> Path:
     """Return the repository's folder: the one named, or the one around the current folder."""
     return repo.resolve() if repo is not None else find_root(Path.cwd())
+
+
+def sample_folder() -> Path:
+    """Return where the sample lies: in the installed package, or in the checkout that this runs from."""
+    packaged = Path(str(files("allotment"))) / "sample"
+    return packaged if packaged.is_dir() else Path(__file__).resolve().parents[3]
 
 
 def source_of(root: Path, commit: str | None) -> Source:
@@ -84,6 +188,11 @@ def day_of(source: Source, as_of: datetime.date | None) -> datetime.date:
         zone = zoneinfo.ZoneInfo(value["spec"]["billing"]["timeZone"])
     except (OSError, KeyError, TypeError, ValueError):
         pass  # validation says what is wrong with it
+    return today(zone)
+
+
+def today(zone: datetime.tzinfo) -> datetime.date:
+    """Return the day that it is now."""
     return datetime.datetime.now(zone).date()
 
 

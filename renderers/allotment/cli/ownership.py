@@ -14,16 +14,30 @@ FORGES = ("GitHub", "GitLab", "Gitea", "Forgejo")
 
 @click.group()
 def command() -> None:
-    """Write who approves what, as the forge reads it."""
+    """Write who approves what, as the forge reads it.
+
+    \b
+    Examples:
+      allot ownership codeowners > CODEOWNERS
+    """
 
 
 @command.command()
-@click.option("--forge", type=click.Choice(FORGES), help="Whose language; spec.git.forge of the platform if absent.")
+@click.option(
+    "--forge",
+    type=click.Choice(FORGES, case_sensitive=False),
+    help="Whose language; spec.git.forge of the platform if absent.",
+)
 @repository_option
 def codeowners(forge: str | None, repo: Path | None) -> None:
     """Write a CODEOWNERS to standard output: redirect it to CODEOWNERS, or .github/CODEOWNERS.
 
     It makes the forge ask those for a review whose approval `allot plan` takes. Write it again when members change.
+
+    \b
+    Examples:
+      allot ownership codeowners > CODEOWNERS
+      allot ownership codeowners --forge gitlab > .gitlab/CODEOWNERS
     """
     from allotment.adapters.folder import FolderSource
     from allotment.pipeline.declared import platform_of

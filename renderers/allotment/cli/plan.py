@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.options import Day, day_of, recalled, repository, repository_option
+from allotment.cli.options import TO_LOOK_AT, Day, day_of, output_option, recalled, repository, repository_option
 
 if TYPE_CHECKING:
     import datetime
 
+    from allotment.changes.plan import Plan
     from allotment.declared.people import Account
-    from allotment.pipeline.pulls.planning import Reviewed
+    from allotment.pipeline.pulls.merge_plan import Reviewed
 
 COMMENT_BYTES = 60_000  # of a Markdown plan: GitHub takes the least, 65,536 characters
+STYLES: dict[str, dict[str, Any]] = {
+    "title": {"bold": True},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red"},
+    "warn": {"fg": "yellow"},
+    "dim": {"dim": True},
+}
 
 
 class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
@@ -35,9 +43,11 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
 
 
 @click.command()
-@click.option("--base", required=True, metavar="REF", help="The commit that it would be merged into.")
-@click.option("--head", default="HEAD", show_default=True, metavar="REF", help="The commit that would be merged.")
-@click.option("--format", "style", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.option(
+    "--base", metavar="REF", help="The commit that it would be merged into; origin/<spec.git.branch> if absent."
+)
+@click.option("--head", metavar="REF", help="The commit that would be merged; the folder as it is now if absent.")
+@output_option("markdown")
 @click.option("--diffs", is_flag=True, help="Show what changes in every file too, as the other formats do.")
 @click.option("--author", metavar="LOGIN", help="Whose change it is, as the forge says: checks who may change what.")
 @click.option(
@@ -56,11 +66,19 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
     metavar="@ORG/TEAM=LOGIN,…",
     help="Who is in a team of the forge.",
 )
-@click.option("--as-of", type=Day(), help="The day whose prices count; today in the billing time zone if absent.")
+@click.option(
+    "--as-of",
+    type=Day(),
+    help="The day whose prices count; today in the billing time zone if absent. A new price begins tomorrow at the"
+    " earliest, whatever day that is.",
+)
+@click.option(
+    "--detailed-exitcode", is_flag=True, help="End with 4, not 0, where it can be merged and changes something."
+)
 @repository_option
 def command(
-    base: str,
-    head: str,
+    base: str | None,
+    head: str | None,
     style: str,
     diffs: bool,
     author: str | None,
@@ -68,11 +86,22 @@ def command(
     approvers: tuple[str, ...],
     teams: tuple[tuple[str, frozenset[Account]], ...],
     as_of: datetime.date | None,
+    detailed_exitcode: bool,
     repo: Path | None,
 ) -> None:
-    """Say what merging a commit would change: problems, what is destroyed, units, quota, cost, and each object.
+    """Say what merging a change would do: what is destroyed, who gets access, what it costs, each thing and why.
 
-    It is planned as the merge result, from Git's objects alone. Exit status 1: it can't be merged.
+    Without --head it is the folder as it is now, uncommitted files included, on top of the commit that is checked out.
+    It is planned as the merge result, and nothing is written into the repository.
+
+    Exit status: 0 it can be merged, 1 it can't. With --detailed-exitcode 0 nothing would change, 4 it can be merged and
+    something would.
+
+    \b
+    Examples:
+      allot plan                        what this folder would change on the branch that counts
+      allot plan --base main --head HEAD --diffs
+      allot plan -o markdown            as the comment on a pull request
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.pipeline.pulls.planning import plan
@@ -80,23 +109,65 @@ def command(
     if (approvers or teams or pushers) and author is None:
         raise click.UsageError("--pushed-by, --approved-by and --team count only together with --author.")
     root = repository(repo)
-    day = day_of(CommitSource(root, base), as_of)
-    reviewed = None if author is None else _reviewed(author, pushers, approvers, dict(teams))
-    found = plan(root, base, head, day, recall=recalled(root, "-plan"), reviewed=reviewed)
-    if style == "json":
-        from allotment.reports.plan.text import as_json
+    base = base or _branch_that_counts(root)
+    source = CommitSource(root, base)
+    found = plan(
+        root,
+        base,
+        head,
+        day_of(source, as_of),
+        today=day_of(source, None),
+        recall=recalled(root, "-plan"),
+        reviewed=None if author is None else _reviewed(author, pushers, approvers, dict(teams)),
+    )
+    whole = _print(found, style, diffs=diffs)
+    if not (found.allowed and whole):
+        raise click.exceptions.Exit(1)
+    if detailed_exitcode and found.changes:
+        raise click.exceptions.Exit(TO_LOOK_AT)
 
-        click.echo(as_json(found), nl=False)
+
+def _print(found: Plan, style: str, *, diffs: bool) -> bool:
+    """Print a plan; return whether all fitted that must."""
+    if style == "json":
+        from allotment.reports.outputs import as_json
+        from allotment.reports.outputs.plan import plan_output
+
+        click.echo(as_json(plan_output(found)), nl=False)
     elif style == "markdown":
         from allotment.reports.plan.comment import comment
 
-        click.echo(comment(found, COMMENT_BYTES).text, nl=False)
+        said = comment(found, COMMENT_BYTES)
+        click.echo(said.text, nl=False)
+        return said.whole
     else:
-        from allotment.reports.plan.text import text
+        from allotment.reports.plan.text import lines
 
-        click.echo(text(found, diffs=diffs), nl=False)
-    if not found.allowed:
-        raise click.exceptions.Exit(1)
+        for line in lines(found, diffs=diffs):
+            click.echo(click.style(line.text, **STYLES[line.style]) if line.style else line.text)
+    return True
+
+
+def _branch_that_counts(root: Path) -> str:
+    """Return the branch of the remote that the folder's platform names. Raises Refused where it isn't here."""
+    from allotment.adapters.folder import FolderSource
+    from allotment.adapters.git.repository import Repository
+    from allotment.declared.documents import read
+    from allotment.pipeline.pulls.planning import REMOTES
+
+    try:
+        value: Any = read(FolderSource(root).read("platform/platform.yaml")).value
+        branch = str(value["spec"]["git"].get("branch", "main"))
+    except (OSError, KeyError, TypeError, AttributeError):
+        branch = "main"  # the plan says what is wrong with it
+    name = f"origin/{branch}"
+    otherwise = (
+        f"{name} isn't here, which a plan compares with where --base isn't given: run `git fetch origin {branch}`, or"
+        " name a commit with --base"
+    )
+    full = f"{REMOTES}{name}"  # a branch of one's own may be named so too
+    Repository(root).resolve(full, otherwise)
+    return full
 
 
 def _reviewed(
@@ -105,7 +176,7 @@ def _reviewed(
     from collections import defaultdict
 
     from allotment.declared.people import account
-    from allotment.pipeline.pulls.planning import Reviewed
+    from allotment.pipeline.pulls.merge_plan import Reviewed
     from allotment.rules.ownership import Review
 
     known: defaultdict[str, frozenset[Account] | None] = defaultdict(lambda: None, teams)

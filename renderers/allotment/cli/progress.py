@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from allotment.cli.options import is_quiet
+
 
 def on_terminal(title: str) -> AbstractContextManager[Any]:
-    """Return a progress bar on a terminal, nothing elsewhere."""
-    return bar(title) if sys.stderr.isatty() else nullcontext(None)
+    """Return a progress bar on a terminal, nothing elsewhere, or with --quiet."""
+    return bar(title) if sys.stderr.isatty() and not is_quiet() else nullcontext(None)
 
 
 @contextmanager

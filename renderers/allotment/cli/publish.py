@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.formats import Judged, as_text, counted
-from allotment.cli.options import Day, day_of, recalled, repository, repository_option
+from allotment.cli.formats import Judged, as_text
+from allotment.cli.options import TO_LOOK_AT, Day, day_of, note, output_option, recalled, repository, repository_option
 from allotment.cli.progress import on_terminal
-from allotment.problems import Refused, printable
+from allotment.problems import Refused, counted, printable
 
 if TYPE_CHECKING:
     from allotment.adapters.git.commit_source import CommitSource
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     help="Believe what the rendered branches hold without that key's signature, or without our refs beside them.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be committed.")
+@output_option()
 def command(
     repo: Path | None,
     ref: str,
@@ -63,12 +64,19 @@ def command(
     signing_key: Path | None,
     adopt: bool,
     dry_run: bool,
+    style: str,
 ) -> None:
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
-    A tenant that is invalid keeps what was published of it, and the exit status is then 1; all others are
+    A tenant that is invalid keeps what was published of it, and the exit status is then 4; all others are
     published. No branch is ever forced: who is overtaken looks again, and the newer source wins. Without --to a
     commit is published that the branch spec.git.branch of origin has, and no other.
+
+    \b
+    Examples:
+      allot publish --dry-run
+      allot publish
+      allot publish --to /srv/git/trial.git --commit HEAD~1
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
@@ -100,11 +108,14 @@ def command(
         except PlatformInvalid as error:
             click.echo(as_text(error.problems, Judged(error.files, error.tenants)), nl=False, err=True)
             raise click.exceptions.Exit(1) from None
-    _say(outcome, remote, dry_run)
+    if style == "json":
+        click.echo(_as_json(outcome, dry_run), nl=False)
+    else:
+        _say(outcome, remote, dry_run)
     for cluster, words in sorted(publisher.statuses.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.assembly is not None and outcome.assembly.kept:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(TO_LOOK_AT)
 
 
 def _check_merged(source: CommitSource) -> None:
@@ -137,21 +148,61 @@ def _demand(root: Path, checksum: str, day: datetime.date, published: str | None
         )
 
 
+def _as_json(outcome: Outcome, dry_run: bool) -> str:
+    from allotment.manifests.names import rendered_branch
+    from allotment.reports import outputs
+    from allotment.reports.outputs.publish import CommittedOutput, KeptOutput, PublishOutput
+    from allotment.reports.outputs.validate import problem_output
+
+    def files(one: Committed, letter: str) -> tuple[str, ...]:
+        return tuple(path for path, each in one.paths.items() if each == letter)
+
+    made = outcome.assembly
+    committed = tuple(
+        CommittedOutput(
+            cluster=one.cluster,
+            branch=rendered_branch(one.cluster).removeprefix("refs/heads/"),
+            commit=one.commit,
+            added=files(one, "A"),
+            changed=files(one, "M"),
+            removed=files(one, "D"),
+            replaced=one.replaced,
+        )
+        for one in outcome.committed
+    )
+    moved = {one.cluster for one in committed}
+    kept = () if made is None else made.kept.items()
+    said = PublishOutput(
+        source=outcome.source,
+        newer=outcome.newer,
+        dry_run=dry_run,
+        committed=committed,
+        unchanged=() if made is None else tuple(sorted(made.files.keys() - moved)),
+        kept=tuple(KeptOutput(tenant, tuple(map(problem_output, problems))) for tenant, problems in kept),
+        waiting=() if made is None else (*made.waiting, *made.held),
+        holding=() if made is None else tuple(made.holding),
+        leaving=() if made is None else tuple(made.leaving),
+        warnings=() if made is None else tuple(map(problem_output, made.problems)),
+    )
+    return outputs.as_json(said)
+
+
 def _say(outcome: Outcome, remote: Remote, dry_run: bool) -> None:
     source = outcome.source[:12]
+    tell = click.echo if dry_run else note
     if outcome.assembly is None:
-        click.echo(f"Nothing to do: {(outcome.newer or '')[:12]}, which is newer than {source}, is published already.")
+        tell(f"Nothing to do: {(outcome.newer or '')[:12]}, which is newer than {source}, is published already.")
         return
     for one in outcome.committed:
-        click.echo(_line(one, dry_run))
+        tell(_line(one, dry_run))
         if dry_run:
             for path, letter in one.paths.items():
-                click.echo(f"  {letter} {path}")
+                tell(f"  {letter} {path}")
     if outcome.committed:
-        click.echo(f"{'To' if dry_run else 'Pushed to'} {remote.place}, of {source}")
+        tell(f"{'To' if dry_run else 'Pushed to'} {remote.place}, of {source}")
     same = len(outcome.assembly.files) - len(outcome.committed)
     if same:
-        click.echo(f"{counted(same, 'cluster')}{' more' if outcome.committed else ''}: nothing changed")
+        tell(f"{counted(same, 'cluster')}{' more' if outcome.committed else ''}: nothing changed")
     _say_exceptions(outcome.assembly)
 
 

@@ -6,27 +6,34 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.options import repository
-from allotment.cli.status import place, place_options
+from allotment.cli.completing import things
+from allotment.cli.looking import place, place_options
+from allotment.cli.options import output_option, repository
 from allotment.problems import Refused, printable
 
 
 @click.command()
-@click.argument("what", metavar="TENANT/STORAGE")
+@click.argument("what", metavar="TENANT/STORAGE", shell_complete=things("storages"))
 @click.option("--reason", required=True, metavar="TEXT", help="Why it should work now; the commit says it.")
 @click.option("--commit", "ref", default="HEAD", metavar="REF", show_default=True, help="The commit to go on from.")
 @click.option("--push", "push", metavar="URL", help="Push the branch there, such as origin; else it is made here.")
 @click.option(
     "--force", is_flag=True, help="Also where the last attempt wasn't seen to fail: its data may be overwritten."
 )
+@output_option()
 @place_options
 def command(
-    what: str, reason: str, ref: str, push: str | None, force: bool, repo: Path | None, url: str | None
+    what: str, reason: str, ref: str, push: str | None, force: bool, style: str, repo: Path | None, url: str | None
 ) -> None:
     """Prepare a storage again whose preparation failed.
 
     It makes a branch recover/TENANT/STORAGE-ATTEMPT with one commit that raises spec.prepare.attempt, for a pull
     request; no file here is touched. It is refused unless the status branches say that the last attempt failed.
+
+    \b
+    Examples:
+      allot recover solo-ada/models --reason 'The mirror is back'
+      allot recover solo-ada/models --reason 'The mirror is back' --push origin
     """
     from allotment.adapters.git.remote import Remote
     from allotment.pipeline.recover import point, recovered
@@ -42,6 +49,13 @@ def command(
     made = recovered(root, ref, what, reason, read_now(here, remote, clusters, tenant), force=force)
     point(Remote(here, push or str(root)), made)
     branch = made.branch.removeprefix("refs/heads/")
+    if style == "json":
+        from allotment.reports import outputs
+        from allotment.reports.outputs.recover import RecoverOutput
+
+        facts = made._asdict() | {"branch": branch}
+        click.echo(outputs.as_json(RecoverOutput(storage=what, pushed=push, **facts)), nl=False)
+        return
     click.echo(f"{branch}: {made.commit[:12]} raises {what} to attempt {made.attempt}. {made.because}.")
     if made.overwrites:
         click.echo(f"With it {made.overwrites}.", err=True)

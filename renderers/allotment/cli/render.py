@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.formats import Judged, as_text, counted
-from allotment.cli.options import day_of, repository, source_of, source_options
+from allotment.cli.completing import clusters as clusters_there
+from allotment.cli.completing import tenants as tenants_there
+from allotment.cli.formats import Judged, as_text
+from allotment.cli.options import day_of, note, output_option, repository, source_of, source_options
 from allotment.cli.progress import on_terminal
 from allotment.manifests.paths import stem_of
-from allotment.problems import Refused, quoted
+from allotment.problems import Refused, counted, quoted
 
 if TYPE_CHECKING:
     import datetime
@@ -26,19 +28,33 @@ if TYPE_CHECKING:
     from allotment.pipeline.check.survey import Survey
     from allotment.pipeline.render import Keep
 
-READER_GONE = 141  # as a shell says of SIGPIPE
 COPIED = 1 << 16  # bytes at a time
 Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty means all
 
 
 @click.command()
 @source_options
-@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this cluster; may be given again.")
-@click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Only this tenant; may be given again.")
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=clusters_there,
+    help="Only this cluster; may be given again.",
+)
+@click.option(
+    "--tenant",
+    "tenants",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=tenants_there,
+    help="Only this tenant; may be given again.",
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="The folder to write; it must be empty or a tree written before."
 )
 @click.option("--stdout", is_flag=True, help="Write one YAML stream instead of a folder.")
+@output_option()
 def command(
     repo: Path | None,
     commit: str | None,
@@ -47,24 +63,36 @@ def command(
     tenants: tuple[str, ...],
     out: Path | None,
     stdout: bool,
+    style: str,
 ) -> None:
     """Write the Kubernetes manifests that the declarations mean.
 
     Everything is checked first; while anything is wrong nothing is written. OUT becomes the whole tree, one folder a
     cluster; with --cluster or --tenant only their part of it. Files that don't change aren't touched.
+
+    \b
+    Examples:
+      allot render --out out
+      allot render --stdout --cluster eu-1 --tenant solo-ada
     """
-    if stdout == (out is not None):
+    if stdout and out is not None:
+        raise click.UsageError("--out and --stdout are two places: give one of them.")
+    if not stdout and out is None:
         raise click.UsageError("Name a folder with --out DIR, or give --stdout.")
+    if stdout and style == "json":
+        raise click.UsageError("--stdout writes the manifests: --output json says what --out wrote.")
     root = repository(repo)
     source = source_of(root, commit)
     selection = (frozenset(clusters), frozenset(tenants))
     if out is None:
         _to_stdout(root, source, as_of, selection)
     else:
-        _to_folder(root, source, as_of, selection, out)
+        _to_folder(root, source, as_of, selection, out, style)
 
 
-def _to_folder(root: Path, source: Source, as_of: datetime.date | None, selection: Selection, out: Path) -> None:
+def _to_folder(
+    root: Path, source: Source, as_of: datetime.date | None, selection: Selection, out: Path, style: str
+) -> None:
     from allotment.adapters.tree_folder import TreeFolder
     from allotment.declared.inventory import blob_id
 
@@ -84,7 +112,7 @@ def _to_folder(root: Path, source: Source, as_of: datetime.date | None, selectio
         for path, data in _platform_files(found, selection, blobs):
             produced[path] = tree.stage(path, data)
         written = tree.commit(produced, lambda path: _selected(path, selection))
-    _say(found, produced, written, out)
+    _say(found, produced, written, out, style)
 
 
 def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selection: Selection) -> None:
@@ -107,12 +135,8 @@ def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selectio
         for path, data in _platform_files(found, selection, blobs):
             spool.write(_document(path, data))
         spool.seek(0)
-        try:
-            shutil.copyfileobj(spool, sys.stdout.buffer, COPIED)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:  # whoever read has enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(READER_GONE) from None
+        shutil.copyfileobj(spool, sys.stdout.buffer, COPIED)
+        sys.stdout.buffer.flush()
 
 
 def _document(path: str, data: bytes) -> bytes:
@@ -194,9 +218,26 @@ def _outside_sources(root: Path, out: Path) -> None:
         raise Refused(f"{quoted(str(out))} holds declarations or lies among them: name another folder")
 
 
-def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path) -> None:
+def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path, style: str) -> None:
     clusters = len({path.split("/")[0] for path in produced if "/" in path})
-    click.echo(
+    if style == "json":
+        from allotment.reports import outputs
+        from allotment.reports.outputs.render import RenderOutput
+
+        said = RenderOutput(
+            folder=str(out),
+            clusters=clusters,
+            tenants=len(found.parts),
+            files=len(produced) - 1,
+            added=written.added,
+            changed=written.changed,
+            removed=written.removed,
+            unchanged=written.kept,
+            warnings=len(found.problems),
+        )
+        click.echo(outputs.as_json(said), nl=False)
+        return
+    note(
         f"{out}: {counted(clusters, 'cluster')}, {counted(len(found.parts), 'tenant')}, {counted(len(produced) - 1, 'file')}:"
         f" {written.added:,} added, {written.changed:,} changed, {written.removed:,} removed, {written.kept:,} unchanged"
         + (f"; {counted(len(found.problems), 'warning')}, see `allot validate`" if found.problems else "")

@@ -54,6 +54,11 @@ def command(
 
     A commit comes when something changed, the first at once and then at most one an interval; nothing is ever forced.
     SIGTERM ends it. Options can be given as ALLOT_CLUSTER, ALLOT_TO and so on.
+
+    \b
+    Examples:
+      allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data /data
+      allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data /tmp/eu-1 --once
     """
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import registry

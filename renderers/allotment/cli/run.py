@@ -123,6 +123,11 @@ def command(
     believed, but with a secret nobody else can make it look (X-Hub-Signature-256, X-Gitea-Signature,
     X-Gitlab-Token). SIGTERM ends it after what it is doing. Options can be given as ALLOT_SOURCE, ALLOT_TO and so
     on.
+
+    \b
+    Examples:
+      allot run --source https://git.example.com/acme/gpus --publish --data /data
+      allot run --source https://git.example.com/acme/gpus --report eu-1 --data /data
     """
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import CommentMetrics, registry

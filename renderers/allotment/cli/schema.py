@@ -1,36 +1,70 @@
-"""`allot schema`: a JSON Schema a kind, for editors and pre-commit."""
+"""`allot schema`: a JSON Schema a kind, for editors and pre-commit, and one for what each command prints as JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from allotment.adapters.folder import write_file
-from allotment.cli.options import repository, repository_option
+from allotment.cli.options import note, output_option, repository, repository_option
 from allotment.declared.kinds import KINDS, Kind
 
 
 @click.command()
 @repository_option
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a schema isn't up to date.")
-def command(repo: Path | None, check: bool) -> None:
-    """Write schemas/KIND.schema.json for every kind; files name theirs in their first line."""
+@output_option()
+def command(repo: Path | None, check: bool, style: str) -> None:
+    """Write schemas/KIND.schema.json for every kind, whose files name theirs in their first line, and
+    schemas/output/COMMAND.schema.json for what commands print with `--output json`.
+
+    \b
+    Examples:
+      allot schema
+      allot schema --check
+    """
     folder = repository(repo) / "schemas"
     stale = []
-    for kind in KINDS.values():
-        path, text = folder / f"{kind.name}.schema.json", schema_text(kind)
+    for name, text in _schemas():
+        path = folder / name
         if path.is_file() and path.read_bytes() == text.encode():
             continue
-        stale.append(path.name)
+        stale.append(name)
         if not check:
-            folder.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, text.encode())
-    for name in stale:
-        click.echo(f"schemas/{name}: {'stale: run `allot schema`' if check else 'written'}")
+    _say(stale, check, style)
     raise click.exceptions.Exit(1 if check and stale else 0)
+
+
+def _say(stale: list[str], check: bool, style: str) -> None:
+    if style == "json":
+        from allotment.reports import outputs
+        from allotment.reports.outputs.schema import SchemaOutput
+
+        said = SchemaOutput(changed=tuple(f"schemas/{name}" for name in stale), written=not check)
+        click.echo(outputs.as_json(said), nl=False)
+        return
+    for name in stale:
+        if check:
+            click.echo(f"schemas/{name}: stale: run `allot schema`")
+        else:
+            note(f"schemas/{name}: written")
+
+
+def _schemas() -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each schema."""
+    from allotment.reports.outputs import OUTPUTS, output_schema
+
+    for kind in KINDS.values():
+        yield f"{kind.name}.schema.json", schema_text(kind)
+    for command in OUTPUTS:
+        schema = output_schema(command)
+        yield f"output/{command}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def schema_text(kind: Kind) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.formats import FORMATS, Judged
-from allotment.cli.options import day_of, inside, recalled, repository, source_of, source_options
+from allotment.cli.formats import FORMATS, Judged, Reader, as_text
+from allotment.cli.options import day_of, inside, output_option, recalled, repository, source_of, source_options
 from allotment.problems import Problem
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @source_options
 @click.option("--base", metavar="REF", help="Check rules about change against this commit too.")
-@click.option("--format", "style", type=click.Choice(sorted(FORMATS)), default="text", show_default=True)
+@output_option("github", "gitlab", "sarif")
 @click.option("--watch", is_flag=True, help="Check again whenever a file is saved.")
 @click.option("--no-memory", is_flag=True, help="Read everything, whatever was found fine before.")
 def command(
@@ -42,6 +43,13 @@ def command(
 
     The whole repository is read. With PATHS only problems that those files or folders cause or suffer are shown and
     count; how many there are elsewhere is said.
+
+    \b
+    Examples:
+      allot validate
+      allot validate tenants/solo-ada --base origin/main
+      allot validate --watch
+      allot validate --output sarif > allot.sarif
     """
     root = repository(repo)
     wanted = [inside(root, path) for path in paths]
@@ -61,13 +69,14 @@ def command(
             day_of(source, as_of),
             recall=None if no_memory else recalled(root, "-commit" if commit else ""),
             base=source_of(root, base) if base else None,
+            today=day_of(source, None),
         )
 
     if not watch:
-        raise click.exceptions.Exit(_show(whole(), style, wanted, source_of(root, commit)))
+        raise click.exceptions.Exit(_show(whole(), style, wanted, source_of(root, commit), root))
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
-    _watch(root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None)))
+    _watch(root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None), root))
 
 
 def _has_commits(root: Path) -> bool:
@@ -77,15 +86,38 @@ def _has_commits(root: Path) -> bool:
     return Repository(root).has_commits()
 
 
-def _show(found: Survey, style: str, wanted: list[str], source: Source) -> int:
+def _show(found: Survey, style: str, wanted: list[str], source: Source, root: Path) -> int:
     problems, judged = found.problems, Judged(found.files, len(found.parts))
     if wanted and "" not in wanted:
         problems = [*_beside(wanted), *(one for one in problems if one.touches(wanted))]
         judged = Judged(_files(found, source, wanted), elsewhere=_errors(found.problems) - _errors(problems))
-    click.echo(FORMATS[style](problems, judged), nl=False)
+    if style == "text":
+        click.echo(as_text(problems, judged, _reader(source, root)), nl=False)
+    else:
+        click.echo(FORMATS[style](problems, judged), nl=False)
     if judged.elsewhere and style == "gitlab":
         click.echo(judged.rest, err=True)
     return 1 if _errors(problems) else 0
+
+
+def _reader(source: Source, root: Path) -> Reader:
+    """Return how a person reads problems: paths from where they stand within the repository, lines on a terminal."""
+    inner = os.path.relpath(os.path.realpath(os.curdir), os.path.realpath(root))
+    known: dict[str, list[str]] = {}
+
+    def path(text: str) -> str:
+        stands_elsewhere = inner == os.pardir or inner.startswith(f"{os.pardir}{os.sep}")
+        return text if stands_elsewhere or inner == os.curdir else os.path.relpath(text, inner)
+
+    def line(text: str, number: int) -> str | None:
+        if text not in known:
+            try:
+                known[text] = source.read(text).decode("utf-8").split("\n")
+            except (OSError, ValueError):  # it is gone, or no text
+                known[text] = []
+        return known[text][number - 1] if 0 < number <= len(known[text]) else None
+
+    return Reader(path, line if sys.stdout.isatty() else None)
 
 
 def _beside(wanted: list[str]) -> Iterator[Problem]:

@@ -175,7 +175,7 @@ def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         return Finding(
             path,
             field,
-            f"no such field{nearest(field[-1], _fields_at(model, field[:-1]))}",
+            f"no such field{_meant(model, field)}",
             "unknown-field",
             at_key=True,
         )
@@ -204,6 +204,43 @@ def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
     return Finding(
         path, field, detail["msg"] if own else printable(detail["msg"], 500), kind if own else "value", at_key=at_key
     )
+
+
+def _meant(model: type[BaseModel], field: FieldPath) -> str:
+    """Return what somebody meant by a field that isn't there: one beside it, one that stands elsewhere, or a value of
+    one beside it."""
+    here, name = _fields_at(model, field[:-1]), str(field[-1])
+    said = nearest(name, here)
+    if said.startswith("; did you mean"):
+        return said
+    known = list(_fields_below(model))
+    for path, _ in known:
+        if path.rpartition(".")[2] == name:
+            return f"; did you mean {path}?"
+    around = field_text(tuple(part for part in field[:-1] if isinstance(part, str)))
+    for path, annotation in known:
+        if path.rpartition(".")[0] == around and typing.get_origin(annotation) is typing.Literal:
+            for value in typing.get_args(annotation):
+                if str(value).lower() == name.lower():
+                    return f"; did you mean `{path.rpartition('.')[2]}: {value}`?"
+    return said
+
+
+def _fields_below(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every field of a model and its type, those that lie least deep first."""
+    level: list[tuple[str, Any]] = [("", model)]
+    while level:
+        below: list[tuple[str, Any]] = []
+        for path, each in level:
+            for one in each.model_fields.values():
+                annotation = without_optional(one.annotation)
+                here = f"{path}.{one.alias}" if path else str(one.alias)
+                yield here, annotation
+                while typing.get_origin(annotation) in (list, dict):
+                    annotation = without_optional(typing.get_args(annotation)[-1])
+                if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+                    below.append((here, annotation))
+        level = below
 
 
 def _fields_at(model: Any, field: FieldPath) -> list[str]:

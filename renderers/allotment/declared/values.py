@@ -12,6 +12,7 @@ import binascii
 import datetime
 import re
 from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any, NoReturn
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -297,6 +298,17 @@ def size_text(size: int) -> str:
         if size % factor == 0 and size:
             return f"{size // factor}{unit}"
     return str(size)
+
+
+def decimal_text(amount: Fraction) -> str:
+    """Return an amount as a decimal: exactly where that ends, 13/4 → 3.25, else rounded and marked, 6/7 → ~0.857."""
+    rest = amount.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        return f"~{float(amount):.3f}"
+    return f"{(Decimal(amount.numerator) / Decimal(amount.denominator)).normalize():f}"
 
 
 def duration_text(seconds: float) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from allotment import conditions as word
@@ -11,6 +12,7 @@ from allotment.observed import removed
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 
 Progress = Literal["going", "done", "failed"]
+Thing = Instance | Storage | Snapshot
 
 
 class Merged(NamedTuple):
@@ -68,8 +70,14 @@ _WAYS_OUT = {
 _ELSE = "see `allot status`"
 
 
-def stage(thing: Merged, published: MergedBlobs | None, statuses: Sequence[TenantStatus]) -> Stage:
-    """Return how far a thing is; `published` is None while its merge is not published."""
+def stage(
+    thing: Merged,
+    published: MergedBlobs | None,
+    statuses: Sequence[TenantStatus],
+    silent: Mapping[str, str] = MappingProxyType({}),
+) -> Stage:
+    """Return how far a thing is; `published` is None while its merge is not published. `silent` has in words why
+    nothing, or nothing certain, is known of a cluster."""
     if published is None:
         return Stage("going", "merged", "not published yet")
     if published.source != thing.blob:
@@ -83,7 +91,7 @@ def stage(thing: Merged, published: MergedBlobs | None, statuses: Sequence[Tenan
             return Stage("done", "gone")
         return _left(thing, seen, statuses) or Stage("going", "published", "being removed")
     if seen is None or seen.observed_blob != thing.blob:
-        return _unsynced(thing, statuses)
+        return _unsynced(thing, statuses, silent)
     if any(one.type == word.DECLARED for one in seen.conditions):
         return Stage("going", "published", "its cluster's status is of the time when it was removed")
     found = _of_instance(seen) if isinstance(seen, Instance) else _of_data(seen)
@@ -95,7 +103,7 @@ def stage(thing: Merged, published: MergedBlobs | None, statuses: Sequence[Tenan
     return _left(thing, seen, statuses) or found
 
 
-def _left(thing: Merged, seen: Instance | Storage | Snapshot, statuses: Sequence[TenantStatus]) -> Stage | None:
+def _left(thing: Merged, seen: Thing, statuses: Sequence[TenantStatus]) -> Stage | None:
     """Return that something is removed and stays; None where nothing is."""
     stays = removed.staying(seen)
     if not stays:
@@ -115,18 +123,21 @@ def _status(thing: Merged, statuses: Sequence[TenantStatus]) -> TenantStatus | N
     return next((one for one in statuses if (one.tenant, one.cluster) == (thing.tenant, thing.cluster)), None)
 
 
-def _seen(thing: Merged, statuses: Sequence[TenantStatus]) -> Instance | Storage | Snapshot | None:
+def _seen(thing: Merged, statuses: Sequence[TenantStatus]) -> Thing | None:
     status = _status(thing, statuses)
     if status is None:
         return None
-    several: Sequence[Instance | Storage | Snapshot] = getattr(status, THINGS[thing.kind].plural)
+    several: Sequence[Thing] = getattr(status, THINGS[thing.kind].plural)
     return next((one for one in several if one.name == thing.name), None)
 
 
-def _unsynced(thing: Merged, statuses: Sequence[TenantStatus]) -> Stage:
-    """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused."""
+def _unsynced(thing: Merged, statuses: Sequence[TenantStatus], silent: Mapping[str, str]) -> Stage:
+    """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused. Where nothing
+    is known of its cluster, that is said instead."""
     part = THINGS[thing.kind].part
     status = _status(thing, statuses)
+    if status is None and thing.cluster in silent:
+        return Stage("going", "published", f"what runs in {thing.cluster} isn't known: {silent[thing.cluster]}")
     for one in status.applications if status is not None else ():
         if one.name == part and one.health == "Degraded" and one.sync != "Synced":
             return Stage("failed", "published", "Argo CD can't apply it", way_out=_WAYS_OUT[word.SYNC_FAILED])
@@ -156,5 +167,5 @@ def _of_data(seen: Storage | Snapshot) -> Stage:
     return Stage("going", "synced", seen.message or words)
 
 
-def _failed(seen: Instance | Storage | Snapshot) -> Stage:
+def _failed(seen: Thing) -> Stage:
     return Stage("failed", "failed", seen.message or seen.reason, way_out=_WAYS_OUT.get(seen.reason, _ELSE))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from allotment import conditions as word
-from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, TenantStatus, Transition
+from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE, THINGS, TenantThing
+from allotment.observed.joined import Joined
+from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition
 from allotment.problems import printable
+from allotment.reports.sheets import Facts, Sheet, plain, words
 
 STALE_SECONDS = 3900  # a reporter says hourly that it looked
 _STYLES = {
@@ -20,6 +22,9 @@ _STYLES = {
     word.INIT: "cyan",
     word.PREPARING: "cyan",
     word.PENDING: "cyan",
+    word.MERGED: "yellow",
+    word.PUBLISHED: "yellow",
+    word.KEPT: "red",
     word.WAITING: "yellow",
     word.FAILED: "red",
     word.LOST: "red",
@@ -55,113 +60,107 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
     return (now - seen).total_seconds() > STALE_SECONDS
 
 
-def overview(
-    clusters: Sequence[ClusterStatus], tenants: Sequence[TenantStatus], now: datetime.datetime
-) -> RenderableType:
+def overview(clusters: Sequence[ClusterStatus], rows: Sequence[Joined], now: datetime.datetime) -> RenderableType:
     """Return all instances, storages and snapshots, and first which clusters' words may be old."""
     parts: list[RenderableType] = list(_notices(clusters, now))
-    if any(tenant.instances for tenant in tenants):
-        parts.append(_instances(tenants, now))
-    if any(tenant.storages for tenant in tenants):
-        parts += [Text(), _storages(tenants, now)]
-    if any(tenant.snapshots for tenant in tenants):
-        parts += [Text(), _snapshots(tenants, now)]
+    for sheet in (_instances(rows, now), _storages(rows, now), _snapshots(rows)):
+        if sheet:
+            parts += [*([Text()] if parts and isinstance(parts[-1], Sheet) else []), sheet]
     return Group(*parts)
 
 
 def _notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> Iterator[Text]:
     for one in clusters:
         seen = age(one.observed_at, now)
+        name = printable(one.cluster)
         if one.silent_since:
-            yield Text(f"{one.cluster}: STALE: it has not answered for {age(one.silent_since, now)}", style="bold red")
+            yield Text(f"{name}: STALE: it has not answered for {age(one.silent_since, now)}", style="bold red")
         elif is_stale(one, now):
-            yield Text(f"{one.cluster}: STALE: its reporter has said nothing for {seen}", style="bold red")
-
-
-def _table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="", padding=(0, 3, 0, 0))
-    for head in heads:
-        table.add_column(head, no_wrap=head not in ("WHY", "MESSAGE"), overflow="fold")
-    return table
-
-
-def _plain(text: object) -> Text:
-    return Text(printable(str(text), 400))
+            yield Text(f"{name}: STALE: its reporter has said nothing for {seen}", style="bold red")
 
 
 def _state(state: str) -> Text:
     return Text(printable(state, 30), style=_STYLES.get(state, ""))
 
 
-def _instances(tenants: Sequence[TenantStatus], now: datetime.datetime) -> Table:
-    table = _table("INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY")
-    for tenant in tenants:
-        for one in tenant.instances:
-            table.add_row(
-                _plain(f"{tenant.tenant}/{one.name}"),
-                _plain(tenant.cluster),
-                _state(one.state),
-                _plain(f"{one.ready_replicas}/{one.replicas}"),
-                _plain(f"{one.units} {one.gpu_spec}" if one.units else "0"),
-                _plain(one.restarts),
-                _plain(age(one.since, now)),
-                _plain(one.url if one.state == word.RUNNING else ""),
-                _plain(one.message or ("" if one.state == word.RUNNING else one.reason)),
-            )
-    return table
+def _instances(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
+    heads = "INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"
+    sheet = Sheet(*heads, long=("URL", "WHY"))
+    for row in _of(rows, INSTANCE):
+        one = row.seen if isinstance(row.seen, Instance) else None
+        sheet.add(
+            plain(row.label),
+            plain(row.thing.cluster or "-"),
+            _state(row.state),
+            plain(f"{one.ready_replicas}/{one.replicas}" if one else "-"),
+            plain((f"{one.units} {one.gpu_spec}" if one.units else "0") if one else "-"),
+            plain(one.restarts if one else "-"),
+            plain(age(one.since, now) if one else "-"),
+            plain(one.url if one and one.state == word.RUNNING else ""),
+            words(row.why),
+        )
+    return sheet
 
 
-def _storages(tenants: Sequence[TenantStatus], now: datetime.datetime) -> Table:
-    table = _table("STORAGE", "CLUSTER", "STATE", "SIZE", "PREPARATION", "AGE", "WHY")
-    for tenant in tenants:
-        for one in tenant.storages:
-            prepare = f"{one.prepare.state}, attempt {one.prepare.attempt}" if one.prepare else "none"
-            table.add_row(
-                _plain(f"{tenant.tenant}/{one.name}"),
-                _plain(tenant.cluster),
-                _state(one.state),
-                _plain(one.capacity or one.size),
-                _plain(prepare),
-                _plain(age(one.since, now)),
-                _plain(one.message),
-            )
-    return table
+def _storages(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
+    sheet = Sheet("STORAGE", "CLUSTER", "STATE", "SIZE", "PREPARATION", "AGE", "WHY", long=("WHY",))
+    for row in _of(rows, STORAGE):
+        one = row.seen if isinstance(row.seen, Storage) else None
+        prepare = one.prepare if one else None
+        sheet.add(
+            plain(row.label),
+            plain(row.thing.cluster or "-"),
+            _state(row.state),
+            plain(one.capacity or one.size if one else "-"),
+            plain(f"{prepare.state}, attempt {prepare.attempt}" if prepare else "none" if one else "-"),
+            plain(age(one.since, now) if one else "-"),
+            words(row.why),
+        )
+    return sheet
 
 
-def _snapshots(tenants: Sequence[TenantStatus], now: datetime.datetime) -> Table:
-    table = _table("SNAPSHOT", "CLUSTER", "STATE", "STORAGE", "TAKEN", "WHY")
-    for tenant in tenants:
-        for one in tenant.snapshots:
-            table.add_row(
-                _plain(f"{tenant.tenant}/{one.name}"),
-                _plain(tenant.cluster),
-                _state(one.state),
-                _plain(one.storage),
-                _plain(one.creation_time),
-                _plain(one.message),
-            )
-    return table
+def _snapshots(rows: Iterable[Joined]) -> Sheet:
+    sheet = Sheet("SNAPSHOT", "CLUSTER", "STATE", "STORAGE", "TAKEN", "WHY", long=("WHY",))
+    for row in _of(rows, SNAPSHOT):
+        one = row.seen if isinstance(row.seen, Snapshot) else None
+        sheet.add(
+            plain(row.label),
+            plain(row.thing.cluster or "-"),
+            _state(row.state),
+            plain(one.storage if one else "-"),
+            plain(one.creation_time if one else "-"),
+            words(row.why),
+        )
+    return sheet
+
+
+def _of(rows: Iterable[Joined], kind: TenantThing) -> Iterator[Joined]:
+    return (row for row in rows if row.thing.kind == kind.word)
 
 
 def stocks(clusters: Sequence[ClusterStatus], now: datetime.datetime) -> RenderableType:
     """Return all stocks: units declared, held, free, and ready at once."""
-    table = _table("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
+    sheet = Sheet("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
     for cluster in clusters:
         for one in cluster.stocks:
-            numbers = (_plain(number) for number in (one.count, one.held, one.free, one.ready))
-            table.add_row(_plain(one.name), _plain(cluster.cluster), _plain(one.gpu_spec), *numbers, _plain(one.tenant))
-    return Group(*_notices(clusters, now), table)
+            numbers = (plain(number) for number in (one.count, one.held, one.free, one.ready))
+            sheet.add(plain(one.name), plain(cluster.cluster), plain(one.gpu_spec), *numbers, plain(one.tenant))
+    return Group(*_notices(clusters, now), sheet)
 
 
-def details(tenant: TenantStatus, one: Instance | Storage | Snapshot, now: datetime.datetime) -> RenderableType:
+def details(row: Joined, now: datetime.datetime) -> RenderableType:
     """Return everything that is known of one instance, storage or snapshot."""
+    one = row.seen
     facts: list[tuple[str, object]] = [
-        ("Cluster", tenant.cluster),
-        ("State", one.state),
-        ("Since", f"{one.since} ({age(one.since, now)})"),
-        ("Why", one.message or one.reason),
-        ("Declaration", one.observed_blob),
-        ("URL", "" if isinstance(one, Snapshot) else one.url),
+        ("Cluster", row.thing.cluster),
+        ("State", row.state),
+        ("Since", f"{one.since} ({age(one.since, now)})" if one else ""),
+        ("Why", row.why or (one.reason if one else "")),
+        ("What to do", row.stage.way_out),
+        ("Declared by", row.path if row.thing.blob else "nothing any more"),
+        ("Declaration", row.thing.blob),
+        ("In the cluster", "" if row.is_current or one is None else one.observed_blob),
+        ("URL", "" if one is None or isinstance(one, Snapshot) else one.url),
     ]
     if isinstance(one, Instance):
         facts += [
@@ -174,20 +173,18 @@ def details(tenant: TenantStatus, one: Instance | Storage | Snapshot, now: datet
         ]
     elif isinstance(one, Snapshot):
         facts += [("Storage", one.storage), ("Taken", one.creation_time), ("Restores to", one.restore_size)]
-    else:
+    elif isinstance(one, Storage):
         size = f"{one.capacity or 'none'} of {one.size}" if one.size else ""
-        facts += [("In the cluster", one.in_cluster_url), ("Size", size), *_preparation(one)]
-    part = "compute" if isinstance(one, Instance) else "storage"
+        facts += [("URL in the cluster", one.in_cluster_url), ("Size", size), *_preparation(one)]
     facts += [
         ("Argo CD", f"{found.sync}, {found.health}, of source commit {found.source_commit or 'unknown'}")
-        for found in tenant.applications
-        if found.name == part
+        for found in (row.status.applications if row.status is not None else ())
+        if found.name == THINGS[row.thing.kind].part
     ]
-    shown = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
-    for name, value in facts:
-        if value != "":
-            shown.add_row(Text(f"{name}:", style="bold"), _state(str(value)) if name == "State" else _plain(value))
-    return Group(shown, Text(), _conditions(one.conditions, now))
+    parts: list[RenderableType] = [plain(f"{row.thing.kind} {row.label}"), Facts(facts)]
+    if one is not None and one.conditions:
+        parts += [Text(), _conditions(one.conditions, now)]
+    return Group(*parts)
 
 
 def _preparation(one: Storage) -> list[tuple[str, object]]:
@@ -201,38 +198,32 @@ def _preparation(one: Storage) -> list[tuple[str, object]]:
     return [("Preparation", said), ("Log", found.log)]
 
 
-def _conditions(conditions: Iterable[Condition], now: datetime.datetime) -> Table:
-    table = _table("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
+def _conditions(conditions: Iterable[Condition], now: datetime.datetime) -> Sheet:
+    sheet = Sheet("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE", long=("MESSAGE",))
     for one in conditions:
         style = {"True": "green", "False": "yellow"}.get(one.status, "dim")
-        table.add_row(
-            _plain(one.type),
+        sheet.add(
+            plain(one.type),
             Text(printable(one.status, 10), style=style),
-            _plain(one.reason),
-            _plain(age(one.last_transition_time, now)),
-            _plain(one.message),
+            plain(one.reason),
+            plain(age(one.last_transition_time, now)),
+            words(one.message),
         )
-    return table
+    return sheet
 
 
 def history(rows: Iterable[tuple[str, Transition]], now: datetime.datetime) -> RenderableType:
     """Return changes of state with their clusters, in the order given."""
-    table = _table("TIME", "AGE", "CLUSTER", "KIND", "NAME", "FROM", "TO", "REASON")
+    sheet = Sheet("TIME", "AGE", "CLUSTER", "KIND", "NAME", "FROM", "TO", "REASON")
     for cluster, one in rows:
-        table.add_row(
-            _plain(one.time),
-            _plain(age(one.time, now)),
-            _plain(cluster),
-            _plain(one.kind),
-            _plain(one.name),
+        sheet.add(
+            plain(one.time),
+            plain(age(one.time, now)),
+            plain(cluster),
+            plain(one.kind),
+            plain(one.name),
             _state(one.source or "-"),
             _state(one.target or "gone"),
-            _plain(one.reason),
+            plain(one.reason),
         )
-    return table
-
-
-def show(what: RenderableType) -> None:
-    """Print it: as wide as the terminal, and never folded into a pipe."""
-    console = Console(highlight=False)
-    console.print(what, soft_wrap=False) if console.is_terminal else Console(width=400, highlight=False).print(what)
+    return sheet

@@ -21,6 +21,7 @@ from allotment.rules import (
     mounts,
     ownership,
     packing,
+    placeholders,
     pools,
     preparation,
     prices,
@@ -41,6 +42,7 @@ PLATFORM_RULES: dict[str, Callable[[Offers], Iterator[Finding]]] = {
     "packing": packing.check,
     "domain": domains.check,
     "ownership": ownership.check,
+    "placeholder": placeholders.check,
 }
 TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
     "reference": references.check_tenant,

@@ -26,8 +26,9 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     if total > budget.per_month:
         largest = ", ".join(f"{cost.what} {money_text(cost.per_month)}" for cost in costs[:3])
         message = (
-            f"what is declared costs {money_text(total)} {currency} a month, plan {plan.model.name} allows {money_text(budget.per_month)};"
-            f" the largest: {largest}"
+            f"what is declared costs {money_text(total)} {currency} a month, plan {plan.model.name} allows"
+            f" {money_text(budget.per_month)}; the largest: {largest}: stop or shrink what costs"
+            f" {money_text(total - budget.per_month)}, or ask the platform team for another plan"
         )
         warning = budget.enforcement == "Warn"
         yield declared.finding(

@@ -13,16 +13,13 @@ D = TypeVar("D", bound=Declaration)
 
 
 class Change(NamedTuple):
-    """A folder at the base and now (empty where it didn't or doesn't exist), and what is on offer now."""
+    """A folder at the base and now (empty where it didn't or doesn't exist), what is on offer now, and the day that is
+    today, whatever day's prices count."""
 
     offers: Offers
     before: Folder
     after: Folder
-
-    @property
-    def as_of(self) -> datetime.date:
-        """The day that counts as today."""
-        return self.offers.as_of
+    today: datetime.date
 
     def kept(self, kind: type[D]) -> Iterator[tuple[Declared[D], Declared[D]]]:
         """Return the declarations of a kind that are there on both sides."""

@@ -8,7 +8,7 @@ from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.container import Container
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
-from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.plan import Plan
@@ -40,14 +40,26 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             yield from _check_exposure(plan, tenant, storage, "spec.accessor.exposure", spec.accessor.exposure)
 
 
+def way_of_sharing(spec: GPUSpecSpec) -> str:
+    """Return how a GPUSpec shares its GPU, as plans name it."""
+    return "Exclusive" if spec.sharing is None else "Mig" if spec.sharing.mig else "TimeSlicing"
+
+
+def lacks_people(tenant: Folder) -> bool:
+    """Return whether nobody of a tenant could log in. Of a file that can't be read nothing is said."""
+    if (Members.__name__, tenant.name) in tenant.broken:
+        return False
+    members = tenant.one(Members)
+    return members is None or not (members.model.spec.groups or any(user.subject for user in members.model.spec.users))
+
+
 def _check_instance(
     offers: Offers, tenant: Folder, plan: Declared[Plan], instance: Declared[GPUInstance]
 ) -> Iterator[Finding]:
     spec = instance.model.spec
     offer = offers.platform.of(GPUSpec).get(spec.gpu_spec)
     if offer is not None:
-        sharing = offer.model.spec.sharing
-        way = "Exclusive" if sharing is None else "Mig" if sharing.mig else "TimeSlicing"
+        way = way_of_sharing(offer.model.spec)
         allowed = plan.model.spec.allow.sharing
         if way not in allowed:
             message = f"{spec.gpu_spec} is {way}, and plan {plan.model.name} allows {', '.join(allowed) or 'nothing'}: choose another GPUSpec, or another plan"
@@ -92,11 +104,6 @@ def _check_exposure(
         yield one.finding(
             field, f"{exposure} is not what plan {plan.model.name} allows: {known}", RULE, related=(plan.path,)
         )
-    elif exposure == "Members" and (Members.__name__, tenant.name) not in tenant.broken:
-        members = tenant.one(Members)
-        people = members is not None and (
-            members.model.spec.groups or any(user.subject for user in members.model.spec.users)
-        )
-        if not people:
-            message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so that nobody could log in: add one"
-            yield one.finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))
+    elif exposure == "Members" and lacks_people(tenant):
+        message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so that nobody could log in: add one"
+        yield one.finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))

@@ -31,13 +31,13 @@ def _check_list(
     before = {price.start: price for price in was}
     after = {price.start: price for price in is_now}
     for start in sorted(before):
-        if start <= change.as_of and start not in after:
+        if start <= change.today and start not in after:
             yield new.finding(field, f"the price from {start} has begun to count and is gone: put it back", RULE)
     for index, price in enumerate(is_now):
-        if price.start > change.as_of:
+        if price.start > change.today:
             continue
         if price.start not in before:
-            message = f"a new price can't begin on {price.start}, before tomorrow ({change.as_of} is today)"
+            message = f"a new price can't begin on {price.start}, before tomorrow: write a day after {change.today}, which is today"
             yield new.finding(f"{field}.{index}.from", message, RULE)
         elif before[price.start] != price:
             message = f"the price from {price.start} has begun to count and can't change: add an entry with a later day"

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
 from allotment.accounts.capacity import holding, physical_gpus
-from allotment.declared.inventory import Folder, Offers
+from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.kinds.plan import PartialQuota, Quota
+from allotment.declared.kinds.plan import PartialQuota, Plan, Quota
 from allotment.declared.kinds.tenant import Tenant
-from allotment.declared.values import size_text
+from allotment.declared.values import decimal_text, size_text
 from allotment.problems import Finding
 from allotment.rules.limits import plan_of
 
 RULE = "quota"
+SHOWN = 3  # of what takes most
 
 
 class Limits(NamedTuple):
@@ -52,36 +53,72 @@ def limits_of(offers: Offers, tenant: Folder) -> Limits | None:
     )
 
 
+class _Said(NamedTuple):
+    """Where a limit is declared: its field in the tenant's file, whose it is in words, and what to do about it."""
+
+    field: tuple[str, ...]
+    words: str
+    remedy: str
+
+
+def _said(declared: Declared[Tenant], plan: Declared[Plan], *key: str) -> _Said:
+    """Return where a tenant's limit comes from: `key` is that of its own quota, such as `gpus`, `nvidia-l4`."""
+    own = declared.model.spec.quota
+    mine = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
+    if key == ("snapshots",) and "snapshots" not in mine and plan.model.spec.quota.snapshots is None:
+        key = ("storages",)  # as many as those
+    if key[-1] in (mine.get("gpus", {}) if len(key) > 1 else mine):
+        words = f"the own quota of {declared.model.name} allows"
+        return _Said(("spec", "quota", *key), words, "or ask the platform team to raise it")
+    words = f"plan {plan.model.name} allows"
+    remedy = "or ask the platform team for another plan, or for a quota of your own (spec.quota)"
+    return _Said(("spec", "plan"), words, remedy)
+
+
 def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     """Check a tenant's sums."""
-    limits, declared = limits_of(offers, tenant), tenant.one(Tenant)
-    if limits is None or declared is None:
+    limits, declared, plan = limits_of(offers, tenant), tenant.one(Tenant), plan_of(offers, tenant)
+    if limits is None or declared is None or plan is None:
         return
+
+    def found(said: _Said, message: str, paths: Iterable[str]) -> Finding:
+        return Finding(declared.path, said.field, f"{message}, {said.remedy}", RULE, related=(plan.path, *paths))
+
     instances, storages, snapshots = tenant.of(GPUInstance), tenant.of(GPUStorage), tenant.of(GPUStorageSnapshot)
-    plan = f"plan {declared.model.spec.plan}"
     for count, limit, what, related in (
-        (len(instances), limits.instances, "instances", instances),
-        (len(storages), limits.storages, "storages", storages),
-        (len(snapshots), limits.snapshots, "snapshots", snapshots),
+        (len(instances), limits.instances, "instance", instances),
+        (len(storages), limits.storages, "storage", storages),
+        (len(snapshots), limits.snapshots, "snapshot", snapshots),
     ):
         if count > limit:
-            paths = tuple(one.path for one in related.values())
-            yield declared.finding(
-                "spec",
-                f"{count} {what} are declared, {plan} allows {limit}: remove {count - limit}",
-                RULE,
-                related=paths,
-            )
+            said = _said(declared, plan, f"{what}s")
+            are = f"{what} is" if count == 1 else f"{what}s are"
+            message = f"{count} {are} declared, {said.words} {limit}: remove {count - limit}"
+            yield found(said, message, (one.path for one in related.values()))
     sizes = sorted(
         ((one.model.spec.size, one.model.name, one.path) for one in storages.values()),
         key=lambda one: (-one[0], one[1]),
     )
     total = sum(size for size, _, _ in sizes)
     if total > limits.storage:
-        largest = ", ".join(f"{name} {size_text(size)}" for size, name, _ in sizes[:3])
-        message = f"storages take {size_text(total)} together, {plan} allows {size_text(limits.storage)}; the largest: {largest}"
-        yield declared.finding("spec", message, RULE, related=tuple(path for _, _, path in sizes))
-    yield from _check_gpus(offers, tenant, limits, plan)
+        said = _said(declared, plan, "storage")
+        largest = ", ".join(f"{name} {size_text(size)}" for size, name, _ in sizes[:SHOWN])
+        message = (
+            f"storages take {size_text(total)} together, {said.words} {size_text(limits.storage)}; the largest:"
+            f" {largest}: declare {size_text(total - limits.storage)} less"
+        )
+        yield found(said, message, (path for _, _, path in sizes))
+    for model, parts in sorted(_gpus(offers, tenant).items()):
+        used, most = sum((gpus for gpus, _, _ in parts), Fraction(0)), limits.gpus.get(model, 0)
+        if used > most:
+            said = _said(declared, plan, "gpus", model)
+            parts.sort(key=lambda part: (-part[0], part[1]))
+            largest = ", ".join(f"{name} {decimal_text(gpus)}" for gpus, name, _ in parts[:SHOWN])
+            message = (
+                f"running instances take {decimal_text(used)} {model} GPUs, {said.words} {most}; the largest:"
+                f" {largest}: stop some, or run them on smaller units"
+            )
+            yield found(said, message, (path for _, _, path in parts))
 
 
 class Usage(NamedTuple):
@@ -118,15 +155,3 @@ def _gpus(offers: Offers, tenant: Folder) -> dict[str, list[tuple[Fraction, str,
             gpus = physical_gpus(spec.model.spec) * instance.model.spec.replicas
             used[spec.model.spec.gpu.model].append((gpus, instance.model.name, instance.path))
     return used
-
-
-def _check_gpus(offers: Offers, tenant: Folder, limits: Limits, plan: str) -> Iterator[Finding]:
-    declared = tenant.one(Tenant)
-    assert declared is not None
-    for model, parts in sorted(_gpus(offers, tenant).items()):
-        total, limit = sum((gpus for gpus, _, _ in parts), Fraction(0)), limits.gpus.get(model, 0)
-        if total > limit:
-            parts.sort(key=lambda part: (-part[0], part[1]))
-            largest = ", ".join(f"{name} {gpus}" for gpus, name, _ in parts[:3])
-            message = f"running instances take {total} {model} GPUs, {plan} allows {limit}; the largest: {largest}"
-            yield declared.finding("spec", message, RULE, related=tuple(path for _, _, path in parts))

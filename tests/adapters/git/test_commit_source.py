@@ -12,7 +12,7 @@ from pathlib import Path
 import git
 import pytest
 from tests.adapters.git.malformed import entry, write
-from tests.conftest import DAY, Allot
+from tests.conftest import DAY, Allot, errors
 from tests.rules.test_change import commit
 
 from allotment.adapters.folder import MAX_DEPTH, FolderSource
@@ -188,7 +188,7 @@ def test_an_oversize_blob_is_a_problem(sample: Path, allot: Allot) -> None:
     for more in (["--commit", "HEAD"], []):
         found = allot("validate", "--repo", sample, *more, "--as-of", DAY)
         assert (
-            found.lines[0]
+            errors(found)[0]
             == "tenants/solo-ada/members.yaml:1:1: (file): the file has more than 262144 bytes: split it, or keep data elsewhere [size]"
         )
 

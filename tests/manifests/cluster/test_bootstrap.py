@@ -59,6 +59,7 @@ def test_by_default_nobody_sees_anything(sample: Path, allot: Allot) -> None:
         ("GitHub", "/blob/main/", "/tree/main/"),
         ("GitLab", "/-/blob/main/", "/-/tree/main/"),
         ("Gitea", *["/src/branch/main/"] * 2),
+        ("Forgejo", *["/src/branch/main/"] * 2),
     ],
 )
 def test_links_lead_to_declarations_on_each_forge(

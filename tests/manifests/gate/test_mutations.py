@@ -36,7 +36,6 @@ FREE = {
         "Deployment metadata.annotations.allotment.dev/units",
         "Deployment metadata.annotations.allotment.dev/waits-for",
         "Deployment metadata.annotations.allotment.dev/waits-reason",
-        "Deployment spec.template.metadata.labels.allotment.dev/plan",
         *(
             f"Deployment spec.template.metadata.labels.bill.allotment.dev/{key}"
             for key in ("cost-center", "film", "project", "team")

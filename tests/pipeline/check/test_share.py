@@ -61,7 +61,7 @@ def test_it_keeps_what_was_published_and_the_others_follow(published: Place, mon
     monkeypatch.setattr(share, "time", quick)
     edit(published.root, "tenants/studio-kite/instances/comfy.yaml", "spec:\n", "spec:\n  description: New.\n")
     result = published.merged()
-    assert result.code == 1
+    assert result.code == 4
     assert "kept as it was: tenant solo-ada, 1 problem" in result.err
     assert "longer than a tenant's share of a publish" in result.err
     after = published.tree("eu-1")

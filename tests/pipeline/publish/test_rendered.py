@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+from tests.conftest import edit
 from tests.pipeline.publish.written import before, checked, of_files
 
 from allotment.adapters.folder import FolderSource
+from allotment.declared.inventory import blob_id
+from allotment.manifests.folders import markers
 from allotment.pipeline.publish.rendered import Again, Rendered, complete
 
 WEBUI = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
@@ -36,3 +39,37 @@ def test_who_gets_fewer_units_is_rendered_with_those(sample: Path) -> None:
     assert next(yaml.safe_load_all(one.data[WEBUI]))["spec"]["replicas"] == 0
     assert [claim.rendered for claim in one.claims if claim.instance == "webui"] == [0]
     assert one.blobs.keys() == files.keys()
+
+
+LABEL = b"        allotment.dev/plan: starter\n"
+INSTANCE = b"        allotment.dev/instance: webui\n"
+MARKER = "eu-1/tenants/solo-ada/compute/allotment--marker.rendered.yaml"
+
+
+def as_once(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return files as they were published while pods had the label of the plan."""
+    then = files | {WEBUI: files[WEBUI].replace(INSTANCE, INSTANCE + LABEL)}
+    assert then[WEBUI] != files[WEBUI]
+    blobs = {path[5:]: blob_id(data) for path, data in then.items() if "/compute/" in path and path != MARKER}
+    ((path, marker),) = markers("eu-1", [MARKER[5:].rpartition("/")[0]], blobs)
+    assert f"eu-1/{path}" == MARKER
+    return then | {MARKER: marker}
+
+
+def test_an_upgrade_publishes_nothing_of_what_runs_with_a_label_that_no_pod_needs(sample: Path) -> None:
+    files = dict(checked(FolderSource(sample)).made["solo-ada"])
+    was = before(as_once(files))
+    assert of_files(files, was).data == {}
+    assert complete({"solo-ada": of_files(files, was)}, was) == []
+
+
+def test_the_marker_tells_of_what_is_published(sample: Path) -> None:
+    source = FolderSource(sample)
+    files = dict(checked(source).made["solo-ada"])
+    was = before(as_once(files))
+    edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  displayName: Mine\n")
+    now = dict(checked(source).made["solo-ada"])
+    data = of_files(now, was).data
+    assert LABEL in data[WEBUI]
+    assert data[MARKER] == as_once(now)[MARKER]
+    assert data.keys() == {WEBUI, MARKER}

@@ -327,7 +327,7 @@ def test_the_status_names_who_turns_it_red_and_is_green_when_that_is_closed(bed:
     bed.world.close_pull(7)
     bed.round()
     assert bed.desk.status(head) == "success"
-    assert bed.world.statuses[head][-1]["description"] == "can be merged"
+    assert bed.world.statuses[head][-1]["description"] == "can be merged · 1 changed"
 
 
 def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,11 @@ ENVIRONMENT = {
 }
 # What is fetched or written comes as a pack, whole or not at all: single objects, of a process that was killed, could
 # lack others. That is quicker too; housekeeping brings packs together. No hook of the repository runs.
-QUIET = (f"core.hooksPath={os.devnull}", "fetch.unpackLimit=1", "fastimport.unpackLimit=1")
+QUIET = (
+    f"core.hooksPath={os.devnull}",
+    "fetch.unpackLimit=1",
+    "fastimport.unpackLimit=1",
+)
 _FAILED = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 
 
@@ -49,6 +53,7 @@ class Commands:
     def __init__(self, folder: Path) -> None:
         self._around = folder
         self._opened: tuple[int, git.Repo] | None = None
+        self._environment = ENVIRONMENT
 
     @staticmethod
     def init(folder: Path) -> None:
@@ -86,6 +91,17 @@ class Commands:
             for one in settings:
                 configuration.set_value(*one)
 
+    def write_to(self, folder: Path) -> None:
+        """Write objects to a folder of their own from now on, and read those that are there besides the repository's."""
+        more = {"GIT_OBJECT_DIRECTORY": str(folder), "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed(self.objects)}
+        self._environment = {**ENVIRONMENT, **more}
+        self._opened = None
+
+    def write_here(self) -> None:
+        """Write objects to the repository's own folder again."""
+        self._environment = ENVIRONMENT
+        self._opened = None
+
     @property
     def folder(self) -> Path:
         """The folder to run Git in."""
@@ -122,9 +138,15 @@ class Commands:
                 found = git.Repo(self._around, search_parent_directories=True)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise Refused(f"{self._around} is in no Git repository, so there is no commit to read") from None
-            found.git.update_environment(**ENVIRONMENT)
+            found.git.update_environment(**self._environment)
             self._opened = (os.getpid(), found)
         return self._opened[1]
+
+
+def listed(path: Path) -> str:
+    """Return a path as Git reads it in a list of paths, which colons separate."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _words(error: Exception) -> str:

@@ -9,7 +9,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from allotment.adapters.git.commands import ENVIRONMENT, QUIET, Ended
+from allotment.adapters.git.commands import ENVIRONMENT, QUIET, Ended, listed
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Exceeded, Limit, run_within
 
@@ -34,7 +34,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
             **os.environ,
             **ENVIRONMENT,
             "GIT_OBJECT_DIRECTORY": name,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed(objects),
         }
         command = ("git", "-C", str(repository.git.folder), *configured, "fetch", *arguments)
         status = run_within(command, environment, limit, said.fileno(), partial(_check_size, folder))
@@ -44,12 +44,6 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
             _check_size(folder)  # it may have ended between two looks
             _move(folder, objects)
     return ended
-
-
-def _quoted(path: Path) -> str:
-    """Return a path as Git reads it in a list of paths, which colons separate."""
-    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _check_size(folder: Path) -> None:

@@ -28,10 +28,12 @@ from allotment.problems import Refused
 SOURCE = "refs/allotment/source"
 PAST_BRAKE = "Brake: approved"  # a line of each commit that an approval let past the brake; with a key, it is signed
 MOST_FORGED = 1_000  # commits on top of our last one; verifying each takes 15 ms of processor time, once a process
-_WAY_OUT = "To go on from what is there: `allot publish --adopt`, once, as docs/repository.md of Allotment tells"
+_WAY_OUT = (
+    "To go on from what is there: `allot publish --adopt`, once, as docs/operate/repository.md of Allotment tells"
+)
 _WAY_OUT_OF_KEY = (
     "Where the key is new: `allot publish --adopt --signing-key FILE`, once. Else somebody else pushed it:"
-    " docs/repository.md of Allotment tells the way out"
+    " docs/operate/repository.md of Allotment tells the way out"
 )
 # Shown in a status. Nothing is decided by it but where the key signed it.
 _TRAILER = re.compile(r"^Source-Commit: ([0-9a-f]{40}|[0-9a-f]{64})$", re.MULTILINE)

@@ -56,7 +56,7 @@ class Repository:
 
     def resolve(self, name: str, otherwise: str) -> str:
         """Return the id of the commit that a name means. Raises Refused with the words of `otherwise`."""
-        if "\n" in name or "\0" in name:
+        if "\n" in name or "\0" in name or not _is_utf8(name):
             raise Refused(otherwise)
         commit = self.objects.commit_named(name)
         if commit is None:
@@ -277,3 +277,11 @@ class Repository:
             return self.git.text(command, *arguments)
         except SaidNo:
             return None
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of an argument that are none
+        return False
+    return True

@@ -44,7 +44,7 @@ class MalformedTree(Refused):
     def __init__(self, tree: str, fault: str) -> None:
         super().__init__(
             f"tree {tree} is malformed: {fault}. Git writes no such tree, so nothing of its commit is read; go back to the commit"
-            " before it (docs/repository.md)"
+            " before it (docs/operate/repository.md)"
         )
 
 

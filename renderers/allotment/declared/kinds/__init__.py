@@ -6,11 +6,14 @@ kinds it meets.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from allotment.declared.kinds.declaration import Declaration
+
+_BLANK = re.compile(r"\{[a-z]+\}")
 
 
 class Kind(NamedTuple):
@@ -34,6 +37,11 @@ class Kind(NamedTuple):
     def scope(self) -> str:
         """What the path belongs to: platform, cluster or tenant."""
         return {"platform": "platform", "clusters": "cluster", "tenants": "tenant"}[self.path.split("/", 1)[0]]
+
+    @property
+    def pattern(self) -> str:
+        """The glob of its files' paths."""
+        return _BLANK.sub("*", self.path)
 
     @property
     def singleton(self) -> bool:

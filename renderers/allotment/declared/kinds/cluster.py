@@ -15,31 +15,35 @@ class Destination(Strict):
     """The cluster as Argo CD knows it: exactly one of name and server."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("name", "server")
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = None
-    server: HttpsUrl | None = None
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = Field(
+        default=None, description="As `argocd cluster list` says it."
+    )
+    server: HttpsUrl | None = Field(default=None, description="The address of its API server, as Argo CD has it.")
     _exactly_one = model_validator(mode="after")(one_of)
 
 
 class Gateway(Strict):
     """The Gateway that instances are reached through."""
 
-    name: KubernetesName
-    namespace: KubernetesName
+    name: KubernetesName = Field(description="The Gateway's own name.")
+    namespace: KubernetesName = Field(description="The namespace that it lies in.")
     section_name: KubernetesName = Field(description="The HTTPS listener, for *.<domain>.")
 
 
 class SecretRef(Strict):
     """A Secret."""
 
-    name: KubernetesName
-    namespace: KubernetesName
+    name: KubernetesName = Field(description="The Secret's own name.")
+    namespace: KubernetesName = Field(description="The namespace that it lies in: the Gateway's.")
 
 
 class Oidc(Strict):
     """Who logs people in at the Gateway."""
 
-    issuer: IssuerUrl
-    client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] = Field(alias="clientID")
+    issuer: IssuerUrl = Field(description="As its tokens say it in `iss`, to the letter.")
+    client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] = Field(
+        alias="clientID", description="What the issuer calls this cluster's Gateway."
+    )
     client_secret_ref: SecretRef = Field(description="A Secret with the key client-secret.")
     jwks_uri: HttpsUrl | None = Field(
         default=None,
@@ -62,7 +66,7 @@ class ObjectStore(Strict):
 class ClusterStorage(Strict):
     """A StorageSpec that this cluster has."""
 
-    storage_spec: Reference
+    storage_spec: Reference = Field(description="A StorageSpec of the platform.")
     storage_class_name: KubernetesName = Field(description="Its reclaim policy is Retain.")
     capacity: Size = Field(description="The most that all storages of this kind may take together.")
     cloning: Literal["Volume", "Copy"] = Field(

@@ -79,8 +79,10 @@ class Port(Strict):
     name: Annotated[str, name_of(15)] = Field(
         description="`http` is served at <instance>--<tenant>.<domain>, others at <instance>--<port>--<tenant>."
     )
-    container_port: Annotated[int, Field(ge=1, le=65535)]
-    protocol: Literal["HTTP", "TCP"] = "HTTP"
+    container_port: Annotated[int, Field(ge=1, le=65535)] = Field(description="What the program listens on.")
+    protocol: Literal["HTTP", "TCP"] = Field(
+        default="HTTP", description="TCP is for the tenant's namespace alone; HTTP can be exposed."
+    )
     exposure: Literal["Namespace", "Members", "Public"] = Field(
         default="Namespace",
         description="Namespace: the tenant's own pods. Members: the internet, after login. Public: anyone.",
@@ -101,7 +103,9 @@ class Port(Strict):
 class HttpGet(Strict):
     """An HTTP GET that answers below 400 when the container is ready."""
 
-    path: Annotated[str, Field(pattern=r"^/[\x21-\x7e]*$", max_length=500)] = "/"
+    path: Annotated[str, Field(pattern=r"^/[\x21-\x7e]*$", max_length=500)] = Field(
+        default="/", description="What is asked for; any answer from 200 to 399 counts."
+    )
     port: str = Field(description="A port's name.")
 
 

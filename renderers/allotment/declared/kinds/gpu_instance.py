@@ -15,17 +15,19 @@ from allotment.declared.values import EnvPrefix, MountPath, Reference, SubPath
 class AppChoice(Strict):
     """A catalog app and its version."""
 
-    name: Reference
-    version: Annotated[str, Field(min_length=1, max_length=64)]
+    name: Reference = Field(description="An App of the catalog.")
+    version: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="One of its versions, quoted.")
 
 
 class Mount(Strict):
     """A storage of the same tenant and cluster, mounted into the container."""
 
     name: Reference = Field(description="The GPUStorage.")
-    mount_path: MountPath
-    sub_path: SubPath | None = None
-    read_only: bool = False
+    mount_path: MountPath = Field(description="Where the container finds it.")
+    sub_path: SubPath | None = Field(
+        default=None, description="A folder of the storage that is mounted instead of all of it."
+    )
+    read_only: bool = Field(default=False, description="Whether the container may only read.")
 
 
 class BucketUse(Strict):
@@ -48,8 +50,8 @@ class GPUInstanceSpec(Spec):
     state: Literal["Running", "Stopped"] = Field(
         default="Running", description="Stopped gives the units back; the storages stay."
     )
-    cluster: Reference
-    gpu_spec: Reference
+    cluster: Reference = Field(description="The Cluster that it runs in.")
+    gpu_spec: Reference = Field(description="The GPUSpec whose unit each copy holds: GPU, cores, memory, disk, price.")
     app: AppChoice | None = None
     container: Container | None = Field(default=None, description="With an app only args (replaced) and env (by name).")
     replicas: Annotated[int, Field(ge=1, le=100)] = Field(

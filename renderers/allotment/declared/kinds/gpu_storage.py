@@ -22,9 +22,9 @@ _SECRET_PARAMETER = re.compile(
 class ImageSource(Strict):
     """A program that fills the storage: it writes into /workspace and ends."""
 
-    image: Image
-    command: list[str] = Field(default=[], max_length=100)
-    args: list[str] = Field(default=[], max_length=500)
+    image: Image = Field(description="What runs, with its digest.")
+    command: list[str] = Field(default=[], max_length=100, description="Replaces the image's entry point.")
+    args: list[str] = Field(default=[], max_length=500, description="Replaces the image's arguments.")
 
 
 class StorageSource(Strict):
@@ -43,8 +43,8 @@ class SnapshotSource(Strict):
 class UrlSource(Strict):
     """A file of the internet. What has another SHA-256 is refused."""
 
-    url: SourceUrl
-    sha256: Sha256
+    url: SourceUrl = Field(description="What is downloaded, https://….")
+    sha256: Sha256 = Field(description="The hash of all its bytes, 64 hexadecimal digits; anything else isn't kept.")
     path: SubPath | None = Field(default=None, description="What it is called on the storage; absent: as in the URL.")
 
     @property
@@ -72,18 +72,18 @@ class UrlSource(Strict):
 class SecretName(Strict):
     """A Secret in the tenant's namespace."""
 
-    name: KubernetesName
+    name: KubernetesName = Field(description="A Secret of the tenant's namespace.")
 
 
 class S3Source(Strict):
     """What lies under a prefix of an S3 bucket."""
 
     endpoint: S3Endpoint = Field(description="Such as https://s3.eu-central-1.amazonaws.com; buckets follow as paths.")
-    bucket: BucketName
+    bucket: BucketName = Field(description="The bucket's name.")
     prefix: KeyPrefix = Field(
         default="", description="Such as models/sdxl/; each object goes to the path that follows it."
     )
-    region: Region = "us-east-1"
+    region: Region = Field(default="us-east-1", description="The region that requests are signed for.")
     secret_ref: SecretName | None = Field(
         default=None, description="With the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; absent: open to all."
     )
@@ -118,23 +118,28 @@ class Prepare(Strict):
 class Accessor(Strict):
     """A read-only web page of the storage's files."""
 
-    exposure: Literal["Namespace", "Members", "Public"] = "Members"
+    exposure: Literal["Namespace", "Members", "Public"] = Field(
+        default="Members",
+        description="Namespace: the tenant's own pods alone; Members: who logs in and is a member; Public: anyone.",
+    )
 
 
 class Reader(Strict):
     """Who may copy the storage: exactly one of tenant and tenants."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("tenant", "tenants")
-    tenant: Named | None = None
-    tenants: Literal["All"] | None = None
+    tenant: Named | None = Field(default=None, description="A tenant that may copy it.")
+    tenants: Literal["All"] | None = Field(default=None, description="All, where every tenant may copy it.")
     _exactly_one = model_validator(mode="after")(one_of)
 
 
 class GPUStorageSpec(Spec):
     """A volume or a bucket. Its cluster and storageSpec are immutable."""
 
-    cluster: Reference
-    storage_spec: Reference
+    cluster: Reference = Field(description="The Cluster that it lies in; it can't change.")
+    storage_spec: Reference = Field(
+        description="The StorageSpec that says what kind of volume it is, and what it costs; it can't change."
+    )
     size: Size = Field(description="Grows, never shrinks. Of a bucket: the most it may hold.")
     prepare: Prepare | None = Field(
         default=None, description="Instances that mount the storage wait until it has succeeded."

@@ -15,15 +15,17 @@ Role = Literal["Admin", "Member", "Viewer"]
 class Group(Strict):
     """A group of the identity provider, as the token's `groups` claim names it."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$")]
-    role: Role
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$")] = Field(
+        description="A value of the ID token's claim `groups`."
+    )
+    role: Role = Field(description="What its people may do: Admin decides, Member uses, Viewer looks.")
 
 
 class User(Strict):
     """A person. No e-mail address: Git can't forget one."""
 
-    name: Annotated[str, name_of(32)]
-    role: Role
+    name: Annotated[str, name_of(32)] = Field(description="What the other files call this person.")
+    role: Role = Field(description="What this person may do: Admin decides, Member uses, Viewer looks.")
     login: Login | None = Field(
         default=None,
         description="The login at the forge. With the forge's id, `ada-k#4711`, nobody else is meant who takes the login later.",

@@ -14,22 +14,22 @@ from allotment.declared.values import Count, Cpu, Duration, Labels, Size
 class NodeGpu(Strict):
     """The GPUs of one node."""
 
-    model: GpuModel
-    count: Annotated[int, Field(ge=1, le=64)]
+    model: GpuModel = Field(description="As GPUSpecs name it, such as nvidia-l4.")
+    count: Annotated[int, Field(ge=1, le=64)] = Field(description="How many GPUs a node has.")
 
 
 class Node(Strict):
     """What one node has to give: allocatable, less what DaemonSets take."""
 
     gpu: NodeGpu
-    cpu: Cpu
-    memory: Size
+    cpu: Cpu = Field(description="Cores that pods may request on a node.")
+    memory: Size = Field(description="Memory that pods may request on a node.")
 
 
 class StaticNodes(Strict):
     """Nodes that somebody else keeps. They carry the taint nvidia.com/gpu and the device plugin's label."""
 
-    nodes: Count
+    nodes: Count = Field(description="How many there are.")
     node_selector: Labels = Field(min_length=1, description="Labels that these nodes, and no others, carry.")
 
 
@@ -43,10 +43,12 @@ class Requirement(Strict):
             r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$",
             max_length=316,
         ),
-    ]
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    ] = Field(description="The label, such as karpenter.k8s.aws/instance-family.")
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
+        description="How the label's value is compared with `values`."
+    )
     values: list[Annotated[str, Field(pattern=r"^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]] = Field(
-        default=[], max_length=100
+        default=[], max_length=100, description="What it is compared with; of Gt and Lt one whole number."
     )
 
 
@@ -56,34 +58,52 @@ Tags = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(min_len
 class SubnetTerm(Strict):
     """Subnets by id or by tags."""
 
-    id: Annotated[str, Field(pattern="^subnet-[0-9a-z]{1,40}$")] | None = None
-    tags: Tags | None = None
+    id: Annotated[str, Field(pattern="^subnet-[0-9a-z]{1,40}$")] | None = Field(
+        default=None, description="A subnet's id, subnet-…."
+    )
+    tags: Tags | None = Field(default=None, description="Tags that the subnet carries.")
 
 
 class SecurityGroupTerm(Strict):
     """Security groups by id, name or tags."""
 
-    id: Annotated[str, Field(pattern="^sg-[0-9a-z]{1,40}$")] | None = None
-    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
-    tags: Tags | None = None
+    id: Annotated[str, Field(pattern="^sg-[0-9a-z]{1,40}$")] | None = Field(
+        default=None, description="A security group's id, sg-…."
+    )
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        default=None, description="A security group's name."
+    )
+    tags: Tags | None = Field(default=None, description="Tags that the security group carries.")
 
 
 class AmiTerm(Strict):
     """Machine images by alias, id, parameter, or by name, owner and tags."""
 
-    alias: Annotated[str, Field(pattern="^[a-z0-9]+@.+$", max_length=30)] | None = None
-    id: Annotated[str, Field(pattern="^ami-[0-9a-z]{1,40}$")] | None = None
-    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
-    owner: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    ssm_parameter: Annotated[str, Field(min_length=1, max_length=512)] | None = None
-    tags: Tags | None = None
+    alias: Annotated[str, Field(pattern="^[a-z0-9]+@.+$", max_length=30)] | None = Field(
+        default=None, description="A family and version, such as al2023@v20260901."
+    )
+    id: Annotated[str, Field(pattern="^ami-[0-9a-z]{1,40}$")] | None = Field(
+        default=None, description="A machine image's id, ami-…."
+    )
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        default=None, description="A machine image's name."
+    )
+    owner: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        default=None, description="The account that owns images of that name."
+    )
+    ssm_parameter: Annotated[str, Field(min_length=1, max_length=512)] | None = Field(
+        default=None, description="The parameter that holds an image's id."
+    )
+    tags: Tags | None = Field(default=None, description="Tags that the image carries.")
 
 
 class Ec2(Strict):
     """An EC2NodeClass: fields as there."""
 
-    role: Annotated[str, Field(min_length=1, max_length=64)]
-    ami_family: Literal["AL2023", "Bottlerocket", "Custom"] = "AL2023"
+    role: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="The IAM role that nodes have.")
+    ami_family: Literal["AL2023", "Bottlerocket", "Custom"] = Field(
+        default="AL2023", description="What the machine image is made of; Custom needs an image by id."
+    )
     ami_selector_terms: list[AmiTerm] = Field(min_length=1, max_length=30)
     subnet_selector_terms: list[SubnetTerm] = Field(min_length=1, max_length=30)
     security_group_selector_terms: list[SecurityGroupTerm] = Field(min_length=1, max_length=30)
@@ -92,7 +112,7 @@ class Ec2(Strict):
 class Karpenter(Strict):
     """Nodes that Karpenter buys and gives back."""
 
-    max_nodes: Count
+    max_nodes: Count = Field(description="The most that are bought at a time.")
     requirements: list[Requirement] = Field(default=[], max_length=90)
     ec2: Ec2
     expire_after: Duration = Field(default=720 * 3600, description="The age at which a node is replaced.")
@@ -106,7 +126,9 @@ class NodePoolSpec(Spec):
     sharing: PoolSharing | None = Field(
         default=None, description="How all GPUs of every node are divided; absent: not at all."
     )
-    capacity_type: Literal["OnDemand", "Spot"] = "OnDemand"
+    capacity_type: Literal["OnDemand", "Spot"] = Field(
+        default="OnDemand", description="Spot nodes may be taken away at any time; GPUSpecs of the same type lie here."
+    )
     static: StaticNodes | None = None
     karpenter: Karpenter | None = None
     _exactly_one = model_validator(mode="after")(one_of)

@@ -36,7 +36,7 @@ Approvers = Annotated[list[Approver], Field(min_length=1, max_length=20)]
 class Team(Strict):
     """People who approve together: those named here, and those of a team at the forge."""
 
-    name: Annotated[str, name_of(32)]
+    name: Annotated[str, name_of(32)] = Field(description="What `approvers` call it; `platform` is the platform team.")
     forge_team: (
         Annotated[str, Field(pattern=r"^@[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+$")] | None
     ) = Field(default=None, description="A team or group at the forge, @organisation/team.")

@@ -17,8 +17,8 @@ class Quota(Strict):
     gpus: dict[GpuModel, CountOrZero] = Field(
         description="Physical GPUs by model, exact: a quarter counts 1/4. A model not named: none."
     )
-    instances: CountOrZero
-    storages: CountOrZero
+    instances: CountOrZero = Field(description="The most instances, stopped ones included.")
+    storages: CountOrZero = Field(description="The most storages.")
     storage: Size = Field(description="Sum of the storages' sizes.")
     snapshots: CountOrZero | None = Field(default=None, description="Absent: as many as storages.")
 
@@ -27,17 +27,19 @@ class PartialQuota(Strict):
     """Parts of a quota that replace the plan's, key by key."""
 
     gpus: dict[GpuModel, CountOrZero] = Field(default={}, description="Models named here replace the plan's.")
-    instances: CountOrZero | None = None
-    storages: CountOrZero | None = None
-    storage: Size | None = None
-    snapshots: CountOrZero | None = None
+    instances: CountOrZero | None = Field(default=None, description="Replaces the plan's.")
+    storages: CountOrZero | None = Field(default=None, description="Replaces the plan's.")
+    storage: Size | None = Field(default=None, description="Replaces the plan's sum of sizes.")
+    snapshots: CountOrZero | None = Field(default=None, description="Replaces the plan's.")
 
 
 class Budget(Strict):
     """The most that what is declared to run may cost a month of 730 hours."""
 
     per_month: Money = Field(description="In the platform's currency, quoted.")
-    enforcement: Literal["Deny", "Warn"] = "Deny"
+    enforcement: Literal["Deny", "Warn"] = Field(
+        default="Deny", description="What is over the budget is an error (Deny) or a warning (Warn)."
+    )
 
 
 class Allow(Strict):

@@ -13,7 +13,7 @@ from allotment.declared.values import CountOrZero, Reference
 class StockSpec(Spec):
     """Units of a GPUSpec in a node pool."""
 
-    gpu_spec: Reference
+    gpu_spec: Reference = Field(description="The GPUSpec whose units these are.")
     node_pool: Reference = Field(description="Its model, sharing and capacityType agree with the GPUSpec's.")
     count: CountOrZero = Field(description="Units that tenants may hold. All Stocks of a pool together fit its nodes.")
     warm: CountOrZero | None = Field(

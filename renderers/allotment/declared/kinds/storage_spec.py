@@ -26,8 +26,8 @@ class Bucket(Strict):
 class SizeRange(Strict):
     """The sizes a storage may have."""
 
-    min: Size
-    max: Size
+    min: Size = Field(description="The smallest size that a storage may have.")
+    max: Size = Field(description="The largest size that a storage may have.")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -14,7 +14,7 @@ from allotment.declared.values import Reference
 class TenantSpec(Spec):
     """The tenant's plan and state. The platform team's."""
 
-    plan: Reference
+    plan: Reference = Field(description="The Plan that it is on: quota, budget and what it may choose.")
     quota: PartialQuota | None = Field(default=None, description="Replaces the plan's quota, key by key.")
     lifecycle: Literal["Active", "Suspended", "Retired"] = Field(
         default="Active", description="Suspended: nothing runs, all is kept. Retired: the first step of deleting."

@@ -17,8 +17,8 @@ from allotment.manifests.cluster import control, health
 from allotment.manifests.tenant import applications
 
 ROOT_PROJECT = "allotment--root"
-FILE = {"GitHub": "blob", "GitLab": "-/blob", "Gitea": "src/branch"}  # how each forge shows a file
-FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch"}
+FILE = {"GitHub": "blob", "GitLab": "-/blob", "Gitea": "src/branch", "Forgejo": "src/branch"}  # how each shows a file
+FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch", "Forgejo": "src/branch"}
 LABELLED = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
 PARAMETERS = {

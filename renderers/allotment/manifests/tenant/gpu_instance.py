@@ -12,7 +12,6 @@ from allotment.declared.kinds.container import Container, Port, Probe
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.values import size_text
 from allotment.manifests import names, pods
 from allotment.manifests.tenant import exposure
@@ -132,14 +131,13 @@ def _pod_template(
     offers: Offers, cluster: Folder, tenant: Folder, instance: GPUInstance, container: Container, labels: Fixed
 ) -> dict[str, Any]:
     spec = offers.platform.of(GPUSpec)[instance.spec.gpu_spec].model.spec
-    place, declared = cluster.one(Cluster), tenant.one(Tenant)
-    assert place is not None and declared is not None
+    place = cluster.one(Cluster)
+    assert place is not None
     affinity: dict[str, Any] = {"nodeAffinity": _pool_affinity(offers, cluster, instance.spec.gpu_spec, tenant.name)}
     if spec.tenancy == "Single":
         affinity["podAntiAffinity"] = _no_other_tenant(tenant.name)
-    plan = {names.PLAN: declared.model.spec.plan}
     return {
-        "metadata": {"labels": {**labels, **plan, **pods.bill_labels(instance.metadata.labels)}},
+        "metadata": {"labels": {**labels, **pods.bill_labels(instance.metadata.labels)}},
         "spec": pods.pod(
             names.INSTANCE_PRIORITY,
             [_container(spec, instance, container, _bucket_env(offers, tenant, instance))],

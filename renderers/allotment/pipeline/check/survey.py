@@ -82,13 +82,14 @@ def survey(
     base: Source | None = None,
     standings: Standings = nothing_known,
     share: float | None = None,
+    today: datetime.date | None = None,
 ) -> Survey:
     """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them;
     what it makes of each goes to `take` in the order of their names, or else is kept.
 
     `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that
     says so. `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are
-    remembered aren't read, nor rendered.
+    remembered aren't read, nor rendered. `today` is the day that no new price may begin on, where that isn't `as_of`.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -123,7 +124,7 @@ def survey(
         memory.save()
     was, changed = None, list[Problem]()
     if base is not None:
-        changed, was = _changes(source, offers, base, contents, parts)
+        changed, was = _changes(source, offers, base, contents, parts, today or as_of)
     shared = _shared(offers, parts, was, source)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
@@ -147,7 +148,7 @@ def resurvey(
 
         was = Base(last.parts, last.offers.clusters)
         ends = [(Scope("tenant", name), name in last.parts, name in there) for name in tenants]
-        findings = [one for end in ends for one in _change(source, last.offers, base, *end)[1]]
+        findings = [one for end in ends for one in _change(source, last.offers, base, *end, last.offers.as_of)[1]]
         changed = placed(findings, source)
     for name in tenants:
         parts.pop(name, None)
@@ -176,7 +177,13 @@ def resurvey(
 
 
 def _sorted(*several: Iterable[Problem]) -> list[Problem]:
-    return sorted({problem for problems in several for problem in problems})
+    """Return all problems in order, one for each mistake: where a name isn't on offer to its tenant at all, that there is
+    none left of it says nothing more."""
+    from allotment.rules import references, stock
+
+    found = {problem for problems in several for problem in problems}
+    missing = {one[:4] for one in found if one.rule == references.RULE}
+    return sorted(one for one in found if one.rule != stock.RULE or one[:4] not in missing)
 
 
 def tenants_part(plain: Iterable[Any]) -> Part:
@@ -242,7 +249,12 @@ def _shared(offers: Offers, parts: Mapping[str, Part], base: Base | None, source
 
 
 def _changes(
-    source: Source, offers: Offers, base: Source, contents: Mapping[Scope, str], parts: Mapping[str, Part]
+    source: Source,
+    offers: Offers,
+    base: Source,
+    contents: Mapping[Scope, str],
+    parts: Mapping[str, Part],
+    today: datetime.date,
 ) -> tuple[list[Problem], Base]:
     """Return the problems of what changed since `base`, and what all tenants and clusters were there."""
     from allotment.rules.tally import Base, part_of
@@ -253,7 +265,7 @@ def _changes(
     findings: list[Finding] = []
     for scope in sorted(old_scopes | contents.keys()):
         if scope not in old_scopes or base.files(scope).content != contents.get(scope):
-            was, found = _change(source, offers, base, scope, scope in old_scopes, scope in contents)
+            was, found = _change(source, offers, base, scope, scope in old_scopes, scope in contents, today)
             findings += found
             if scope.kind == "tenant" and scope in old_scopes:
                 before[scope.name] = part_of(offers, was)
@@ -263,7 +275,7 @@ def _changes(
 
 
 def _change(
-    source: Source, offers: Offers, base: Source, scope: Scope, was_there: bool, is_there: bool
+    source: Source, offers: Offers, base: Source, scope: Scope, was_there: bool, is_there: bool, today: datetime.date
 ) -> tuple[Folder, list[Finding]]:
     """Return a folder as it was at the base, empty where it wasn't there, and what is wrong with its change."""
     from allotment.declared.inventory import Folder
@@ -273,5 +285,5 @@ def _change(
 
     was = read_folder(scope, read_scope(base, scope).files)[0] if was_there else Folder(scope)
     is_now = read_folder(scope, read_scope(source, scope).files)[0] if is_there else Folder(scope)
-    change = Change(offers, was, is_now)
+    change = Change(offers, was, is_now, today)
     return was, [finding for check in CHANGE_RULES.values() for finding in check(change)]

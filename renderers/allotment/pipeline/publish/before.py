@@ -9,8 +9,11 @@ from functools import cached_property
 from allotment.accounts.capacity import Claim
 from allotment.adapters.git.branch import Branch
 from allotment.declared.inventory import blob_id
+from allotment.declared.things import INSTANCE
 from allotment.manifests import paths
+from allotment.manifests.folders import folder_of, markers
 from allotment.manifests.published import claim_of
+from allotment.manifests.templates import with_template_of
 
 Blobs = dict[str, str]  # blob by `<cluster>/<path>`
 Made = dict[str, tuple[str, bytes | None]]  # blob by `<cluster>/<path>`, and the bytes where it wasn't published so
@@ -43,12 +46,31 @@ class Before:
         return self.branches[cluster].read(inner)
 
     def made(self, files: Iterable[tuple[str, bytes]]) -> Made:
-        """Return the blob of each file that is rendered now, and its bytes where it wasn't published so."""
+        """Return the blob of each file that is rendered now, and its bytes where it wasn't published so. Of an
+        instance that runs, the pod template stays as it was published where no pod needs another."""
         found: Made = {}
+        kept = set[str]()
         for path, data in files:
             blob = blob_id(data)
+            if self.blob(path) not in (None, blob) and _is_instance(path):
+                then = with_template_of(data, self.read(path))
+                if then != data:
+                    data, blob = then, blob_id(then)  # noqa: PLW2901  # what is published of it
+                    kept.add(folder_of(path))
             found[path] = (blob, None if self.blob(path) == blob else data)
+        for folder in kept:
+            path, marker = self._marker(folder, found)
+            blob = blob_id(marker)
+            found[path] = (blob, None if self.blob(path) == blob else marker)
         return found
+
+    @staticmethod
+    def _marker(folder: str, made: Made) -> tuple[str, bytes]:
+        """Return a tenant's folder's marker, by `<cluster>/<path>`, that says what is beside it."""
+        cluster, _, inner = folder.partition("/")
+        blobs = {path.partition("/")[2]: blob for path, (blob, _) in made.items() if folder_of(path) == folder}
+        ((path, data),) = markers(cluster, [inner], blobs)
+        return f"{cluster}/{path}", data
 
     def claims(self, tenant: str) -> Iterator[Claim]:
         """Yield what a tenant's instances were published with."""
@@ -61,6 +83,11 @@ class Before:
     def letters(self, cluster: str) -> set[str]:
         """Return the letters that have a shard in a cluster."""
         return {letter for path in self.branches[cluster].files if (letter := paths.letter_of(path))}
+
+
+def _is_instance(path: str) -> bool:
+    spot = paths.spot_of(path.partition("/")[2])
+    return spot is not None and spot.kind == INSTANCE.word
 
 
 def leaving(path: str) -> str:

@@ -15,14 +15,12 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import (
-    PAST_BRAKE,
     SOURCE,
     Look,
     approved_ref,
     check_known,
     look,
     published_ref,
-    publishes,
 )
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.source import Source
@@ -34,6 +32,7 @@ from allotment.pipeline.declared import cluster_names, platform_of, publisher_ke
 from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.assembly import Assembly
 from allotment.pipeline.publish.known import Known, Statuses
+from allotment.pipeline.publish.messages import message
 from allotment.problems import AllotmentError, Refused, quoted
 
 TRIES = 10
@@ -266,7 +265,7 @@ class Publisher:
                     committed.append(Committed(cluster, "", told, replaced))
                 continue
             trailers = {"Source-Commit": source.commit, "Status-Commit": self.statuses.commits.get(cluster, "")}
-            text = _message(cluster, told, replaced, trailers, approved=approved)
+            text = message(cluster, told, replaced, trailers, approved=approved)
             commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
             committed.append(Committed(cluster, commit, told, replaced))
         return committed
@@ -298,16 +297,3 @@ def newest(repository: Repository, branch: str, *urls: str) -> str | None:
 
 def _things(files: Mapping[str, object]) -> frozenset[brake.Counted]:
     return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
-
-
-def _message(
-    cluster: str, changes: Mapping[str, str], replaced: str | None, trailers: Mapping[str, str], *, approved: bool
-) -> str:
-    """Return the commit's message, none of which is a tenant's text. The reporter shows its Source-Commit in the
-    status; only where it is signed anything is decided by it."""
-    letters = list(changes.values())
-    added, changed, removed = (letters.count(letter) for letter in "AMD")
-    note = f"\nReplaces {replaced}, which Allotment didn't write.\n" if replaced else ""
-    past = f"{PAST_BRAKE}\n" if approved else ""
-    lines = "".join(f"{name}: {commit}\n" for name, commit in trailers.items() if commit)
-    return f"{publishes(cluster)}{added} added, {changed} changed, {removed} removed\n{note}\n{past}{lines}"

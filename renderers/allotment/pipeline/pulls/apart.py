@@ -23,6 +23,7 @@ from typing import IO, Any, NamedTuple
 from allotment.adapters.processes import LOOK, end_group, megabytes
 from allotment.problems import AllotmentError, IsolationBroken, Refused
 
+MOST_VERDICT = 140  # characters that every forge takes of a commit status
 TOO_MUCH = "too large or too slow: split it"
 BASE_SECONDS = 900.0  # for what the base branch holds, which is nobody's pull request
 COMMAND = [sys.executable, "-P", "-m", "allotment.pipeline.pulls.apart"]
@@ -179,6 +180,7 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
     from allotment.adapters.memory import Memory, memory_name
     from allotment.declared.people import account
     from allotment.pipeline.pulls import planning
+    from allotment.pipeline.pulls.merge_plan import Reviewed
     from allotment.reports.plan.comment import comment
     from allotment.rules.ownership import Review
 
@@ -192,7 +194,7 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
     teams = {team: None if there is None else frozenset(map(account, there)) for team, there in asked.teams.items()}
     pushers = None if asked.pushers is None else frozenset(map(account, asked.pushers))
     review = Review(account(asked.author), pushers, frozenset(map(account, asked.approvers)))
-    reviewed = planning.Reviewed(review, teams)
+    reviewed = Reviewed(review, teams)
     try:
         found = planning.plan(
             root, asked.base, asked.head, day, reviewed=reviewed, processes=asked.processes, first=first
@@ -200,7 +202,7 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
     except (IsolationBroken, Refused) as error:
         return {"refused": str(error), "isolation": isinstance(error, IsolationBroken)}
     text = comment(found, asked.comment_bytes)
-    verdict = found.verdict if text.whole else "can't be merged: split it"
+    verdict = found.summary_within(MOST_VERDICT) if text.whole else "can't be merged: split it"
     if planning.is_too_large(found):
         verdict = TOO_MUCH
     return Planned(found.allowed and text.whole, verdict, text.text)._asdict()

@@ -26,7 +26,7 @@ from allotment.adapters.processes import Limit
 from allotment.adapters.source import Source
 from allotment.declared.people import Account, same_login
 from allotment.pipeline.pulls import apart
-from allotment.pipeline.pulls.apart import TOO_MUCH, Asked, PlanBudget, Planned, Spent
+from allotment.pipeline.pulls.apart import MOST_VERDICT, TOO_MUCH, Asked, PlanBudget, Planned, Spent
 from allotment.pipeline.pulls.authority import forge_teams
 from allotment.problems import AllotmentError, IsolationBroken, Refused
 from allotment.reports.markdown import code
@@ -39,7 +39,6 @@ WITHDRAWN = "no open pull request is of this commit"
 MOST_STATUSES = 500  # of a commit, before one that stays: GitHub takes a thousand
 WORN = f"{MOST_STATUSES} verdicts of this commit are enough: push another one"
 MOST_ALIKE = 10  # pull requests of one commit
-MOST_DESCRIPTION = 140  # characters that every forge takes
 _AT = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
 
 
@@ -299,7 +298,7 @@ def say_status(forge: Forge, commit: str, context: str, state: State, words: str
     there = list(islice((one for one in forge.statuses(commit) if one.context == context), MOST_STATUSES))
     if context == CONTEXT and len(there) >= MOST_STATUSES:
         state, words, url = "failure", WORN, there[0].url
-    wanted = Status(context, state, words[:MOST_DESCRIPTION], forge.identity(), url)
+    wanted = Status(context, state, words[:MOST_VERDICT], forge.identity(), url)
     if not there or there[0] != wanted:
         forge.set_status(commit, wanted)
     return state, words

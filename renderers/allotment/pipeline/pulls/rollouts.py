@@ -8,7 +8,6 @@ from functools import partial
 from typing import NamedTuple
 
 from allotment.adapters.forge.forge import Forge, PullRequest, State
-from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.merge import changed, inner, merge_base
 from allotment.adapters.git.objects import TooMuch
@@ -16,22 +15,15 @@ from allotment.adapters.git.remote import Costly, Remote, Unsound
 from allotment.adapters.git.rendered import Look, look
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.processes import Limit
-from allotment.declared.inventory import Declared
-from allotment.declared.kinds.declaration import Declaration
-from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.layout import ROOTS, Meaning, path_of, scope_of, spot_of
-from allotment.declared.reading import read_declaration
-from allotment.declared.things import THINGS
-from allotment.manifests import paths
-from allotment.manifests.published import declared_blob
-from allotment.observed.rollout import Merged, MergedBlobs, stage
+from allotment.declared.layout import ROOTS
+from allotment.observed.rollout import Merged, Stage, stage
 from allotment.observed.status import TenantStatus
 from allotment.pipeline.declared import publisher_key, reporter_keys
 from allotment.pipeline.pulls.apart import PlanBudget
 from allotment.pipeline.pulls.reviewing import Origin, keep, ours, say_status
 from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.pipeline.report.statuses import read_now
+from allotment.pipeline.report.things import cluster_of, declared_at, published_blobs, thing_at
 from allotment.reports.rollout import MARKER, Rollout, comment
 
 CONTEXT = "allot/rollout"
@@ -45,6 +37,7 @@ class _Now(NamedTuple):
     published: Look
     source: CommitSource | None
     statuses: dict[str, list[TenantStatus]]
+    silent: dict[str, str]
 
 
 class _Merged(NamedTuple):
@@ -153,7 +146,7 @@ class Rollouts:
         statuses: dict[str, list[TenantStatus]] = {}
         for one in said.tenants:
             statuses.setdefault(one.tenant, []).append(one)
-        return _Now(published, source, statuses)
+        return _Now(published, source, statuses, said.troubles)
 
     def _rollout(self, request: PullRequest, now: _Now) -> Rollout | None:
         """Return where a pull request stands; None where it changed nothing that is rolled out."""
@@ -168,23 +161,8 @@ class Rollouts:
         clusters = {thing.cluster for thing in merged.things}
         if merged.platform or not clusters:
             clusters |= set(now.published.branches)
-        stages = [
-            (thing, stage(thing, self._published(thing, now) if is_out else None, now.statuses.get(thing.tenant, ())))
-            for thing in merged.things
-        ]
+        stages = [(thing, _stage(thing, now, is_out=is_out)) for thing in merged.things]
         return Rollout(request.merged, tuple(sorted(clusters)) if is_out else (), stages)
-
-    def _published(self, thing: Merged, now: _Now) -> MergedBlobs:
-        assert now.source is not None
-        kind = THINGS[thing.kind]
-        declared = kind.declaration(thing.tenant, thing.name)
-        source = now.source.blob(declared) or ""
-        if source and not thing.blob and _cluster(now.source, _declared(now.source, declared)) != thing.cluster:
-            source = ""  # it moved away: here it is gone
-        branch: Branch | None = now.published.branches.get(thing.cluster)
-        path = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name))
-        rendered = declared_blob(branch.read(path)) if branch is not None and path in branch.files else ""
-        return MergedBlobs(source, rendered)
 
     def _changed(self, request: PullRequest) -> _Merged | None:
         """Return what a pull request changed, as it was merged; None where that is nothing declared, or can't be
@@ -215,35 +193,21 @@ class Rollouts:
         return _Merged(things, any(not one.path.startswith("tenants/") for one in several))
 
 
+def _stage(thing: Merged, now: _Now, *, is_out: bool) -> Stage:
+    published = None
+    if is_out and now.source is not None:
+        published = published_blobs(thing, now.source, now.published.branches)
+    return stage(thing, published, now.statuses.get(thing.tenant, ()), now.silent)
+
+
 def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Merged]:
     """Yield what a path declares: as it is now, and where it was if that is another cluster or it is gone."""
-    if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Meaning):
+    spot = thing_at(path)
+    if spot is None:
         return
-    kind = next((one.word for one in THINGS.values() if one.kind == spot.kind and one.reported), None)
-    if kind is None:
-        return
-    was, is_now = (_declared(source, path) for source in (before, after))
-    old, new = _cluster(before, was), _cluster(after, is_now)
+    was, is_now = (declared_at(source, path) for source in (before, after))
+    old, new = cluster_of(before, was), cluster_of(after, is_now)
     if old and old != new and (is_now is not None or after.blob(path) is None):
-        yield Merged(kind, spot.scope.name, spot.name, old, "")
+        yield Merged(spot.kind, spot.tenant, spot.name, old, "")
     if is_now is not None:
-        yield Merged(kind, spot.scope.name, spot.name, new, is_now.blob)
-
-
-def _declared(source: CommitSource, path: str) -> Declared[Declaration] | None:
-    spot = spot_of(path)
-    assert isinstance(spot, Meaning)
-    try:
-        return read_declaration(path, source.read(path), spot)[0]
-    except KeyError:
-        return None
-
-
-def _cluster(source: CommitSource, declared: Declared[Declaration] | None) -> str:
-    """Return the cluster of an instance or storage, of a snapshot its storage's; empty where there is none."""
-    if declared is None:
-        return ""
-    if isinstance(declared.model, GPUStorageSnapshot):
-        scope = scope_of(declared.path)
-        return _cluster(source, _declared(source, path_of(GPUStorage.__name__, scope, declared.model.spec.storage)))
-    return str(declared.model.spec.cluster)  # type: ignore[attr-defined]  # both have one
+        yield Merged(spot.kind, spot.tenant, spot.name, new, is_now.blob)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, look_statuses, tenant_of, tenant_path
 from allotment.manifests.text import Malformed
 from allotment.observed.status import ClusterStatus, TenantStatus, Transition, read_cluster, read_tenant
 from allotment.problems import Refused
+
+NEVER = "nothing has reported it yet"
 
 
 class Now(NamedTuple):
@@ -29,20 +33,32 @@ def read_now(
     found = Now([], [], {})
     for cluster, look in look_statuses(repository, remote, dict(clusters)).items():
         if look.why or look.believed is None:
-            found.troubles[cluster] = look.why or "nothing has reported it yet"
+            found.troubles[cluster] = look.why or NEVER
         if look.believed is None:
             continue
-        for path in look.branch.files:
-            owner = tenant_of(path)
+        wanted = [path for path in look.branch.files if path == CLUSTER or _is_of(path, tenant)]
+        for path, data in zip(wanted, look.branch.read_all(wanted), strict=True):
             try:
-                if path == CLUSTER:
-                    found.clusters.append(read_cluster(look.branch.read(path)))
-                elif owner is not None and tenant in (None, owner):
-                    found.tenants.append(read_tenant(look.branch.read(path)))
+                _take(found, cluster, path, data)
             except Malformed:
                 found.troubles[cluster] = f"{path} is of another version of Allotment"
     found.tenants.sort(key=lambda one: (one.tenant, one.cluster))
     return found
+
+
+def _is_of(path: str, tenant: str | None) -> bool:
+    owner = tenant_of(path)
+    return owner is not None and tenant in (None, owner)
+
+
+def _take(found: Now, cluster: str, path: str, data: bytes) -> None:
+    """Take what a cluster's branch says of itself: whatever name a file there gives, it speaks for no other cluster, and
+    no other tenant."""
+    owner = tenant_of(path)
+    if owner is None:
+        found.clusters.append(msgspec.structs.replace(read_cluster(data), cluster=cluster))
+    else:
+        found.tenants.append(msgspec.structs.replace(read_tenant(data), cluster=cluster, tenant=owner))
 
 
 def read_history(

@@ -1,7 +1,7 @@
 """A plan as one comment on a pull request: within the forge's limit, and inert whatever a tenant writes.
 
-The verdict and what is destroyed are always there. Of everything else whole items are left out, from the end, and
-counted.
+The summary, what is destroyed, and who gets to do what are always there. Of everything else whole items are left out,
+from the end, and counted.
 """
 
 from __future__ import annotations
@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from allotment.changes.plan import Diff, Loss, Plan
+from allotment.changes.declared import DeclaredChange
+from allotment.changes.files import Diff
+from allotment.changes.plan import Loss, Plan
+from allotment.problems import counted
 from allotment.reports.markdown import code, fenced, table, visible
-from allotment.reports.plan.rows import Table, diff_lines, tables
+from allotment.reports.plan.rows import Table, decisive, diff_lines, files_text, tables
+from allotment.reports.plan.text import origin
 
 MARKER = "<!-- allotment:plan -->"
 _NOTE = 160  # bytes that are kept for saying what is left out
 _MESSAGE = 2_000
+_WHOLE = 1 << 20  # characters: what may not be cut isn't
 
 
 class PlanText(NamedTuple):
-    """A comment's text; `whole` is false where what is destroyed doesn't fit, which no verdict can stand beside."""
+    """A comment's text; `whole` is false where what is destroyed, or opened to somebody, doesn't fit: no verdict can stand
+    beside that."""
 
     text: str
     whole: bool
@@ -34,30 +40,34 @@ class _Section(NamedTuple):
     after: str
     noun: str
     joint: str = "\n"
+    hidden: int = 0  # items besides these
 
 
 def comment(plan: Plan, limit: int) -> PlanText:
     """Return a plan's comment, of at most `limit` bytes."""
     head = "\n\n".join([MARKER, *_head(plan)])
-    losses = _losses(plan, _each)
-    room = limit - _size(head) - _NOTE
-    if _size(losses) > room:
-        losses = _losses(plan, _alike)
-    if _size(losses) > room:
-        count = len(plan.losses) + len(plan.perhaps_lost)
-        words = (
-            f"It destroys {count:,} things, more than a comment here can name, so it **can't be merged** like this:"
-            " split it."
-        )
-        return PlanText(f"{head}\n\n{words}\n", False)
-    problems = _fitting(_problems(plan), room - _size(losses))
-    parts = [part for part in (head, problems, losses) if part]
-    left = limit - _size("\n\n".join(parts))
+    tail = f"{files_text(plan)}\n\nChecksum {code(plan.checksum or 'none')}."
+    room = limit - _size(head) - _size(tail) - 2 * _NOTE
+    dangers = _dangers(plan, _each, _each_change)
+    if _size(dangers) > room:
+        dangers = _dangers(plan, _alike, _of_file)
+    if _size(dangers) > room:
+        return PlanText(f"{head}\n\n{_too_many(plan)}\n\n{tail}\n", False)
+    problems = _fitting(_problems(plan), room - _size(dangers))
+    parts = [part for part in (head, problems, dangers) if part]
+    left = limit - _size("\n\n".join([*parts, tail])) - 1
     for section in _sections(plan):
         if part := _fitting(section, left - 2):
             parts.append(part)
             left -= _size(part) + 2
-    return PlanText("\n\n".join(parts) + "\n", True)
+    return PlanText("\n\n".join([*parts, tail]) + "\n", True)
+
+
+def _too_many(plan: Plan) -> str:
+    count, opened = len(plan.losses) + len(plan.perhaps_lost), sum(len(one) for _, one in decisive(plan))
+    does = [f"destroys {count:,} things"] if count else []
+    does += [f"changes in {counted(opened, 'place')} who may do what"] if opened else []
+    return f"It {' and '.join(does)}, more than a comment here can name, so it **can't be merged** like this: split it."
 
 
 def _size(text: str) -> int:
@@ -66,13 +76,19 @@ def _size(text: str) -> int:
 
 def _head(plan: Plan) -> Iterator[str]:
     sign = "✅" if plan.allowed else "❌"
-    yield f"### {sign} This {plan.verdict}"
-    yield f"Plan of {code(plan.head[:12])} merged into {code(plan.base[:12])}, checksum {code(plan.checksum or 'none')}."
+    yield f"### {sign} This {plan.summary}"
+    yield f"{_origin(plan)}."
     notes = [f"- skipped: {code(words)}" for words in plan.skipped[:10]]
     if plan.standing:
         notes.append(f"- {plan.standing:,} problem(s) of the base itself are left out")
     if notes:
         yield "\n".join(notes)
+
+
+def _origin(plan: Plan) -> str:
+    if plan.work_tree is None:
+        return f"Plan of {code(plan.head[:12])} merged into {code(plan.base[:12])}"
+    return code(origin(plan))
 
 
 def _problems(plan: Plan) -> _Section:
@@ -81,10 +97,29 @@ def _problems(plan: Plan) -> _Section:
     return _Section("Problems", f"{fence}text", lines, fence, "problem")
 
 
-def _losses(plan: Plan, rows: Callable[[tuple[Loss, ...]], Iterator[str]]) -> str:
-    """Return everything that is destroyed, or may be."""
-    several = (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost))
-    return "\n\n".join(f"#### ⚠️ {title}\n\n" + "\n".join(rows(losses)) for title, losses in several if losses)
+def _dangers(
+    plan: Plan,
+    rows: Callable[[tuple[Loss, ...]], Iterator[str]],
+    changes: Callable[[tuple[DeclaredChange, ...]], Iterator[str]],
+) -> str:
+    """Return everything that is destroyed, or may be, and everything that says who may do what."""
+    lost = (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost))
+    blocks = [(title, rows(losses)) for title, losses in lost if losses]
+    blocks += [(title, changes(several)) for title, several in decisive(plan)]
+    return "\n\n".join(f"#### ⚠️ {title}\n\n" + "\n".join(items) for title, items in blocks)
+
+
+def _each_change(several: tuple[DeclaredChange, ...]) -> Iterator[str]:
+    return (f"- {code(one.path, _MESSAGE)}: {code(one.words, _WHOLE)}" for one in several)
+
+
+def _of_file(several: tuple[DeclaredChange, ...]) -> Iterator[str]:
+    """Yield each file once, with all its changes."""
+    by_path: dict[str, list[str]] = {}
+    for one in several:
+        by_path.setdefault(one.path, []).append(one.words)
+    for path, words in by_path.items():
+        yield f"- {code(path, _MESSAGE)}: {code('; '.join(words), _WHOLE)}"
 
 
 def _each(losses: tuple[Loss, ...]) -> Iterator[str]:
@@ -103,14 +138,15 @@ def _alike(losses: tuple[Loss, ...]) -> Iterator[str]:
 def _sections(plan: Plan) -> Iterator[_Section]:
     for one in tables(plan):
         rows = table(one.heads, [_cells(one, row) for row in one.rows])
-        note = f"\n{one.note}" if one.note else ""
-        yield _Section(one.title, f"#### {one.title}\n\n{rows[0]}\n{rows[1]}", rows[2:], note, "row")
+        totals = [f"| {' | '.join(f'**{cell}**' if cell else '' for cell in row)} |" for row in one.totals]
+        note = "\n".join([*totals, *(f"\n{words}" for words in one.note.splitlines())])
+        yield _Section(one.title, f"#### {one.title}\n\n{rows[0]}\n{rows[1]}", rows[2:], note, "row", hidden=one.hidden)
     for title, diffs in (("Declarations", plan.declarations), ("Objects", plan.objects)):
         items = [_diff(one) for one in diffs]
-        count = plan.changed_files if title == "Objects" else len(diffs)
+        count = plan.files.of_objects if title == "Objects" else plan.declared_files
         if items:
             before = f"<details><summary>{title}: {count:,} file{'' if count == 1 else 's'}</summary>"
-            yield _Section(title, before, items, "\n</details>", "file", "\n\n")
+            yield _Section(title, before, items, "\n</details>", "file", "\n\n", count - len(items))
 
 
 def _cells(one: Table, row: tuple[str, ...]) -> list[str]:
@@ -132,9 +168,9 @@ def _fitting(section: _Section, room: int) -> str:
         if size > room:
             break
         kept.append(item)
-    if len(kept) == len(section.items):
+    more = len(section.items) - len(kept) + section.hidden
+    if not more:
         return section.joint.join([section.before, *kept]) + f"\n{section.after}".rstrip("\n")
-    more = len(section.items) - len(kept)
     words = f"{section.title}: {more:,} {section.noun}{'' if more == 1 else 's'} left out for their size"
     if not kept:
         return f"*{words}*" if room > _NOTE else ""

@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from allotment.accounts.pricing import HOURS_A_MONTH, money_text
-from allotment.changes.plan import Amount, Diff, Plan
-from allotment.declared.values import size_text
-from allotment.problems import printable
+from allotment.accounts.pricing import HOURS_A_MONTH, money_text, signed
+from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange
+from allotment.changes.files import Diff
+from allotment.changes.money import CostChange
+from allotment.changes.plan import NAMED, Amount, Plan
+from allotment.declared.values import decimal_text, size_text
+from allotment.problems import counted, printable
 
 MOST_LINES = 1_500  # of a file that is compared line by line
 MOST_WIDTH = 500  # characters of a line
 MOST_PARTS = 8
+MOST_DAYS = 6  # of one tenant's cost
+_STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 
 
 class Table(NamedTuple):
-    """A table: its title, its heads and its rows. `figures` are the columns of numbers of ours."""
+    """A table: its title, its heads and its rows. `figures` are the columns of numbers of ours, `totals` its last rows,
+    `styles` says how each row is meant (good, bad, warn), `hidden` how many rows there are besides."""
 
     title: str
     heads: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     figures: frozenset[int]
     note: str = ""
+    totals: Sequence[tuple[str, ...]] = ()
+    styles: Sequence[str] = ()
+    hidden: int = 0
 
 
 def tables(plan: Plan) -> Iterator[Table]:
-    """Yield the tables that have rows."""
-    for one in (_units(plan), _quota(plan), _costs(plan), _parts(plan), _things(plan)):
+    """Yield the tables that have rows, those that decide first."""
+    for one in (_costs(plan), _declared(plan), _things(plan), _units(plan), _quota(plan), _parts(plan)):
         if one.rows:
             yield one
+
+
+def decisive(plan: Plan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
+    """Yield what no reader may miss of what is declared otherwise, by its title."""
+    for topic in NEVER_CUT:
+        if found := plan.of_topics(topic):
+            yield topic.capitalize(), found
+
+
+def _declared(plan: Plan) -> Table:
+    shown = plan.of_topics(*(one for one in TOPICS if one not in NEVER_CUT))
+    rows = [(one.path, one.words) for one in shown]
+    return Table("Declared", ("File", "Change"), rows, frozenset(), hidden=plan.declared_count - len(plan.declared))
 
 
 def _units(plan: Plan) -> Table:
@@ -40,39 +63,70 @@ def _units(plan: Plan) -> Table:
         (one.cluster, one.gpu_spec, _step(one.stock_before, one.stock), _step(one.held_before, one.held), str(one.free))
         for one in plan.units
     ]
-    return Table("GPU units", ("Cluster", "GPU spec", "Stock", "Held", "Free"), rows, frozenset((2, 3, 4)))
+    styles = ["bad" if one.free < 0 else "" for one in plan.units]
+    heads = ("Cluster", "GPU spec", "Stock", "Held", "Free")
+    return Table("GPU units", heads, rows, frozenset((2, 3, 4)), styles=styles)
 
 
 def _quota(plan: Plan) -> Table:
-    rows = [
-        (
-            one.tenant,
-            one.what,
-            _step(_amount(one, one.before), _amount(one, one.after)),
-            "no plan" if one.limit is None else _amount(one, Fraction(one.limit)),
-        )
-        for one in plan.quota
-    ]
-    return Table("Quota", ("Tenant", "Of", "Used", "Limit"), rows, frozenset((2, 3)))
+    rows, styles = [], []
+    for one in plan.quota:
+        limit = "no plan"
+        if one.limit is not None:
+            limit = _amount(one, Fraction(one.limit))
+            limit = limit if one.limit_before is None else _step(_amount(one, Fraction(one.limit_before)), limit)
+        rows.append((one.tenant, one.what, _step(_amount(one, one.before), _amount(one, one.after)), limit))
+        styles.append("bad" if one.limit is not None and one.after > one.limit else "")
+    return Table("Quota", ("Tenant", "Of", "Used", "Limit"), rows, frozenset((2, 3)), styles=styles)
 
 
 def _costs(plan: Plan) -> Table:
-    rows = [
-        (
-            one.tenant,
-            _step(money_text(one.before), money_text(one.after)),
-            signed(one.after - one.before),
-            "no budget" if one.budget is None else money_text(one.budget),
-            "" if one.left is None else money_text(one.left),
+    rows, styles = [], []
+    for cost in plan.costs:
+        for at, one in enumerate(cost.days[:MOST_DAYS]):
+            left = None if cost.budget is None else cost.budget - one.after
+            start = _from(plan, at, one.day)
+            difference = signed(one.after - one.before)
+            months = _step(money_text(one.before), money_text(one.after))
+            rows.append(
+                (cost.tenant, start, months, difference, _budget(cost), "" if left is None else money_text(left))
+            )
+            styles.append("bad" if left is not None and left < 0 else "")
+        if len(cost.days) > MOST_DAYS:
+            rows.append((cost.tenant, f"{counted(len(cost.days) - MOST_DAYS, 'day')} more", "", "", "", ""))
+            styles.append("")
+    whole = f"total of {counted(len(plan.costs), 'tenant')}"
+    totals = [
+        (whole, _from(plan, at, one.day), _step(money_text(one.before), money_text(one.after)),
+         signed(one.after - one.before), "", "")
+        for at, one in enumerate(plan.totals[:MOST_DAYS])
+    ]  # fmt: skip
+    note = f"A month has {HOURS_A_MONTH} hours; prices are those in force on each day. Instances count while they are declared to run."
+    note = "\n".join([note, *_refused(plan)])
+    heads = ("Tenant", "From", f"{plan.currency} a month", "Difference", "Budget", "Left")
+    return Table("Cost", heads, rows, frozenset((1, 2, 3, 4, 5)), note, totals, styles)
+
+
+def _from(plan: Plan, at: int, day: datetime.date) -> str:
+    return "today" if at == 0 and plan.is_today else f"{day}"
+
+
+def _refused(plan: Plan) -> Iterator[str]:
+    """Yield in words what becomes of those whose budget refuses what they will cost."""
+    over = [one for cost in plan.costs if (one := cost.excess) and one.denied and not one.is_now]
+    for one in over[:NAMED]:
+        yield (
+            f"⚠ From {one.day} on {one.tenant} costs {money_text(one.amount)} {plan.currency} more than its budget, which"
+            " refuses that: it stays as it is published then, and may change nothing, until it declares less or its budget"
+            " grows."
         )
-        for one in plan.costs
-    ]
-    note = (
-        f"A month has {HOURS_A_MONTH} hours; prices are those in force on {plan.day}. Instances count while they are"
-        " declared to run."
-    )
-    heads = ("Tenant", f"{plan.currency} a month", "Difference", "Budget", "Left")
-    return Table("Cost", heads, rows, frozenset((1, 2, 3, 4)), note)
+    if len(over) > NAMED:
+        yield f"⚠ So it is with {len(over) - NAMED:,} more tenants."
+
+
+def _budget(cost: CostChange) -> str:
+    now = "no budget" if cost.budget is None else money_text(cost.budget)
+    return now if cost.budget_before is None else _step(money_text(cost.budget_before), now)
 
 
 def _parts(plan: Plan) -> Table:
@@ -89,23 +143,40 @@ def _parts(plan: Plan) -> Table:
 
 def _things(plan: Plan) -> Table:
     rows: list[tuple[str, ...]] = [
-        (one.tenant, one.cluster, f"{one.kind} {one.name}", one.action, "; ".join(one.why)) for one in plan.things
+        (one.tenant, one.cluster, f"{one.kind} {one.name}", one.action, _why(one.why)) for one in plan.things
     ]
-    return Table("What changes", ("Tenant", "Cluster", "What", "Change", "Why"), rows, frozenset())
+    styles = [_STYLES[one.action] for one in plan.things]
+    heads = ("Tenant", "Cluster", "What", "Change", "Why")
+    return Table("What changes", heads, rows, frozenset(), styles=styles)
+
+
+def _why(several: Sequence[str]) -> str:
+    """Return reasons in a line, each file named once."""
+    found: list[str] = []
+    last = ""
+    for one in several:
+        path, colon, words = one.partition(": ")
+        found.append(words if colon and path == last else one)
+        last = path
+    return "; ".join(found)
+
+
+def files_text(plan: Plan) -> str:
+    """Return how many files change, and what is counted."""
+    files = plan.files
+    kinds = ((files.added, "added"), (files.changed, "changed"), (files.removed, "removed"))
+    how = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
+    markers = f", {files.markers:,} of them markers that say so of their folder" if files.markers else ""
+    declared = f"{counted(plan.declared_files, 'declared file')} and {counted(files.total, 'rendered file')} change"
+    return f"{declared}{f' ({how}{markers})' if how else ''}."
 
 
 def _step(before: object, after: object) -> str:
     return str(after) if before == after else f"{before} → {after}"
 
 
-def signed(amount: Decimal) -> str:
-    """Return an amount with its sign."""
-    text = money_text(amount)
-    return text if amount < 0 else f"+{text}"
-
-
 def _amount(one: Amount, value: Fraction) -> str:
-    return size_text(int(value)) if one.is_size else str(value)
+    return size_text(int(value)) if one.is_size else decimal_text(value)
 
 
 def diff_lines(one: Diff) -> list[str]:

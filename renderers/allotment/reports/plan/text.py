@@ -1,88 +1,92 @@
-"""A plan on a terminal, and as JSON."""
+"""A plan on a terminal."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Iterator
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any
+from typing import NamedTuple
 
-from allotment.changes.plan import Diff, Plan
+from allotment.changes.plan import Plan
+from allotment.problems import counted
 from allotment.reports.markdown import visible
-from allotment.reports.plan.rows import Table, diff_lines, tables
+from allotment.reports.plan.rows import Table, decisive, diff_lines, files_text, tables
+
+MOST_ROWS = 200  # of a table
 
 
-def text(plan: Plan, *, diffs: bool) -> str:
-    """Return a plan as lines; with `diffs` what changes in every file too."""
-    return "\n".join(_lines(plan, diffs)) + "\n"
+class Line(NamedTuple):
+    """A line, and how it is meant: title, good, bad, warn, dim, or nothing of these."""
+
+    text: str
+    style: str = ""
 
 
-def _lines(plan: Plan, diffs: bool) -> Iterator[str]:
-    yield f"Plan of {plan.head[:12]} merged into {plan.base[:12]}: {plan.verdict}"
-    for one in plan.problems:
-        yield f"  {one}"
+def lines(plan: Plan, *, diffs: bool) -> Iterator[Line]:
+    """Yield a plan line by line; with `diffs` what changes in every file too."""
+    yield Line(plan.summary, "bad" if plan.errors else "warn" if plan.losses or plan.perhaps_lost else "good")
+    yield Line(origin(plan), "dim")
+    yield from (Line(f"  {one}", "warn" if one.warning else "bad") for one in plan.problems)
     if plan.standing:
-        yield f"  {plan.standing} problem(s) that the base has already are left out; see `allot validate`"
-    for words in plan.skipped:
-        yield f"  skipped: {words}"
+        yield Line(f"  {plan.standing} problem(s) that the base has already are left out; see `allot validate`", "dim")
+    yield from (Line(f"  skipped: {words}", "dim") for words in plan.skipped)
     for title, losses in (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost)):
         if losses:
-            yield ""
-            yield title
-            yield from (f"  {loss.what} {loss.words}" for loss in losses)
+            yield from (Line(""), Line(f"⚠ {title}", "title"))
+            yield from (Line(f"  {loss.what} {loss.words}", "bad") for loss in losses)
+    for title, several in decisive(plan):
+        yield from (Line(""), Line(f"⚠ {title}", "title"))
+        yield from (Line(f"  {one.path}: {one.words}", "warn") for one in several)
     for table in tables(plan):
-        yield ""
+        yield Line("")
         yield from _table(table)
-    files = plan.changed_files
-    yield ""
-    yield f"{files:,} rendered file{'' if files == 1 else 's'} change{'s' if files == 1 else ''}. Checksum {plan.checksum or 'none'}"
+    yield from (Line(""), Line(files_text(plan)))
     if diffs:
-        for diff in (*plan.declarations, *plan.objects):
-            yield ""
-            yield from map(visible, diff_lines(diff))
-        if hidden := files - len(plan.objects):
-            yield f"and {hidden:,} more files, not shown"
-    elif files:
-        yield "What changes in each file: --diffs"
+        yield from _diffs(plan)
+    elif plan.changes:
+        yield Line("What changes in each file: --diffs", "dim")
+    yield Line(f"Checksum {plan.checksum or 'none'}")
 
 
-def _table(table: Table) -> Iterator[str]:
-    widths = [max(len(row[at]) for row in (table.heads, *table.rows)) for at in range(len(table.heads))]
-    yield table.title
-    for row in (table.heads, *table.rows):
+def origin(plan: Plan) -> str:
+    """Return what is merged into what, in words."""
+    base = f"{plan.base_name} ({plan.base[:12]})" if plan.base_name not in ("", plan.base) else plan.base[:12]
+    if plan.work_tree is None:
+        return f"Plan of {plan.head[:12]} merged into {base}"
+    files = plan.work_tree.uncommitted
+    also = f", {counted(files, 'declared file')} not committed" if files else ", no uncommitted declarations"
+    return f"Plan of the work tree ({plan.head[:12]}{also}) merged into {base}"
+
+
+def _diffs(plan: Plan) -> Iterator[Line]:
+    styles = {"+": "good", "-": "bad", "@": "dim"}
+    for diff in (*plan.declarations, *plan.objects):
+        yield Line("")
+        for line in diff_lines(diff):
+            yield Line(visible(line), styles.get(line[:1], ""))
+    if hidden := plan.declared_files - len(plan.declarations):
+        yield Line(f"and {hidden:,} more declared files, not shown")
+    if hidden := plan.files.of_objects - len(plan.objects):
+        yield Line(f"and {hidden:,} more rendered files, not shown")
+    yield Line("")
+
+
+def _table(table: Table) -> Iterator[Line]:
+    rows = list(table.rows[:MOST_ROWS])
+    everything = [table.heads, *rows, *table.totals]
+    widths = [max(len(row[at]) for row in everything) for at in range(len(table.heads))]
+
+    def line(row: tuple[str, ...]) -> str:
         cells = [
             cell.rjust(width) if at in table.figures else cell.ljust(width)
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        yield f"  {'  '.join(cells)}".rstrip()
-    if table.note:
-        yield f"  {table.note}"
+        return f"  {'  '.join(cells)}".rstrip()
 
-
-def as_json(plan: Plan) -> str:
-    """Return a plan as one JSON object; money and fractions are texts."""
-    content = {
-        "verdict": plan.verdict,
-        "allowed": plan.allowed,
-        **dataclasses.asdict(plan),
-        "problems": [one._asdict() for one in plan.problems],
-        "units": [{**dataclasses.asdict(one), "free": one.free} for one in plan.units],
-        "costs": [{**dataclasses.asdict(one), "left": one.left} for one in plan.costs],
-        "declarations": [_diff(one) for one in plan.declarations],
-        "objects": [_diff(one) for one in plan.objects],
-    }
-    return json.dumps(content, indent=2, default=_plain) + "\n"
-
-
-def _diff(one: Diff) -> dict[str, Any]:
-    return {"path": one.path, "diff": "\n".join(diff_lines(one))}
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, Fraction):
-        return str(value)
-    return str(value)
+    yield Line(table.title, "title")
+    yield Line(line(table.heads), "dim")
+    for at, row in enumerate(rows):
+        yield Line(line(row), table.styles[at] if at < len(table.styles) else "")
+    if hidden := len(table.rows) - len(rows) + table.hidden:
+        yield Line(f"  and {hidden:,} more")
+    yield from (Line(line(row), "title") for row in table.totals)
+    for words in table.note.splitlines():
+        yield Line(f"  {words}", "warn" if words.startswith("⚠") else "dim")

@@ -1,0 +1,197 @@
+"""What is declared otherwise than before, whether or not anything is rendered from it: who may do what, prices, plans,
+capacity, clusters, apps.
+
+Instances, storages and snapshots are told by what becomes of them (`comparison`); of theirs only what opens them to
+others stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+from allotment.accounts.pricing import price_on
+from allotment.changes.fields import FieldChange, Noted, differences, digest, leaves_of, one_by_one
+from allotment.declared.inventory import Declared, Folder
+from allotment.declared.kinds import KINDS
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.things import THINGS
+
+Topic = Literal[
+    "access", "approvals", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform"
+]
+TOPICS: tuple[Topic, ...] = (
+    "access", "approvals", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform",
+)  # fmt: skip
+NEVER_CUT: tuple[Topic, ...] = ("access", "approvals")
+_OF_KIND: Mapping[str, Topic] = {
+    "Members": "access",
+    "Ownership": "approvals",
+    "Plan": "plans",
+    "Tenant": "tenants",
+    "NodePool": "capacity",
+    "Stock": "capacity",
+    "Cluster": "clusters",
+    "App": "apps",
+    "GPUSpec": "offers",
+    "StorageSpec": "offers",
+}
+# Fields that say more than their kind does: who gets in, who is believed, what may be deleted.
+_OF_FIELD: Mapping[tuple[str, str], Topic] = {
+    ("Cluster", "spec.oidc"): "access",
+    ("Cluster", "spec.network"): "access",
+    ("Cluster", "spec.reporter"): "access",
+    ("Platform", "spec.publisher"): "access",
+    ("Platform", "spec.brake"): "approvals",
+    ("GPUStorage", "spec.sharedWith"): "access",
+}
+_PRICES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
+PUBLIC = "Public"
+_PUBLIC = PUBLIC.encode()
+_HUNDRED = Decimal(100)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredChange:
+    """A field of a file that changes, its values as a person reads them and None where it has none; `note` says what that
+    means. With `field` empty the whole declaration comes or goes."""
+
+    topic: Topic
+    path: str
+    field: str
+    before: str | None
+    after: str | None
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """The change without its file."""
+        text = str(FieldChange(self.field, self.before, self.after))
+        return f"{text} ({self.note})" if self.note else text
+
+
+def declared_changes(before: Folder, after: Folder, currency: str, noted: Noted) -> list[DeclaredChange]:
+    """Return what a folder declares otherwise, what is most dangerous first."""
+    found: list[DeclaredChange] = []
+    for name, kind in KINDS.items():
+        was, is_now = before.of(kind.model), after.of(kind.model)
+        for each in was.keys() | is_now.keys():
+            old, new = was.get(each), is_now.get(each)
+            if new is None and not after.lacks(kind.model, each):
+                continue  # a problem says that it can't be read
+            if old is None or new is None or old.data != new.data:
+                found += _of(name, old, new, currency, noted)
+    return sorted(found, key=in_order)
+
+
+def in_order(one: DeclaredChange) -> tuple[int, str, str, bool]:
+    """Return what sorts changes: the most dangerous first, and what goes before what comes."""
+    return TOPICS.index(one.topic), one.path, one.field, one.before is None
+
+
+def _of(
+    kind: str, old: Declared[Declaration] | None, new: Declared[Declaration] | None, currency: str, noted: Noted
+) -> Iterator[DeclaredChange]:
+    there = new or old
+    assert there is not None
+    yield from _opened(old, new)
+    is_thing = kind in {one.kind.name for one in THINGS.values()}
+    if old is not None and new is not None:
+        fields = noted.of(old, new)
+    elif is_thing or kind == "Plan" or _OF_KIND.get(kind) in NEVER_CUT:  # each field of what grants something
+        fields = one_by_one(there, added=old is None)
+    else:
+        text = digest(there)
+        yield DeclaredChange(
+            _OF_KIND.get(kind, "platform"), there.path, "", None if new else text, text if new else None
+        )
+        return
+    prices = set[str]()
+    for one in fields:
+        topic = _topic(kind, one)
+        if one.field.endswith(".exposure") and PUBLIC in (one.before, one.after):
+            continue  # told already
+        if is_thing and topic != "access":
+            continue
+        listed = one.field.partition("[")[0]
+        if listed in _PRICES and old is not None and new is not None:
+            prices.add(listed)
+            continue
+        yield DeclaredChange(topic, there.path, one.field, one.before, one.after, _note(one, old, new))
+    for listed in sorted(prices):
+        assert old is not None and new is not None
+        yield from _priced(listed, old, new, currency)
+
+
+def _topic(kind: str, one: FieldChange) -> Topic:
+    for (of, field), topic in _OF_FIELD.items():
+        if of == kind and (one.field == field or one.field.startswith((f"{field}.", f"{field}["))):
+            return topic
+    return _OF_KIND.get(kind, "platform")
+
+
+def _opened(old: Declared[Declaration] | None, new: Declared[Declaration] | None) -> Iterator[DeclaredChange]:
+    """Yield what is open to everybody, without a login, before or afterwards; what is removed is told as that."""
+    if new is None or not any(one is not None and _may_be_public(one.data) for one in (old, new)):
+        return
+    was, is_now = ({} if one is None else leaves_of(one, "exposure") for one in (old, new))
+    for field in was.keys() | is_now.keys():
+        before, after = was.get(field), is_now.get(field)
+        if before != after and PUBLIC in (before, after):
+            note = "for everybody, without a login" if after == PUBLIC else ""
+            yield DeclaredChange("access", new.path, field, before, after, note)
+
+
+def _may_be_public(data: bytes) -> bool:
+    """Return whether a file can say Public anywhere: to write it otherwise takes an escape."""
+    return _PUBLIC in data or b"\\" in data
+
+
+def _note(one: FieldChange, old: Declared[Any] | None, new: Declared[Any] | None) -> str:
+    if old is None or new is None:
+        return ""
+    if one.field == "spec.budget.perMonth" and one.before is not None and one.after is not None:
+        return percent(Decimal(old.model.spec.budget.per_month), Decimal(new.model.spec.budget.per_month))
+    if isinstance(old.model, NodePool) and one.field in ("spec.static.nodes", "spec.karpenter.maxNodes"):
+        gpus = [each.model.spec.most_nodes * each.model.spec.node.gpu.count for each in (old, new)]
+        return f"{gpus[0]} → {gpus[1]} {new.model.spec.node.gpu.model} GPUs at most"
+    return ""
+
+
+def percent(before: Decimal, after: Decimal) -> str:
+    """Return by how much an amount changes, such as +42.9 %; empty where it was nothing."""
+    if not before:
+        return ""
+    change = ((after - before) * _HUNDRED / before).quantize(Decimal("0.1"), rounding="ROUND_HALF_UP")
+    return f"{'' if change < 0 else '+'}{change} %"
+
+
+def _priced(listed: str, old: Declared[Any], new: Declared[Any], currency: str) -> Iterator[DeclaredChange]:
+    """Yield from which day on another price holds: of each day that a price begins on, at either end."""
+    was, is_now = (getattr(one.model.spec, _PRICES[listed]) for one in (old, new))
+    if not was or not is_now:
+        for one in differences(old, new):
+            if one.field.startswith(listed):
+                yield DeclaredChange("prices", new.path, one.field, one.before, one.after)
+        return
+    last: tuple[Decimal, Decimal] | None = None
+    for day in sorted({price.start for price in (*was, *is_now)}):
+        amounts = _amount(price_on(was, day)), _amount(price_on(is_now, day))
+        if amounts != last and amounts[0] != amounts[1]:
+            unit = f"{currency} {'an hour' if hasattr(is_now[0], 'per_hour') else 'a GiB and month'}"
+            note = ", ".join(one for one in (unit, percent(*amounts)) if one)
+            old_text, new_text = (f"{one:f}" for one in amounts)
+            yield DeclaredChange("prices", new.path, f"{listed} from {day}", old_text, new_text, note)
+        elif last is not None and last[0] != last[1] and amounts[0] == amounts[1]:
+            yield DeclaredChange(
+                "prices", new.path, f"{listed} from {day}", f"{amounts[0]:f}", f"{amounts[1]:f}", "as before"
+            )
+        last = amounts
+
+
+def _amount(price: Any) -> Decimal:
+    amount: Decimal = price.per_hour if hasattr(price, "per_hour") else price.per_gib_month
+    return amount

@@ -1,0 +1,228 @@
+"""Which fields of a declaration differ between two commits, named as in its file, with values as they are written there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from allotment.declared import documents
+from allotment.declared.inventory import Declared
+from allotment.declared.kinds.declaration import Declaration
+from allotment.problems import printable, quoted
+
+SHOWN_FIELDS = 8  # of what is added or removed whole
+ORDERED = ("command", "args")  # lists whose order means something
+_LABELS = ("name", "mountPath", "version", "from", "path", "storageSpec", "id")
+_UNSAID = frozenset(("displayName", "description"))  # of what is added or removed whole
+_PLAIN = re.compile(r"[A-Za-z0-9./@*+-][A-Za-z0-9._:/@#*+=~-]{0,119}")
+
+
+class FieldChange(NamedTuple):
+    """A field that differs: its values before and after as a person reads them, None where it has none."""
+
+    field: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        name = f"{self.field} " if self.field else ""
+        if self.before is None:
+            return f"{name}added: {self.after}" if self.after else f"{name}added"
+        if self.after is None:
+            return f"{name}removed: {self.before}" if self.before else f"{name}removed"
+        return f"{name}{self.before} → {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A value: what it means, how it is written, and whether it is at all: a default isn't."""
+
+    value: Any
+    text: str
+    written: bool = True
+
+
+class _Entries(dict[str, Any]):
+    """The entries of a list, by what tells them apart."""
+
+
+_Tree = Any  # _Leaf, a dict of trees by key, _Entries, or a tuple of leaves
+
+
+def differences(old: Declared[Declaration], new: Declared[Declaration]) -> list[FieldChange]:
+    """Return the fields that differ between two versions of a declaration, sorted."""
+    was, is_now = tree(old), tree(new)
+    return sorted(_compared("", was, is_now), key=_place)
+
+
+class Noted:
+    """The fields that differ of each file, worked out once: thousands of things depend on one cluster."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], list[FieldChange]] = {}
+
+    def of(self, old: Declared[Declaration], new: Declared[Declaration]) -> list[FieldChange]:
+        """Return what differs between two versions of a declaration."""
+        if old.data == new.data:
+            return []
+        key = new.path, old.blob, new.blob
+        if key not in self._known:
+            self._known[key] = differences(old, new)
+        return self._known[key]
+
+
+def leaves_of(one: Declared[Declaration], name: str) -> dict[str, str]:
+    """Return the values of all fields of a name, by where they stand."""
+    return dict(_named("spec", tree(one)["spec"], name))
+
+
+def _named(at: str, one: _Tree, name: str) -> Iterator[tuple[str, str]]:
+    for key, each in one.items() if isinstance(one, dict) else ():
+        below = _below(at, key, isinstance(one, _Entries))
+        if key == name and isinstance(each, _Leaf):
+            yield below, each.text
+        yield from _named(below, each, name)
+
+
+def one_by_one(one: Declared[Declaration], *, added: bool) -> list[FieldChange]:
+    """Return what a declaration that is added or removed has, each field and each entry of a list by itself."""
+    spec = tree(one)["spec"]
+    found = _compared("spec", {}, spec) if added else _compared("spec", spec, {})
+    return sorted(found, key=_place)
+
+
+def _place(one: FieldChange) -> tuple[str, bool]:
+    return one.field, one.before is None
+
+
+def digest(one: Declared[Declaration]) -> str:
+    """Return the first fields of what a declaration says, in a line."""
+    return _digest(tree(one)["spec"])
+
+
+def tree(declared: Declared[Declaration]) -> dict[str, _Tree]:
+    """Return what is declared: its metadata's labels and its spec, with the texts that the file has."""
+    model = declared.model.model_dump(by_alias=True, exclude_none=True)
+    written = documents.read(declared.data).value
+    said = written if isinstance(written, dict) else {}
+    labels = model.get("metadata", {}).get("labels", {})
+    metadata = {"labels": _tree(labels, said.get("metadata", {}).get("labels"))}
+    return {"metadata": metadata, "spec": _tree(model["spec"], said.get("spec"))}
+
+
+def _tree(value: Any, said: Any) -> _Tree:
+    if isinstance(value, Mapping):
+        of = said if isinstance(said, dict) else {}
+        return {str(key): _tree(one, of.get(key)) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        of_list = said if isinstance(said, list) and len(said) == len(value) else [None] * len(value)
+        if all(_is_single(one) for one in value):
+            return tuple(_single(*both) for both in zip(value, of_list, strict=True))
+        return _Entries({label: _tree(*both) for label, *both in zip(_labels(value), value, of_list, strict=True)})
+    return _leaf(value, said)
+
+
+def _is_single(value: Any) -> bool:
+    """Return whether an entry of a list says one thing: a value, or one by its key, such as `team: finance`."""
+    if isinstance(value, Mapping):
+        return len(value) == 1 and not isinstance(next(iter(value.values())), Mapping | list)
+    return True
+
+
+def _single(value: Any, said: Any) -> _Leaf:
+    if not isinstance(value, Mapping):
+        return _leaf(value, said)
+    ((key, only),) = value.items()
+    below = _leaf(only, said.get(key) if isinstance(said, dict) else None)
+    return _Leaf((key, only), f"{key} {below.text}", below.written)
+
+
+def _labels(entries: Sequence[Any]) -> list[str]:
+    """Return what tells the entries of a list apart."""
+    labels: list[str] = []
+    for at, one in enumerate(entries):
+        label = ""
+        if isinstance(one, Mapping):
+            parts = ("kind", "field") if {"kind", "field"} <= one.keys() else _LABELS
+            named = [str(one[key]) for key in parts if key in one]
+            label = " ".join(named) if parts is not _LABELS else next(iter(named), "")
+        labels.append(label if label and label not in labels else f"{label}#{at}")
+    return labels
+
+
+def _leaf(value: Any, said: Any) -> _Leaf:
+    written = said is not None and not isinstance(said, dict | list)
+    return _Leaf(value, shown(said if written else value), written)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a person reads it: as it is where no part of it can be mistaken, else in quotes."""
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else quoted(value)
+    return quoted(value)
+
+
+def _compared(at: str, old: _Tree | None, new: _Tree | None, label: str = "") -> Iterator[FieldChange]:
+    """Yield how two trees differ; `label` is what they are called as entries of a list."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        several = isinstance(old or new, _Entries)
+        for key in old.keys() | new.keys():
+            yield from _compared(_below(at, key, several), old.get(key), new.get(key), key if several else "")
+    elif (old == () and isinstance(new, _Entries)) or (new == () and isinstance(old, _Entries)):
+        yield from _compared(at, old or _Entries(), new or _Entries(), label)
+    elif old is None or new is None:
+        there = new if old is None else old
+        if not isinstance(there, _Leaf) and not there:
+            return
+        if isinstance(there, _Entries):
+            empty = _Entries()
+            yield from _compared(at, empty if old is None else old, empty if new is None else new)
+            return
+        text = _digest(there, label)
+        yield FieldChange(at, None, text) if old is None else FieldChange(at, text, None)
+    elif isinstance(old, tuple) and isinstance(new, tuple) and at.rpartition(".")[2] not in ORDERED:
+        was, is_now = {one.value: one for one in old}, {one.value: one for one in new}
+        if gone := [one for value, one in was.items() if value not in is_now]:
+            yield FieldChange(at, _digest(tuple(gone)), None)
+        if added := [one for value, one in is_now.items() if value not in was]:
+            yield FieldChange(at, None, _digest(tuple(added)))
+    elif _values(old) != _values(new):
+        yield FieldChange(at, _digest(old), _digest(new))
+
+
+def _below(at: str, key: str, several: bool) -> str:
+    """Return a field of a field: `spec.users[ada]` of an entry of several."""
+    name = printable(key, 80)
+    if several:
+        return f"{at}[{name}]"
+    return f"{at}.{name}" if at else name
+
+
+def _values(one: _Tree) -> Any:
+    if isinstance(one, _Leaf):
+        return one.value
+    return {key: _values(each) for key, each in one.items()} if isinstance(one, dict) else [each.value for each in one]
+
+
+def _digest(one: _Tree, label: str = "") -> str:
+    """Return a value, those of a list, or the first fields of several but the one that says their label, in a line."""
+    if isinstance(one, _Leaf):
+        return one.text
+    if isinstance(one, tuple):
+        return ", ".join(each.text for each in one) or "nothing"
+    fields = list(_fields("", one, label))
+    more = f" and {len(fields) - SHOWN_FIELDS} more fields" if len(fields) > SHOWN_FIELDS else ""
+    return ", ".join(fields[:SHOWN_FIELDS]) + more
+
+
+def _fields(at: str, one: _Tree, label: str = "") -> Iterator[str]:
+    if isinstance(one, dict):
+        several = isinstance(one, _Entries)
+        for key, each in one.items():
+            is_label = key in _LABELS and getattr(each, "text", None) == label
+            if key not in _UNSAID and not (label and is_label):
+                yield from _fields(_below(at, key, several), each, key if several else "")
+    elif one != () and getattr(one, "written", True):
+        yield f"{at} {_digest(one)}"

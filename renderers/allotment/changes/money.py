@@ -1,0 +1,144 @@
+"""What a change means to what tenants pay: today, and from each later day on that a price changes it."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from allotment.accounts.pricing import monthly_costs, price_days
+from allotment.declared.inventory import Folder, Offers
+from allotment.rules.limits import plan_of
+
+MOST_DAYS = 24  # later days on which a price changes what a tenant costs
+_End = tuple[Offers, Folder]
+
+
+@dataclass(frozen=True, slots=True)
+class CostPart:
+    """What a part of a tenant costs a month, before and after, in the platform's currency."""
+
+    what: str
+    before: Decimal
+    after: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class CostDay:
+    """What is paid a month from a day on, before and after a change."""
+
+    day: datetime.date
+    before: Decimal
+    after: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """How far a tenant's cost is above its budget from a day on; `denied` says whether that is refused then, and
+    `is_now` whether it is so today."""
+
+    tenant: str
+    day: datetime.date
+    amount: Decimal
+    denied: bool
+    is_now: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CostChange:
+    """What a tenant costs a month: today and from each later day on that a price changes it, the parts that differ today,
+    the largest difference first, and its budget. `more_days` of those days aren't looked at: there are too many."""
+
+    tenant: str
+    days: tuple[CostDay, ...]
+    parts: tuple[CostPart, ...]
+    budget: Decimal | None
+    budget_before: Decimal | None = None
+    denies: bool = True
+    more_days: int = 0
+
+    @property
+    def before(self) -> Decimal:
+        """What it costs today without the change."""
+        return self.days[0].before
+
+    @property
+    def after(self) -> Decimal:
+        """What it costs today with the change."""
+        return self.days[0].after
+
+    @property
+    def left(self) -> Decimal | None:
+        """What the budget leaves after the change."""
+        return None if self.budget is None else self.budget - self.after
+
+    @property
+    def differs(self) -> bool:
+        """Whether the change means anything to what the tenant pays, or may."""
+        return (
+            bool(self.parts) or self.budget != self.budget_before or any(one.before != one.after for one in self.days)
+        )
+
+    @property
+    def excess(self) -> Excess | None:
+        """The first day on which the change makes the tenant exceed its budget, or exceed it by more."""
+        for one in self.days:
+            over = _above(one.after, self.budget)
+            if over > _above(one.before, self.budget_before):
+                return Excess(self.tenant, one.day, over, self.denies, one is self.days[0])
+        return None
+
+
+def _above(cost: Decimal, budget: Decimal | None) -> Decimal:
+    return Decimal(0) if budget is None else max(cost - budget, Decimal(0))
+
+
+def cost_change(before: _End, after: _End) -> CostChange:
+    """Return what a change means to what a tenant pays; an end is what is on offer, and the tenant's folder."""
+    name = (after[1] if after[1].paths() else before[1]).name
+    was, is_now = ({one.what: one.per_month for one in monthly_costs(*end)} for end in (before, after))
+    nothing = Decimal(0)
+    parts = [
+        CostPart(what, was.get(what, nothing), is_now.get(what, nothing))
+        for what in was.keys() | is_now.keys()
+        if was.get(what, nothing) != is_now.get(what, nothing)
+    ]
+    parts.sort(key=lambda one: (-abs(one.after - one.before), one.what))
+    budgets = [plan.model.spec.budget if (plan := plan_of(*end)) else None for end in (before, after)]
+    limits = [one.per_month if one else None for one in budgets]
+    denies = budgets[1] is None or budgets[1].enforcement == "Deny"
+    today = after[0].as_of
+    later = sorted({day for end in (before, after) for day in price_days(*end) if day > today})
+    days = tuple(_days(before, after, [today, *later[:MOST_DAYS]]))
+    more = max(len(later) - MOST_DAYS, 0)
+    return CostChange(name, days, tuple(parts), limits[1], limits[0], denies, more)
+
+
+def _days(before: _End, after: _End, days: Iterable[datetime.date]) -> Iterator[CostDay]:
+    """Yield what a tenant costs on the first of some days, and on each other one that changes it."""
+    last: tuple[Decimal, Decimal] | None = None
+    for day in days:
+        costs = [
+            sum((one.per_month for one in monthly_costs(offers._replace(as_of=day), folder)), Decimal(0))
+            for offers, folder in (before, after)
+        ]
+        if last != (costs[0], costs[1]):
+            last = costs[0], costs[1]
+            yield CostDay(day, *last)
+
+
+def totals(costs: Iterable[CostChange]) -> Iterator[CostDay]:
+    """Yield what some tenants cost together, today and from each later day on that a price changes it."""
+    steps: dict[datetime.date, list[Decimal]] = defaultdict(lambda: [Decimal(0), Decimal(0)])
+    for cost in costs:
+        old = Decimal(0), Decimal(0)
+        for one in cost.days:
+            steps[one.day][0] += one.before - old[0]
+            steps[one.day][1] += one.after - old[1]
+            old = one.before, one.after
+    before, after = Decimal(0), Decimal(0)
+    for day, (more_before, more_after) in sorted(steps.items()):
+        before, after = before + more_before, after + more_after
+        yield CostDay(day, before, after)

@@ -1,0 +1,150 @@
+"""`allot catalog`: what is on offer, and what of it a tenant can have now."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.completing import tenants
+from allotment.cli.looking import cluster_option, from_option, near
+from allotment.cli.options import day_of, is_quiet, output_option, recalled, repository, source_of, source_options
+from allotment.problems import AllotmentError, Refused, counted, quoted
+
+if TYPE_CHECKING:
+    from allotment.adapters.source import Source
+    from allotment.declared.inventory import Folder
+    from allotment.pipeline.check.survey import Survey
+    from allotment.reports.catalog import Shown
+    from allotment.reports.outputs.catalog import CatalogOutput
+    from allotment.rules.catalog import Catalog
+
+
+@click.command()
+@click.option(
+    "--tenant",
+    metavar="NAME",
+    shell_complete=tenants,
+    help="What that tenant can have now, and of the rest why it can't.",
+)
+@cluster_option
+@from_option
+@output_option()
+@source_options
+def command(
+    tenant: str | None,
+    cluster: str | None,
+    url: str | None,
+    style: str,
+    repo: Path | None,
+    commit: str | None,
+    as_of: datetime.date | None,
+) -> None:
+    """Show what is on offer: GPU specs with prices, free units and those that are ready at once, storage specs, apps.
+
+    Free is what the declarations of this folder leave, as `allot validate` counts it. Ready are units on nodes that
+    run already, as reporters say; nobody says so where there is a dash. With --tenant one more of each is held
+    against its plan, quota, budget and stock; what it can't have names the reason and the file that says so.
+
+    \b
+    Examples:
+      allot catalog
+      allot catalog --tenant solo-ada --cluster eu-1
+      allot catalog --as-of 2027-01-01 -o json
+    """
+    from allotment.declared.kinds.platform import Platform
+    from allotment.pipeline.check.survey import survey
+    from allotment.reports.catalog import Shown
+    from allotment.rules.catalog import Asking, catalog
+
+    root = repository(repo)
+    source = source_of(root, commit)
+    day = day_of(source, as_of)
+    found = survey(source, day, recall=recalled(root, "-commit" if commit else ""))
+    platform = found.offers.platform.one(Platform)
+    if platform is None:
+        raise AllotmentError("platform/platform.yaml can't be read: `allot validate` says why")
+    folder = _tenant(source, found, tenant)
+    if cluster is not None and cluster not in found.offers.clusters:
+        raise Refused(f"no cluster is named {quoted(cluster)}{near(cluster, found.offers.clusters)}")
+    if found.errors and not is_quiet():
+        click.echo(
+            f"what is wrong counts for nothing here: {counted(len(found.errors), 'problem')}, see `allot validate`",
+            err=True,
+        )
+    parts = [found.parts[name] for name in sorted(found.parts)]
+    claims = [claim for part in parts for claim in part.claims]
+    held = [one for part in parts for one in part.storages]
+    offered = _of(catalog(found.offers, claims, held, folder), cluster)
+    who = Asking(found.offers, folder) if folder is not None else None
+    shown = Shown(_ready(repo, url), day, platform.model.spec.billing.currency, who)
+    if style == "json":
+        from allotment.reports.outputs import as_json
+
+        click.echo(as_json(_output(offered, shown)), nl=False)
+    else:
+        from allotment.reports.catalog import tables
+        from allotment.reports.sheets import show
+
+        show(tables(offered, shown))
+
+
+def _tenant(source: Source, found: Survey, tenant: str | None) -> Folder | None:
+    """Return a tenant's folder. Raises Refused where there is no such tenant."""
+    from allotment.declared.layout import Scope
+    from allotment.declared.reading import read_folder
+    from allotment.pipeline.check.workers import read_scope
+
+    if tenant is None:
+        return None
+    if tenant not in found.parts:
+        raise Refused(f"no tenant is named {quoted(tenant)}{near(tenant, found.parts)}")
+    scope = Scope("tenant", tenant)
+    return read_folder(scope, read_scope(source, scope).files)[0]
+
+
+def _of(found: Catalog, cluster: str | None) -> Catalog:
+    return found._replace(
+        gpus=[one for one in found.gpus if cluster in (None, one.cluster)],
+        storages=[one for one in found.storages if cluster in (None, one.cluster)],
+    )
+
+
+def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
+    """Return the units that are on nodes already, by cluster and GPUSpec, of each tenant; "" stands for all of them."""
+    from allotment.cli.looking import place
+    from allotment.pipeline.report.statuses import read_now
+    from allotment.reports.tables import is_stale
+
+    try:
+        here, remote, clusters = place(repo, url)
+        if url is None and remote.url == "origin" and here.git.url_of("origin") is None:
+            raise Refused("this repository has no remote named origin")
+        now = read_now(here, remote, clusters, "")
+    except Refused as error:
+        if not is_quiet():
+            click.echo(f"which units are ready isn't known: {error}", err=True)
+        return {}
+    found = dict[tuple[str, str], dict[str, int]]()
+    moment = datetime.datetime.now(datetime.UTC)
+    for cluster in (one for one in now.clusters if not is_stale(one, moment)):
+        for one in cluster.stocks:
+            there = found.setdefault((cluster.cluster, one.gpu_spec), defaultdict(int))
+            there[one.tenant] += one.ready
+    return found
+
+
+def _output(found: Catalog, shown: Shown) -> CatalogOutput:
+    from allotment.reports.outputs.catalog import CatalogOutput, app_output, asking_output, gpu_output, storage_output
+
+    return CatalogOutput(
+        as_of=shown.day.isoformat(),
+        currency=shown.currency,
+        tenant=asking_output(shown.who) if shown.who is not None else None,
+        gpu_specs=tuple(gpu_output(one, shown.ready, shown.day, shown.tenant) for one in found.gpus),
+        storage_specs=tuple(storage_output(one, shown.day) for one in found.storages),
+        apps=tuple(app_output(one) for one in found.apps),
+    )

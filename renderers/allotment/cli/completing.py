@@ -1,0 +1,81 @@
+"""What a shell completes: names that the repository around the current folder has, by its folders alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from allotment.adapters.folder import find_root
+from allotment.problems import Refused
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _root(context: click.Context) -> Path | None:
+    given = context.params.get("repo")
+    try:
+        return Path(given) if given else find_root(Path.cwd())
+    except Refused:  # there is nothing to complete from
+        return None
+
+
+def _names(folder: Path, pattern: str) -> list[str]:
+    return sorted(path.stem for path in folder.glob(pattern) if not path.name.startswith("."))
+
+
+def tenants(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of tenants."""
+    root = _root(context)
+    return _matching(_names(root / "tenants", "*/") if root else [], incomplete)
+
+
+def clusters(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of clusters."""
+    root = _root(context)
+    return _matching(_names(root / "clusters", "*/") if root else [], incomplete)
+
+
+def specs(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of GPUSpecs."""
+    root = _root(context)
+    return _matching(_names(root / "platform/specs", "*.yaml") if root else [], incomplete)
+
+
+def things(*folders: str) -> Completer:
+    """Return what completes TENANT, then TENANT/NAME of what lies in some of a tenant's folders."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        root = _root(context)
+        tenant, slash, _ = incomplete.partition("/")
+        if root is None or not slash:
+            return tenants(context, parameter, incomplete)
+        found = {name for folder in folders for name in _names(root / "tenants" / tenant / folder, "*.yaml")}
+        return _matching(sorted(f"{tenant}/{name}" for name in found), incomplete)
+
+    return complete
+
+
+ANY_THING = things("instances", "storages", "snapshots")
+
+
+def subjects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return what has a manual page: kinds, their fields, rules."""
+    from allotment.declared.kinds import KINDS
+    from allotment.reports.manual import page
+    from allotment.reports.rule_pages import rule_pages
+
+    if context.params.get("words") and context.params["words"][0] == "rule":
+        return _matching(list(rule_pages()), incomplete)
+    above, dot, _ = incomplete.rpartition(".")
+    if not dot:
+        return _matching([*KINDS, "rule"], incomplete)
+    try:
+        return _matching([f"{above}.{field.name}" for field in page(above).fields], incomplete)
+    except Refused:
+        return []
+
+
+def _matching(names: list[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

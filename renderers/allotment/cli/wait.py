@@ -1,0 +1,198 @@
+"""`allot wait`: until something runs, is ready, stopped, prepared or gone."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from allotment.cli.completing import ANY_THING
+from allotment.cli.looking import (
+    LOOK_SECONDS,
+    Judged,
+    check_known,
+    clone_of,
+    cluster_option,
+    near,
+    parted,
+    place_options,
+    silent_clusters,
+)
+from allotment.cli.options import Period, is_quiet, output_option
+from allotment.problems import Refused, printable
+
+if TYPE_CHECKING:
+    from allotment.observed.awaited import Verdict
+    from allotment.observed.joined import Joined
+    from allotment.pipeline.report.clone import Clone
+    from allotment.pipeline.report.joining import View
+
+TIME_IS_UP = 124  # as timeout(1) says it
+_OUTCOMES: dict[str, int] = {"Reached": 0, "Failed": 1, "TimedOut": TIME_IS_UP}
+
+
+class Awaited(NamedTuple):
+    """What is waited for: that the things of a tenant of one name, in one cluster or all, reach a goal."""
+
+    tenant: str
+    name: str
+    cluster: str | None
+    goal: str  # empty until it is known what it is
+
+    def __str__(self) -> str:
+        return printable(f"{self.tenant}/{self.name}")
+
+
+@click.command()
+@click.argument("what", metavar="TENANT/NAME", shell_complete=ANY_THING)
+@click.option(
+    "--for",
+    "goal",
+    type=click.Choice(["Running", "Ready", "Stopped", "Prepared", "Gone"], case_sensitive=False),
+    help="Running, Stopped: an instance. Prepared: a storage. Ready, Gone: any. Absent: Running, of others Ready.",
+)
+@click.option(
+    "--timeout", "seconds", type=Period(), default="10m", show_default=True, help="How long to wait, such as 1h30m."
+)
+@cluster_option
+@output_option()
+@place_options
+def command(
+    what: str, goal: str | None, seconds: int, cluster: str | None, style: str, repo: Path | None, url: str | None
+) -> None:
+    """Wait until an instance, storage or snapshot is as it should be, with a line whenever it gets on.
+
+    It looks at the refs of the remote every few seconds, and fetches what moved. Exit status: 0 it is so; 1 it won't
+    be by itself: it failed, its tenant is kept as it was, or it is declared otherwise; 124 time is up.
+
+    \b
+    Examples:
+      allot wait solo-ada/webui --timeout 30m && echo it runs
+      allot wait solo-ada/models --for prepared
+      allot wait solo-ada/webui --for gone -o json
+    """
+    tenant, name = parted(what)
+    if not (tenant and name):
+        raise click.UsageError(f"{printable(what)} is no instance, storage or snapshot: write TENANT/NAME")
+    awaited = Awaited(tenant, name, cluster, goal or "")
+    waiting = _Waiting(clone_of(repo, url), awaited, style)
+    outcome = waiting.wait(seconds)
+    waiting.say_end(outcome)
+    if _OUTCOMES[outcome]:
+        raise click.exceptions.Exit(_OUTCOMES[outcome])
+
+
+class _Waiting:
+    """One wait: what was seen last, and what was said of it."""
+
+    def __init__(self, clone: Clone, awaited: Awaited, style: str) -> None:
+        self._clone, self._awaited, self._style = clone, awaited, style
+        self._judged = Judged(clone.root)
+        self._rows: list[Joined] = []
+        self._said: tuple[str, ...] = ()
+        self._begun = time.monotonic()
+
+    def wait(self, seconds: int) -> str:
+        """Return how it ended. Raises Refused where there is nothing to wait for, or no remote answers at first."""
+        from allotment.pipeline.report.joining import View
+
+        view = View(self._clone, self._awaited.tenant)
+        self._check(view)
+        refs: dict[str, str] = {}
+        while (found := self._look(view)) == "going":
+            while True:
+                left = self._begun + seconds - time.monotonic()
+                if left <= 0:
+                    return "TimedOut"
+                time.sleep(min(LOOK_SECONDS, left))
+                try:
+                    if (now := view.refs()) != refs:
+                        view, refs = View(self._clone, self._awaited.tenant), now
+                        break
+                except Refused as error:
+                    self._say((f"{error}: looking again",))
+        return "Reached" if found == "reached" else "Failed"
+
+    def _check(self, view: View) -> None:
+        """Check that there is what is waited for. Raises Refused."""
+        from allotment.conditions import READY, RUNNING
+        from allotment.declared.things import INSTANCE
+        from allotment.observed.awaited import GOALS, GONE
+
+        tenant, name, cluster, goal = self._awaited
+        if goal == GONE:
+            check_known(view, "", "", cluster)
+            return
+        check_known(view, tenant, name, cluster)
+        kinds = sorted({row.thing.kind for row in view.rows if row.thing.name == name})
+        if not goal:
+            goal = RUNNING if INSTANCE.word in kinds else READY
+            self._awaited = self._awaited._replace(goal=goal)
+        if not set(kinds) & set(GOALS[goal]):
+            fitting = ", ".join(one for one, able in GOALS.items() if set(able) & set(kinds))
+            is_now = " and ".join(f"{'an' if one == 'instance' else 'a'} {one}" for one in kinds)
+            raise Refused(f"{self._awaited} is {is_now}, which is never {goal}: wait for {fitting}")
+
+    def _look(self, view: View) -> Verdict:
+        from allotment.observed.awaited import GOALS, GONE, verdict
+
+        tenant, name, cluster, goal = self._awaited
+        chosen = [
+            row
+            for row in view.rows
+            if row.thing.name == name and row.thing.kind in GOALS[goal] and cluster in (None, row.thing.cluster)
+        ]
+        self._rows = self._judged.explained(view, chosen)
+        silent = silent_clusters(view)
+        found = verdict(self._rows, goal, silent)
+        lines = [_line(row, silent) for row in self._rows]
+        if goal == GONE and found == "reached":
+            where = view.where_published(tenant, name, cluster)
+            if where:
+                found = "going"
+                lines = [f"{self._awaited}: published to {', '.join(where)} still"]
+            else:
+                known = {row.thing.name for row in view.rows}
+                hint = near(name, known) if tenant in view.tenants else ""
+                lines = [f"{self._awaited}: nothing declares it, and no cluster reports it{hint}"]
+        self._say(tuple(lines) or (f"{self._awaited}: nothing declares it any more",))
+        return found
+
+    def _say(self, lines: tuple[str, ...]) -> None:
+        """Say where it is, if that is new: for people, so beside JSON on standard error."""
+        now = datetime.datetime.now(datetime.UTC).strftime("%H:%M:%SZ")
+        for line in lines:
+            if line not in self._said and not (is_quiet() and self._style == "json"):
+                click.echo(f"{now} {line}", err=self._style == "json")
+        self._said = lines
+
+    def say_end(self, outcome: str) -> None:
+        """Say how it ended."""
+        if self._style == "json":
+            from allotment.reports.outputs import as_json
+            from allotment.reports.outputs.wait import WaitOutput, awaited_output
+
+            tenant, name, _, goal = self._awaited
+            taken = round(time.monotonic() - self._begun, 1)
+            things = tuple(awaited_output(row) for row in self._rows)
+            result = WaitOutput(tenant=tenant, name=name, goal=goal, outcome=outcome, seconds=taken, things=things)  # type: ignore[arg-type]  # one of _OUTCOMES
+            click.echo(as_json(result), nl=False)
+        if outcome == "Reached":
+            return
+        what = "time is up" if outcome == "TimedOut" else "it won't be so by itself"
+        ways = sorted({row.stage.way_out for row in self._rows} - {""})
+        more = f"; {printable('; '.join(ways), 1000)}" if ways else ""
+        click.echo(f"{self._awaited} isn't {self._awaited.goal}: {what}{more}", err=True)
+
+
+def _line(row: Joined, silent: set[str]) -> str:
+    where = f" in {row.thing.cluster}" if row.thing.cluster else ""
+    said = [row.state]
+    if row.why:
+        said.append(row.why)
+    elif row.thing.cluster in silent:
+        said.append("its cluster has been silent since")
+    return printable(f"{row.thing.kind} {row.label}{where}: {': '.join(said)}", 4000)

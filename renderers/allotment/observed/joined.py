@@ -1,0 +1,77 @@
+"""A thing as it is declared, published and observed, all in one: where it is on its way to running, and why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment import conditions as word
+from allotment.observed import removed
+from allotment.observed.rollout import Merged, Stage, Thing
+from allotment.observed.status import Instance, TenantStatus
+
+_STATES = {"merged": word.MERGED, "kept": word.KEPT, "published": word.PUBLISHED}
+_REASONS = {word.MERGED: word.NOT_PUBLISHED, word.KEPT: word.TENANT_KEPT, word.PUBLISHED: word.NOT_APPLIED}
+
+
+class Joined(NamedTuple):
+    """An instance, storage or snapshot in one cluster. `thing` has the blob of its declaration, empty where it isn't
+    declared there (any more); `seen` is what the cluster says of it, `status` of its tenant, None where that is nothing.
+
+    `stage` says how far the declaration is. `path` declares it, `gpu_spec` is the GPUSpec of an instance.
+    """
+
+    thing: Merged
+    stage: Stage
+    seen: Thing | None
+    status: TenantStatus | None
+    path: str
+    gpu_spec: str = ""
+
+    @property
+    def label(self) -> str:
+        """Whose it is, and its name."""
+        return f"{self.thing.tenant}/{self.thing.name}"
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the cluster has it as it is declared."""
+        return self.seen is not None and self.seen.observed_blob == self.thing.blob != ""
+
+    @property
+    def state(self) -> str:
+        """Its state in the cluster; of what no cluster shows, how far its declaration is."""
+        if self.seen is not None:
+            return self.seen.state
+        return _STATES.get(self.stage.state, self.stage.state.capitalize())
+
+    @property
+    def reason(self) -> str:
+        """The reason of its state, as programs read it."""
+        return self.seen.reason if self.seen is not None else _REASONS.get(self.state, "")
+
+    @property
+    def is_as_declared(self) -> bool:
+        """Whether it is what its declaration wants it to be. What isn't declared any more doesn't count."""
+        if not self.thing.blob:
+            return True
+        revoked = isinstance(self.seen, Instance) and self.seen.reason == word.VERSION_REVOKED
+        return self.is_current and self.stage.progress == "done" and not revoked
+
+    @property
+    def why(self) -> str:
+        """Why it isn't where its declaration wants it, in words; empty where it is."""
+        if self.seen is None:
+            return self.stage.words
+        own = self.seen.message
+        if not own and isinstance(self.seen, Instance) and self.seen.state != word.RUNNING:
+            own = self.seen.reason
+        return "; ".join(part for part in (own, self._since()) if part)
+
+    def _since(self) -> str:
+        """Return what was declared since the cluster's state, and how far that is."""
+        if self.seen is None or self.is_current or not self.seen.observed_blob:
+            return ""
+        said = ", ".join(part for part in (self.stage.state, self.stage.words) if part)
+        if self.thing.blob:
+            return f"changed since: {said}"
+        return "" if removed.staying(self.seen) else f"removed: {said}"

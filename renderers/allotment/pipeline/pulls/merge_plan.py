@@ -1,0 +1,252 @@
+"""The plan of a base and a merge result: both are checked, rendered and counted, and compared with each other."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.tree_comparison import Changed
+from allotment.adapters.git.trees import REGULAR
+from allotment.changes.addresses import addresses_lost, urls_changed
+from allotment.changes.comparison import pools_lost, units_changed
+from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_changes, in_order
+from allotment.changes.fields import Noted
+from allotment.changes.files import Diff, Files, checksum
+from allotment.changes.money import MOST_DAYS, totals
+from allotment.changes.plan import Loss, Plan, caused
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import ROOTS, Scope
+from allotment.declared.people import Account
+from allotment.pipeline.check.survey import Recall, Survey, resurvey, survey, tenants_part
+from allotment.pipeline.check.workers import results
+from allotment.pipeline.pulls.authority import unauthorised
+from allotment.pipeline.pulls.outcomes import MOST_TEXTS, Comparing, TenantOutcome, own_markers, take_changed
+from allotment.pipeline.render import cluster_files
+from allotment.problems import Problem, counted, printable
+from allotment.readiness.standing import all_prepared
+from allotment.rules.ownership import Review
+
+MOST_DECLARED = 60  # fields of each topic that a plan names, and all of access and approvals; all are counted
+_OLDER = (
+    "was invalid before the merge, so its last published version may still run, which a plan can't compare with:"
+    " whatever the merge result declares no more ends, whatever it declares otherwise may be replaced, and what lies on"
+    " instances' own disks is lost then"
+)
+
+
+class Reviewed(NamedTuple):
+    """Who made and approved a change, and who is in the forge's teams, None for one that could not be read."""
+
+    review: Review
+    teams: Mapping[str, frozenset[Account] | None]
+
+
+class Asked(NamedTuple):
+    """What a plan is made with, as `planning.plan` says."""
+
+    base_name: str
+    day: datetime.date
+    today: datetime.date
+    recall: Recall | None
+    reviewed: Reviewed | None
+    processes: int
+    first: Survey | None
+
+
+class MergePlan:
+    """One plan, of a base and a merge result."""
+
+    def __init__(
+        self,
+        base: CommitSource,
+        head: str,
+        after: TreeSource,
+        differing: list[Changed],
+        beside: list[Changed],
+        asked: Asked,
+        first: Survey,
+    ) -> None:
+        self.base, self.head, self.asked = base, head, asked
+        self.changed, self.beside = differing, beside
+        self.first = first
+        self.after = after
+        declared = declared_of(differing)
+        if all(is_within_a_tenant(one) for one in declared):  # nothing but these tenants needs to be read again
+            owners = {one.path.split("/")[1] for one in declared}
+            self.second = resurvey(self.first, after, sorted(owners), base=base)
+        else:
+            self.second = survey(
+                after, asked.day, standings=all_prepared, processes=asked.processes, base=base, today=asked.today
+            )
+
+        owners_of = self.first.by_owner(), self.second.by_owner()
+        self.wrong = owners_of[0][0], owners_of[1][0]  # of the platform, at both ends
+        self.invalid = frozenset(owners_of[0][1]), frozenset(owners_of[1][1])
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        problems = caused(self.second.problems, self.first.problems, [one.path for one in self.changed])
+        problems += [one for one in self._unauthorised() if one not in problems]
+        standing = sum(not one.warning for one in self.first.problems)
+        outcomes, files, skipped = self._compared()
+        found = [one.compared for one in outcomes if one.compared]
+        costs = [one.cost for one in found if one.cost.differs]
+        costs.sort(key=lambda one: (-max(abs(day.after - day.before) for day in one.days), one.tenant))
+        steps = [*files.steps, *((one.path, one.old_blob or None, one.blob or None) for one in self.changed)]
+        moved = [thing for one in found for thing in one.moved]
+        if later := max((one.more_days for one in costs), default=0):
+            skipped.append(
+                f"what it costs from {later:,} later days on that a price changes: a plan shows {MOST_DAYS} of them"
+            )
+        offers = self.first.offers, self.second.offers
+        urls = urls_changed(*offers, moved)
+        declared = self._declared(outcomes, urls)
+        declarations = declared_of(self.changed)
+        return Plan(
+            base=self.base.commit,
+            head=self.head,
+            day=self.asked.day,
+            currency=self._currency,
+            base_name=self.asked.base_name,
+            is_today=self.asked.day == self.asked.today,
+            problems=tuple(sorted(problems, key=lambda one: (one.warning, one))),
+            standing=standing,
+            losses=(
+                *addresses_lost(*offers, moved),
+                *pools_lost(*offers),
+                *(loss for one in found for loss in one.losses),
+            ),
+            perhaps_lost=tuple(self._perhaps_lost(outcomes)),
+            declared=tuple(_first_of(declared)),
+            declared_count=len(declared),
+            urls=sum(urls.values()),
+            units=tuple(units_changed(*self._sides(outcomes))),
+            quota=tuple(amount for one in found for amount in one.quota),
+            costs=tuple(costs),
+            totals=tuple(totals(costs)),
+            things=tuple(thing for one in found for thing in one.things),
+            declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
+            declared_files=len(declarations),
+            objects=tuple(files.diffs),
+            files=files.counts(),
+            checksum=checksum(steps),
+            skipped=tuple(skipped),
+        )
+
+    @property
+    def _currency(self) -> str:
+        platform = self.second.offers.platform.one(Platform) or self.first.offers.platform.one(Platform)
+        return platform.model.spec.billing.currency if platform else ""
+
+    def _declared(self, outcomes: Iterable[TenantOutcome], urls: Mapping[str, int]) -> list[DeclaredChange]:
+        """Return what is declared otherwise, what is most dangerous first."""
+        before, after = self.first.offers, self.second.offers
+        noted = Noted()
+        found = declared_changes(before.platform, after.platform, self._currency, noted)
+        for name in sorted(before.clusters.keys() | after.clusters.keys()):
+            nothing = Folder(Scope("cluster", name))
+            was, is_now = (offers.clusters.get(name, nothing) for offers in (before, after))
+            count = f"{counted(urls[name], 'URL')} changed" if name in urls else ""
+            for one in declared_changes(was, is_now, self._currency, noted):
+                found.append(replace(one, note=count) if count and one.field == "spec.domain" else one)
+        found += [each for one in outcomes for each in one.declared]
+        return sorted(found, key=in_order)
+
+    def _unauthorised(self) -> Iterable[Problem]:
+        if self.asked.reviewed is None:
+            return []
+        several = [*self.changed, *self.beside]
+        return unauthorised(self.base, self.after, self.first.offers.platform, several, *self.asked.reviewed)
+
+    def _compared(self) -> tuple[list[TenantOutcome], Files, list[str]]:
+        """Return what becomes of every tenant that the change may reach, and all files that it changes."""
+        files = Files(MOST_TEXTS)
+        skipped = []
+        if self.asked.reviewed is None:
+            skipped.append("who may change it: no author was named")
+        ends = (self.base, self.after), (self.first.offers, self.second.offers)
+        there = frozenset(self.first.parts), frozenset(self.second.parts)
+        invalid = self.invalid[0] | self.invalid[1]
+        if self.wrong[0] or self.wrong[1]:
+            skipped.append("what it would render: what the platform declares is wrong")
+            names = self._owners() & (there[0] | there[1])
+            work = Comparing(*ends, there, names, self._currency)  # what they declare is told all the same
+            return list(results(work, sorted(names), self.asked.processes)), files, skipped
+        work = Comparing(*ends, there, invalid, self._currency)
+        outcomes = list(results(work, self._reached(there[0] | there[1]), self.asked.processes))
+        for one in outcomes:
+            if one.compared is None:
+                when = "" if one.name in self.invalid[1] else " before the merge"
+                skipped.append(f"what it would render of tenant {printable(one.name)}, which is invalid{when}")
+            files.add(one.files)
+        sides = self._sides(outcomes)
+        letters = self.first.letters, self.second.letters
+        own = [dict(cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)]
+        take_changed(files, own[0], own[1])
+        files.markers += own_markers(files.steps, own)
+        return outcomes, files, skipped
+
+    def _perhaps_lost(self, outcomes: Iterable[TenantOutcome]) -> Iterator[Loss]:
+        """Yield the tenants, or the platform, that are invalid at the base and valid after the merge."""
+        if self.wrong[0] and not self.wrong[1]:
+            yield Loss("what the platform offers", _OLDER)
+        for one in outcomes:
+            if one.name in self.invalid[0] - self.invalid[1]:
+                yield Loss(f"tenant {printable(one.name)}", _OLDER)
+
+    def _reached(self, everyone: Collection[str]) -> list[str]:
+        """Return the tenants that may differ: those whose files did, or all where the offers did."""
+        roots = {one.path.split("/")[0] for one in self.changed}
+        if roots & {"platform", "clusters"}:
+            return sorted(everyone)
+        return sorted(self._owners() & set(everyone))
+
+    def _owners(self) -> set[str]:
+        """Return the tenants whose files differ."""
+        return {one.path.split("/")[1] for one in self.changed if one.path.startswith("tenants/")}
+
+    def _sides(self, outcomes: Iterable[TenantOutcome]) -> list[tuple[Offers, list[Any]]]:
+        """Return both ends' offers with the claims of all tenants, as exactly as they were compared."""
+        sides = []
+        for end, found in enumerate((self.first, self.second)):
+            claims = {name: part.claims for name, part in found.parts.items()}
+            for one in outcomes:
+                if one.compared is not None:
+                    claims[one.name] = tenants_part((one.claims[end], (), (), (), ())).claims
+            sides.append((found.offers, [claim for name in sorted(claims) for claim in claims[name]]))
+        return sides
+
+    def _diff(self, one: Changed) -> Diff:
+        def text(source: TreeSource, there: str) -> bytes | None:
+            try:
+                return source.read(one.path) if there else None
+            except KeyError:
+                return b""  # no regular file: the problems say so
+
+        return Diff(one.path, text(self.base, one.old_blob), text(self.after, one.blob))
+
+
+def _first_of(declared: Iterable[DeclaredChange]) -> Iterator[DeclaredChange]:
+    """Yield all that opens something to somebody or says who approves, and the first of each topic else."""
+    named: Counter[str] = Counter()  # by topic: many changes of one push no other out
+    for one in declared:
+        named[one.topic] += 1
+        if one.topic in NEVER_CUT or named[one.topic] <= MOST_DECLARED:
+            yield one
+
+
+def declared_of(several: Iterable[Changed]) -> list[Changed]:
+    """Return those of some files that lie among the declarations."""
+    return [one for one in several if one.path.split("/")[0] in ROOTS]
+
+
+def is_within_a_tenant(one: Changed) -> bool:
+    """Return whether a file is, and was, a regular one in a tenant's folder."""
+    parts = one.path.split("/")
+    regular = all(mode in ("", *REGULAR) for mode in (one.old_mode, one.mode))
+    return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in one.path

@@ -1,0 +1,79 @@
+"""A clone of the repository of declarations, from which somebody looks at what is declared, published and observed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.work_tree import differing
+from allotment.declared.layout import ROOTS
+from allotment.pipeline.declared import Places, places, platform_of
+
+ORIGIN = "origin"
+
+
+class Declared(NamedTuple):
+    """The commit whose declarations count: the newest of a branch of origin, or HEAD, where `branch` is empty."""
+
+    source: CommitSource
+    branch: str = ""
+
+    @property
+    def words(self) -> str:
+        """Which commit that is."""
+        return f"{self.branch} of {ORIGIN}" if self.branch else "HEAD"
+
+
+class Clone:
+    """A clone of the repository of declarations, and the remotes that it knows. `status` is the URL of the status
+    branches, if it isn't the declared one."""
+
+    def __init__(self, root: Path, status: str | None = None) -> None:
+        self.root = root
+        self.repository = Repository(root)
+        self._status = status
+        self._remotes: dict[str, Remote] = {}
+
+    def remote(self, url: str) -> Remote:
+        """Return a remote whose refs are remembered here, so that only what is new comes."""
+        return self._remotes.setdefault(url, Remote(self.repository, url, keep=True))
+
+    def knows(self, url: str) -> bool:
+        """Return whether there is a remote at a URL, or of a name."""
+        return url != ORIGIN or self.has_origin
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether this was cloned from anywhere."""
+        return self.repository.git.url_of(ORIGIN) is not None
+
+    def declared(self) -> Declared:
+        """Return what is merged: the newest commit of the branch spec.git.branch of origin; HEAD where there is none.
+
+        Raises Refused where origin doesn't answer.
+        """
+        here = CommitSource(self.root, "HEAD", self.repository)
+        platform = platform_of(here)
+        if platform is None or not self.has_origin:
+            return Declared(here)
+        branch = platform.spec.git.branch
+        name = f"refs/heads/{branch}"
+        tip = self.remote(ORIGIN).fetch(name).get(name)
+        if tip is None:
+            return Declared(here)
+        return Declared(CommitSource(self.root, tip, self.repository, like=here), branch)
+
+    def differing(self, declared: Declared) -> int:
+        """Return how many files of this folder aren't as they are declared."""
+        prefix = self.repository.top(self.root)
+        folders = [f"{prefix}/{one}" if prefix else one for one in ROOTS]
+        return differing(self.repository, declared.source.commit, folders)
+
+    def places(self, declared: Declared) -> Places:
+        """Return where it is published and reported. What came from nowhere is published where it is reported, if that
+        was said."""
+        where = places(declared.source, ORIGIN, status=self._status)
+        return where._replace(rendered=self._status) if self._status and not self.has_origin else where

@@ -1,0 +1,243 @@
+"""Joins what is merged, what is published and what the clusters report, thing by thing, as one clone can see it."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import PurePath
+from typing import NamedTuple
+
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.rendered import SOURCE, look, published_ref
+from allotment.adapters.git.status import reported_ref
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.layout import PLATFORM, path_of
+from allotment.declared.things import THINGS
+from allotment.manifests import paths
+from allotment.manifests.names import rendered_branch, status_branch
+from allotment.observed.joined import Joined
+from allotment.observed.rollout import Merged, MergedBlobs, Stage, Thing, stage
+from allotment.observed.status import TenantStatus, Transition
+from allotment.pipeline.declared import publisher_key, reporter_keys
+from allotment.pipeline.report.clone import ORIGIN, Clone
+from allotment.pipeline.report.statuses import NEVER, Now, read_history, read_now
+from allotment.pipeline.report.things import (
+    Spot,
+    cluster_of,
+    declared_at,
+    is_declared_in,
+    published_blobs,
+    things_of,
+)
+from allotment.problems import Problem, Refused
+
+Seen = tuple[TenantStatus, Thing]
+
+
+class Wrong(NamedTuple):
+    """What is invalid in a commit: of the platform, which stops all, and of each tenant, which keeps that one."""
+
+    platform: list[Problem]
+    tenants: Mapping[str, list[Problem]]
+
+
+Judge = Callable[[CommitSource], Wrong]
+
+
+class Published(NamedTuple):
+    """What is published: of which commit, None where nothing was, and each cluster's branch. `trouble` has in words why
+    that can't be told."""
+
+    source: CommitSource | None
+    branches: Mapping[str, Branch]
+    trouble: str = ""
+
+
+class View:
+    """Everything as it was at one look. What is published is looked up only where it matters."""
+
+    def __init__(self, clone: Clone, tenant: str | None = None) -> None:
+        """Look at a tenant, or at all of them. Raises Refused where a remote doesn't answer."""
+        self.clone = clone
+        self.declared = clone.declared()
+        self.places = clone.places(self.declared)
+        self.keys = reporter_keys(self.declared.source)
+        self.tenants = sorted({scope.name for scope in self.declared.source.scopes()[0] if scope.kind == "tenant"})
+        self._tenant = tenant
+        self.now = now = self._reported()
+        self._seen: dict[tuple[str, str, str], list[Seen]] = defaultdict(list)
+        self._statuses: dict[str, list[TenantStatus]] = defaultdict(list)
+        for status in now.tenants:
+            self._statuses[status.tenant].append(status)
+            for thing in THINGS.values():
+                for one in getattr(status, thing.plural):
+                    self._seen[thing.word, status.tenant, one.name].append((status, one))
+
+    def _reported(self) -> Now:
+        if self.clone.knows(self.places.status):
+            keys = sorted(self.keys.items())
+            return read_now(self.clone.repository, self.clone.remote(self.places.status), keys, self._tenant)
+        words = f"this repository has no remote named {ORIGIN}, which the status branches would lie in"
+        return Now([], [], dict.fromkeys(self.keys, words))
+
+    def refs(self) -> dict[str, str]:
+        """Return what the refs point at by which a view changes. Nothing is fetched. Raises Refused."""
+        clusters = sorted(self.keys)
+        wanted = defaultdict[str, list[str]](list)
+        if self.declared.branch:
+            wanted[ORIGIN].append(f"refs/heads/{self.declared.branch}")
+        wanted[self.places.status] += [ref(name) for name in clusters for ref in (status_branch, reported_ref)]
+        published = [ref(name) for name in clusters for ref in (rendered_branch, published_ref)]
+        wanted[self.places.rendered] += [SOURCE, *published]
+        found = dict[str, str]()
+        for url, names in wanted.items():
+            if self.clone.knows(url):
+                found |= self.clone.remote(url).look(*names)
+        return found
+
+    def history(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
+        """Return the newest changes of state of a tenant, or of one of its things, with their clusters, oldest first."""
+        if not self.clone.knows(self.places.status):
+            return []
+        clusters = [(one, key) for one, key in sorted(self.keys.items()) if cluster in (None, one)]
+        remote = self.clone.remote(self.places.status)
+        return read_history(self.clone.repository, remote, clusters, tenant, name or None, most)
+
+    @property
+    def gpu_specs(self) -> list[str]:
+        """The GPUSpecs that are declared."""
+        folder = path_of(GPUSpec.__name__, PLATFORM, "")
+        files = self.declared.source.files(PLATFORM).paths
+        return [PurePath(one).stem for one in files if PurePath(one).parent == PurePath(folder).parent]
+
+    @cached_property
+    def rows(self) -> list[Joined]:
+        """Everything that is declared or seen, by tenant, name and cluster."""
+        names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
+        spots = [spot for name in names for spot in things_of(self.declared.source, name)]
+        rows, taken = [], set[tuple[str, str, str, str]]()
+        for spot in spots:
+            row = self._declared_row(spot)
+            rows.append(row)
+            taken.add((*row.thing[:3], row.thing.cluster))
+        for (kind, tenant, name), several in self._seen.items():
+            for status, seen in several:
+                if (kind, tenant, name, status.cluster) not in taken:
+                    rows.append(self._left_row(Merged(kind, tenant, name, status.cluster, ""), status, seen))
+        return sorted(rows, key=lambda one: (one.thing.tenant, one.thing.name, one.thing.cluster))
+
+    def _declared_row(self, spot: Spot) -> Joined:
+        blob = self.declared.source.blob(spot.path) or ""
+        several = self._seen.get((spot.kind, spot.tenant, spot.name), [])
+        current = next((one for one in several if one[1].observed_blob == blob), None)
+        if current is not None and is_declared_in(self.declared.source, spot, current[0].cluster):
+            status, there = current
+            thing = Merged(spot.kind, spot.tenant, spot.name, status.cluster, blob)
+            found = stage(thing, MergedBlobs(blob, blob), [status])
+            return Joined(thing, found, there, status, spot.path, getattr(there, "gpu_spec", ""))
+        declared = declared_at(self.declared.source, spot.path)
+        cluster = cluster_of(self.declared.source, declared)
+        if not cluster and len(several) == 1:
+            cluster = several[0][0].cluster  # it can't be read: it is where it was
+        thing = Merged(spot.kind, spot.tenant, spot.name, cluster, blob)
+        seen: Thing | None = next((one for status, one in several if status.cluster == cluster), None)
+        spec = declared.model.spec.gpu_spec if declared and isinstance(declared.model, GPUInstance) else ""
+        return Joined(
+            thing, self._stage(thing), seen, self._status(thing), spot.path, spec or getattr(seen, "gpu_spec", "")
+        )
+
+    def _left_row(self, thing: Merged, status: TenantStatus, seen: Thing) -> Joined:
+        path = THINGS[thing.kind].declaration(thing.tenant, thing.name)
+        return Joined(thing, self._stage(thing), seen, status, path, getattr(seen, "gpu_spec", ""))
+
+    def _status(self, thing: Merged) -> TenantStatus | None:
+        return next((one for one in self._statuses.get(thing.tenant, ()) if one.cluster == thing.cluster), None)
+
+    def _stage(self, thing: Merged) -> Stage:
+        published = self.published
+        if published.source is None:
+            return stage(thing, None, ())
+        blobs = published_blobs(thing, published.source, published.branches)
+        behind = blobs.source != thing.blob and not self._is_newer
+        statuses = self._statuses.get(thing.tenant, ())
+        found = stage(thing, None if behind else blobs, statuses, self.now.troubles)
+        if found.state == "published" and self.now.troubles.get(thing.cluster) == NEVER:
+            return found._replace(way_out=reporting(thing.cluster))
+        return found
+
+    @cached_property
+    def _is_newer(self) -> bool:
+        """Whether more is published than is declared here: this clone is behind."""
+        source, declared = self.published.source, self.declared.source
+        return source is not None and self.clone.repository.is_ancestor(declared.commit, source.commit)
+
+    @cached_property
+    def published(self) -> Published:
+        """What is published."""
+        if not self.clone.knows(self.places.rendered):
+            return Published(None, {}, f"this repository has no remote named {ORIGIN} to publish to")
+        repository, key = self.clone.repository, publisher_key(self.declared.source)
+        try:
+            found = look(repository, self.clone.remote(self.places.rendered), self.keys, key)
+        except Refused as error:
+            return Published(None, {}, str(error))
+        if found.source is None:
+            return Published(None, found.branches, "nothing was ever published: `allot publish` or `allot run` does it")
+        if not repository.has(found.source):
+            return Published(None, found.branches, f"commit {found.source}, of which it is, isn't here")
+        source = CommitSource(self.clone.root, found.source, repository, like=self.declared.source)
+        return Published(source, found.branches)
+
+    def where_published(self, tenant: str, name: str, cluster: str | None) -> list[str]:
+        """Return the clusters that a thing is published to, also while it leaves."""
+        files = {
+            paths.tenant_file(tenant, kind.part, f"{kind.stem(name)}{leaving}")
+            for kind in THINGS.values()
+            for leaving in ("", paths.LEAVING)
+        }
+        branches = self.published.branches.items()
+        return [where for where, one in branches if cluster in (None, where) and files & one.files.keys()]
+
+    def explained(self, rows: Iterable[Joined], judge: Judge) -> Iterator[Joined]:
+        """Yield rows that say why they aren't published, where they aren't. `judge` tells what is invalid in a commit."""
+        for row in rows:
+            if row.stage.state == "merged":
+                words = f"{row.stage.words}: {self._why_unpublished(row, judge)}"
+            elif row.stage.state == "kept" and self.published.source is not None:
+                invalid = judge(self.published.source).tenants.get(row.thing.tenant, [])
+                why = _several(invalid) or "it passes `allot validate`, so `allot publish --dry-run` says why"
+                words = f"{row.stage.words}: {why}"
+            else:
+                yield row
+                continue
+            yield row._replace(stage=row.stage._replace(words=words))
+
+    def _why_unpublished(self, row: Joined, judge: Judge) -> str:
+        found = self.published
+        invalid = judge(self.declared.source)
+        if invalid.platform:
+            return f"nothing can be: what the platform declares is wrong: {_several(invalid.platform)}"
+        if row.thing.tenant in invalid.tenants:
+            return f"something of its tenant is invalid: {_several(invalid.tenants[row.thing.tenant])}"
+        if found.source is None:
+            return found.trouble
+        made = self.clone.repository.committed_at(found.source.commit)
+        day = datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"what is published is of {found.source.commit[:12]}, of {day}"
+
+
+def reporting(cluster: str) -> str:
+    """Return in words what reports a cluster."""
+    return f"`allot report --cluster {cluster}`, or `allot run --report {cluster}`, reports it from there"
+
+
+def _several(problems: Sequence[Problem]) -> str:
+    """Return the first of some problems, and how many more there are; empty where there is none."""
+    if not problems:
+        return ""
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}"

@@ -1,0 +1,181 @@
+"""What is on offer, as tables on a terminal: what a tenant can have first, then what it can't, and why."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from allotment.accounts.capacity import physical_gpus
+from allotment.accounts.pricing import money_text, next_price, price_on
+from allotment.declared.kinds.app import AppVersion
+from allotment.declared.kinds.gpu_spec import GPUSpecSpec
+from allotment.declared.values import TEBI, cpu_text, decimal_text, size_text
+from allotment.reports.outputs.catalog import Ready, ready_units, snapshot_price
+from allotment.reports.sheets import Facts, Sheet, plain, words
+from allotment.rules.catalog import AppOffer, Asking, Barrier, Catalog, GPUOffer, StorageOffer
+from allotment.rules.limits import way_of_sharing
+
+
+class Shown(NamedTuple):
+    """How a catalog is shown: with the units that are ready, the day whose prices count, and the tenant that asks."""
+
+    ready: Ready
+    day: datetime.date
+    currency: str
+    who: Asking | None = None
+
+    @property
+    def tenant(self) -> str:
+        """The tenant's name; empty where nobody in particular asks."""
+        return self.who.name if self.who is not None else ""
+
+
+def tables(found: Catalog, shown: Shown) -> RenderableType:
+    """Return all of a catalog."""
+    parts: list[RenderableType] = [] if shown.who is None else [_asking(shown.who, shown.currency)]
+    parts += _sheets(found, shown, barred=False)
+    if barred := _sheets(found, shown, barred=True):
+        parts += [plain(f"Not for {shown.tenant} now"), *barred]
+    if not parts:
+        return Text("nothing is on offer")
+    return Group(*[one for part in parts for one in (Text(), part)][1:])
+
+
+def _sheets(found: Catalog, shown: Shown, *, barred: bool) -> list[Sheet]:
+    sheets = (
+        _gpus([one for one in found.gpus if bool(one.barred) is barred], shown),
+        _storages([one for one in found.storages if bool(one.barred) is barred], shown),
+        _apps([one for one in found.apps if bool(one.barred) is barred]),
+    )
+    return [one for one in sheets if one]
+
+
+def _asking(who: Asking, currency: str) -> Facts:
+    """Return what is left to a tenant of its plan."""
+    plan, limits, used = who.plan, who.limits, who.used
+    facts: list[tuple[str, object]] = [
+        ("Tenant", who.name),
+        ("Plan", plan.model.name if plan is not None else "can't be read"),
+        ("Lifecycle", who.lifecycle if who.lifecycle != "Active" else ""),
+    ]
+    if limits is not None:
+        gpus = [f"{_left(used.gpus.get(one, Fraction(0)), limits.gpus[one])} {one}" for one in sorted(limits.gpus)]
+        counts = (
+            f"{_left(getattr(used, what), getattr(limits, what))} {what}"
+            for what in ("instances", "storages", "snapshots")
+        )
+        size = f"{size_text(max(0, limits.storage - used.storage))} of {size_text(limits.storage)} of storage"
+        facts.append(("Left", ", ".join([*gpus, *counts, size])))
+    if plan is not None and (budget := plan.model.spec.budget) is not None:
+        warns = ", only a warning" if budget.enforcement == "Warn" else ""
+        left = money_text(max(budget.per_month - who.cost, budget.per_month * 0))
+        facts.append(("Budget left", f"{left} of {money_text(budget.per_month)} {currency} a month{warns}"))
+    if plan is not None:
+        facts.append(
+            ("Own images", ", ".join(plan.model.spec.allow.image_registries) or "none: the platform's apps alone")
+        )
+    return Facts(facts)
+
+
+def _left(used: Fraction | int, limit: int) -> str:
+    return f"{decimal_text(Fraction(max(limit - used, 0)))} of {limit}"
+
+
+def _gpus(several: Sequence[GPUOffer], shown: Shown) -> Sheet:
+    price = f"{shown.currency}/H"
+    sheet = Sheet("GPU SPEC", "CLUSTER", "GPU", "SHARING", price, "FREE", "READY", "NOTE", long=("NOTE",))
+    for one in several:
+        spec, own = one.spec.model.spec, one.own(shown.tenant)
+        ready = ready_units(one, shown.ready, shown.tenant)
+        sheet.add(
+            plain(one.spec.model.name),
+            plain(one.cluster),
+            plain(f"{spec.gpu.count} {spec.gpu.model}"),
+            plain(_sharing(spec)),
+            plain(price_on(spec.prices, shown.day).per_hour),
+            plain(f"{one.free + own.free}/{one.units + own.units}"),
+            plain("-" if ready is None else ready),
+            words("; ".join(_barriers(one.barred) or _gpu_notes(one, shown))),
+        )
+    return sheet
+
+
+def _sharing(spec: GPUSpecSpec) -> str:
+    way = way_of_sharing(spec)
+    if spec.sharing is not None and spec.sharing.mig is not None:
+        return f"{way} {spec.sharing.mig.profile}"
+    return way if spec.sharing is None else f"{way} {physical_gpus(spec)}"
+
+
+def _gpu_notes(one: GPUOffer, shown: Shown) -> Iterator[str]:
+    spec = one.spec.model.spec
+    if spec.lifecycle != "Active":
+        yield f"it is {spec.lifecycle}"
+    yield f"{cpu_text(spec.cpu)} CPU, {size_text(spec.memory)} memory, {size_text(spec.disk)} disk"
+    if spec.capacity_type == "Spot":
+        yield "Spot: the cloud may take it back"
+    if (later := next_price(spec.prices, shown.day)) is not None:
+        yield f"{later.per_hour} {shown.currency}/h from {later.start}"
+    for each in one.reserved:
+        yield f"{each.units} held for {each.tenant}, {each.free} free"
+
+
+def _storages(several: Sequence[StorageOffer], shown: Shown) -> Sheet:
+    price = f"{shown.currency}/GIB/MONTH"
+    sheet = Sheet("STORAGE SPEC", "CLUSTER", "ACCESS", "SIZE", price, "FREE", "NOTE", long=("NOTE",))
+    for one in several:
+        spec = one.spec.model.spec
+        sheet.add(
+            plain(one.spec.model.name),
+            plain(one.cluster),
+            plain(spec.volume.access_mode if spec.volume is not None else "Bucket"),
+            plain(f"{size_text(spec.size.min)} to {size_text(spec.size.max)}"),
+            plain(price_on(spec.prices, shown.day).per_gib_month),
+            plain(_roughly(one.free)),
+            words("; ".join(_barriers(one.barred) or _storage_notes(one, shown))),
+        )
+    return sheet
+
+
+def _storage_notes(one: StorageOffer, shown: Shown) -> Iterator[str]:
+    spec = one.spec.model.spec
+    if spec.lifecycle != "Active":
+        yield f"it is {spec.lifecycle}"
+    if (price := snapshot_price(one, shown.day)) is not None:
+        yield f"snapshots {price}"
+    if (later := next_price(spec.prices, shown.day)) is not None:
+        yield f"{later.per_gib_month} from {later.start}"
+
+
+def _apps(several: Sequence[AppOffer]) -> Sheet:
+    sheet = Sheet("APP", "VERSION", "OPEN TO", "NOTE", long=("NOTE",))
+    for one in several:
+        version = one.version
+        sheet.add(
+            plain(one.app.model.name),
+            plain(version.version),
+            plain(", ".join(sorted({port.exposure for port in version.container.ports})) or "-"),
+            words("; ".join(_barriers(one.barred) or _app_notes(version))),
+        )
+    return sheet
+
+
+def _app_notes(version: AppVersion) -> Iterator[str]:
+    if version.lifecycle != "Active":
+        yield f"it is {version.lifecycle}" + (f": go to {version.replaced_by}" if version.replaced_by else "")
+    if version.container.shm_size:
+        yield f"for units of {size_text(version.container.shm_size)} memory or more"
+
+
+def _barriers(several: Iterable[Barrier]) -> list[str]:
+    return [f"{one.words} ({one.path})" for one in several]
+
+
+def _roughly(size: int) -> str:
+    """Return a size that people can compare: of much, whole TiB."""
+    return f"{size // TEBI}Ti" if size >= 10 * TEBI else size_text(size)

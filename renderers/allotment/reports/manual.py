@@ -1,0 +1,179 @@
+"""The manual pages of kinds, fields and rules, from the models and rules themselves."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from typing import Any
+
+from allotment.declared.kinds import KINDS, Kind
+from allotment.declared.kinds.declaration import Metadata
+from allotment.declared.layout import DEFAULT_LONGEST, LONGEST_NAME
+from allotment.declared.reading import nearest, without_optional
+from allotment.declared.values import NAME_PATTERN
+from allotment.problems import Refused, quoted
+from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
+from allotment.reports.rule_pages import rule_page
+
+NAME_RULE = "a-z, 0-9 and single '-', a letter first, no '-' last"
+KIND_WORDS = "What the file declares; its folder says it too."
+
+
+def page(subject: str) -> ExplainOutput:
+    """Return the page of a kind, `KIND.field.field`, or `rule NAME`. Raises Refused, with the nearest that is known."""
+    name, *fields = subject.split(".")
+    if name.startswith("rule "):
+        rule = subject.removeprefix("rule ").strip()
+        return ExplainOutput(subject=f"rule {rule}", description=rule_page(rule))
+    kind_name = next((known for known in KINDS if known.lower() == name.lower()), None)
+    if kind_name is None:
+        raise Refused(f"no kind is named {quoted(name)}{nearest(name, KINDS)}")
+    kind = KINDS[kind_name]
+    model, itself, path = kind.model, None, kind.name
+    for field in fields:
+        known = {str(one.alias): one for one in model.model_fields.values()} if is_model(model) else {}
+        if field not in known:
+            raise Refused(f"{path} has no field {quoted(field)}{nearest(field, known)}")
+        itself = field_page(kind, model, field)
+        path += f".{field}"
+        model = element(known[field].annotation)
+    return ExplainOutput(
+        subject=path,
+        file=kind.path,
+        description=described(itself, model),
+        itself=itself,
+        fields=tuple(field_page(kind, model, str(one.alias)) for one in model.model_fields.values())
+        if is_model(model)
+        else (),
+    )
+
+
+def described(itself: FieldOutput | None, model: Any) -> str:
+    """Return what is said of a field and of what is below it, as paragraphs."""
+    below = inspect.getdoc(model) or "" if is_model(model) else ""
+    above = itself.description if itself is not None else ""
+    return "\n\n".join(dict.fromkeys(one for one in (above, below) if one and not below.startswith(f"{one}\n")))
+
+
+def field_page(kind: Kind, model: Any, alias: str) -> FieldOutput:
+    """Return what is said of one field of a model."""
+    field = next(one for one in model.model_fields.values() if one.alias == alias)
+    below = element(field.annotation)
+    about = field.description or (first_line(below) if is_model(below) else "")
+    if model is Metadata and alias == "name":
+        longest = LONGEST_NAME.get(kind.name) or LONGEST_NAME.get(_folder(kind), DEFAULT_LONGEST)
+        said = f"3 to {longest} characters of {NAME_RULE}"
+    else:
+        said = limits(_schema(model)["properties"][alias])
+    return FieldOutput(
+        name=alias,
+        type=type_text(field),
+        limits=said,
+        required=field.is_required(),
+        default=_default(field),
+        description=about or (KIND_WORDS if alias == "kind" else ""),
+    )
+
+
+def _folder(kind: Kind) -> str:
+    """Return what names a kind's file: a tenant's or a cluster's folder where there is one of it."""
+    return kind.scope if kind.singleton else ""
+
+
+@functools.cache
+def _schema(model: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = model.model_json_schema(by_alias=True)
+    return schema
+
+
+def limits(node: dict[str, Any]) -> str:
+    """Return, in words, what a field's JSON Schema says beside its type; of a list also what it says of its entries."""
+    if "anyOf" in node:
+        node = next((one for one in node["anyOf"] if one.get("type") != "null"), node)
+    said = []
+    for least, most, unit in (
+        ("minimum", "maximum", ""),
+        ("minLength", "maxLength", " characters"),
+        ("minItems", "maxItems", " entries"),
+        ("minProperties", "maxProperties", " entries"),
+    ):
+        if words := _between(node.get(least), node.get(most)):
+            said.append(words + unit)
+    if node.get("pattern") == NAME_PATTERN:
+        said.append(NAME_RULE)
+    if isinstance(node.get("items"), dict) and (each := limits(node["items"])):
+        said.append(f"each {each}")
+    return ", ".join(said)
+
+
+def _between(least: int | None, most: int | None) -> str:
+    if least is not None and most is not None:
+        return f"{least:,} to {most:,}" if least != most else f"{least:,}"
+    if most is not None:
+        return f"at most {most:,}"
+    return f"at least {least:,}" if least is not None else ""
+
+
+def first_line(model: Any) -> str:
+    """Return the first line of what a model says of itself."""
+    return (inspect.getdoc(model) or "").split("\n", maxsplit=1)[0]
+
+
+def is_model(annotation: Any) -> bool:
+    """Return whether a field's type has fields of its own."""
+    return hasattr(annotation, "model_fields")
+
+
+def element(annotation: Any) -> Any:
+    """Return what a field's page goes into: a list's or mapping's entry, or the type itself."""
+    annotation = without_optional(annotation)
+    if typing.get_origin(annotation) in (list, dict):
+        return element(typing.get_args(annotation)[-1])
+    return annotation
+
+
+def _default(field: Any) -> str:
+    default = field.default
+    if field.is_required() or default is None or default in ([], {}, "") or is_model(type(default)):
+        return ""
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, int) and default >= 3600 and default % 3600 == 0:
+        return f"{default // 3600}h"
+    return ", ".join(default) if isinstance(default, list) else str(default)
+
+
+def type_text(field: Any) -> str:
+    """Return a field's type in the words of its schema: text, integer, a list of …, or the values it may have."""
+    return _type(field.annotation, field.metadata)
+
+
+def _type(annotation: Any, metadata: typing.Sequence[Any] = ()) -> str:
+    for one in metadata:
+        schema = getattr(one, "json_schema", None)
+        if isinstance(schema, dict):
+            return _of_schema(schema)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _type(arguments[0], annotation.__metadata__)
+    if len(arguments) > 1 and type(None) in arguments:
+        return _type(next(one for one in arguments if one is not type(None)))
+    if origin is typing.Literal:
+        return " | ".join(str(one) for one in arguments)
+    if origin is list:
+        return f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return f"mapping of {_type(arguments[0])} to {_type(arguments[1])}"
+    if is_model(annotation):
+        return str(annotation.__name__)
+    return {str: "text", int: "integer", bool: "true | false"}.get(annotation, "any")
+
+
+def _of_schema(schema: dict[str, Any]) -> str:
+    """Return the type that a field's own schema says."""
+    if examples := schema.get("examples"):
+        return f"text such as {examples[0]}"
+    if schema.get("type") == "object":
+        return "mapping of text to text"
+    return "text" if schema.get("type") == "string" else "integer or text"

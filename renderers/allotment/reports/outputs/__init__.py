@@ -1,0 +1,70 @@
+"""What commands print as JSON: a type a command, from which `allot schema` writes schemas/output/."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from allotment.reports.outputs.output import Output
+
+# The commands; each one's type, `ValidateOutput`, lies in the module of its name, and is imported when it is asked for.
+OUTPUTS = (
+    "validate",
+    "explain",
+    "fmt",
+    "render",
+    "publish",
+    "recover",
+    "init",
+    "schema",
+    "status",
+    "history",
+    "wait",
+    "catalog",
+    "plan",
+)
+
+_NOT_ASCII = re.compile("[^\x00-\x7e]+")
+
+
+def as_json(output: Output) -> str:
+    """Return an output as JSON text, indented and in ASCII, so that whatever it quotes is inert on a terminal. Amounts of
+    money are numbers with all their digits.
+    """
+    data = msgspec.json.Encoder(decimal_format="number").encode(output)
+    text = msgspec.json.format(data, indent=2).decode()
+    return _NOT_ASCII.sub(lambda found: json.dumps(found.group())[1:-1], text) + "\n"
+
+
+def output_schema(command: str) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of what a command prints with `--output json`."""
+    module = import_module(f"{__name__}.{command}")
+    return schema_of(getattr(module, f"{command.capitalize()}Output"), command)
+
+
+def schema_of(output: type[Output], command: str) -> dict[str, Any]:
+    """Return the JSON Schema of a type of output."""
+    (schema,), parts = msgspec.json.schema_components([output], ref_template="#/$defs/{name}")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"allot {command} --output json"}
+    return {**head, **schema, "$defs": {name: _tidy(parts[name]) for name in sorted(parts)}}
+
+
+def _tidy(node: Any) -> Any:
+    """Say what `as_json` writes: every field, and decimals as numbers."""
+    if isinstance(node, list):
+        return [_tidy(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("format") == "decimal":
+        return {"type": "number"}
+    found = {key: _tidy(value) for key, value in node.items()}
+    if isinstance(found.get("description"), str):  # and no field of that name
+        found["description"] = inspect.cleandoc(found["description"])
+    if "properties" in found:
+        found["required"] = sorted(found["properties"])
+    return found

@@ -1,0 +1,255 @@
+"""What `allot catalog` shows, as JSON."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from allotment.accounts.capacity import physical_gpus
+from allotment.accounts.pricing import next_price, price_on
+from allotment.declared.kinds.gpu_spec import HourlyPrice
+from allotment.declared.kinds.storage_spec import MonthlyPrice
+from allotment.declared.values import size_text
+from allotment.reports.outputs.output import Output, Part
+from allotment.rules.catalog import AppOffer, Asking, Barrier, GPUOffer, StorageOffer
+from allotment.rules.limits import way_of_sharing
+
+Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, "" of all
+
+
+class BarrierOutput(Part, frozen=True):
+    """Why something isn't for the tenant, and the file that says so."""
+
+    reason: str
+    path: str
+
+
+class PriceOutput(Part, frozen=True):
+    """A price, in the currency of the catalog, from a day on."""
+
+    start: str = msgspec.field(name="from")
+    price: Decimal
+
+
+class ReservedOutput(Part, frozen=True):
+    """Units that a tenant has alone, and how many of them are free."""
+
+    tenant: str
+    units: int
+    free: int
+
+
+class GPUSpecOutput(Part, frozen=True):
+    """A GPUSpec in a cluster. Any tenant may hold `units` of it, and `free` of them are; `readyAtOnce` of those are on a node
+    already, null where no reporter says so. With --tenant `units`, `free` and `readyAtOnce` have that tenant's own among them.
+
+    `gpus` is what a unit takes of the quota: a quarter of a GPU is 0.25. The price is of a unit and hour. `barred` is empty
+    where the tenant can have one more.
+    """
+
+    name: str
+    cluster: str
+    display_name: str | None
+    lifecycle: str
+    model: str
+    gpu_memory: str
+    gpus: float
+    sharing: Literal["Exclusive", "TimeSlicing", "Mig"]
+    tenancy: str | None
+    capacity_type: str
+    cpu: float
+    memory: str
+    disk: str
+    price_per_hour: Decimal
+    next_price: PriceOutput | None
+    units: int
+    free: int
+    ready_at_once: int | None
+    reserved: tuple[ReservedOutput, ...]
+    barred: tuple[BarrierOutput, ...]
+
+
+class StorageSpecOutput(Part, frozen=True):
+    """A StorageSpec in a cluster: what is free of its capacity there. Prices are of a GiB and month; a null one for snapshots
+    says that there are none."""
+
+    name: str
+    cluster: str
+    display_name: str | None
+    lifecycle: str
+    access: Literal["ReadWriteOnce", "ReadWriteMany", "Bucket"]
+    min_size: str
+    max_size: str
+    capacity: str
+    free: str
+    price_per_gib_month: Decimal = msgspec.field(name="pricePerGiBMonth")
+    next_price: PriceOutput | None
+    snapshot_price_per_gib_month: Decimal | None = msgspec.field(name="snapshotPricePerGiBMonth")
+    barred: tuple[BarrierOutput, ...]
+
+
+class AppOutput(Part, frozen=True):
+    """A version of an app, and who reaches its ports. A unit that it runs on has `minMemory`, if that isn't null."""
+
+    name: str
+    version: str
+    display_name: str | None
+    lifecycle: str
+    replaced_by: str | None
+    exposure: tuple[str, ...]
+    min_memory: str | None
+    barred: tuple[BarrierOutput, ...]
+
+
+class QuotaOutput(Part, frozen=True):
+    """A part of the tenant's quota: `what` is instances, storages, snapshots, storage (in bytes), or a GPU's model."""
+
+    what: str
+    limit: float
+    used: float
+    path: str
+
+
+class BudgetOutput(Part, frozen=True):
+    """What the tenant may spend a month, and what it declares to."""
+
+    per_month: Decimal
+    used: Decimal
+    enforcement: str
+    path: str
+
+
+class AskingOutput(Part, frozen=True):
+    """The tenant that asks. `imageRegistries` are those that its own images may come from."""
+
+    name: str
+    plan: str | None
+    lifecycle: str | None
+    quota: tuple[QuotaOutput, ...]
+    budget: BudgetOutput | None
+    image_registries: tuple[str, ...]
+
+
+class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
+    """What is on offer on a day; for one tenant, if one was given."""
+
+    as_of: str
+    currency: str
+    tenant: AskingOutput | None
+    gpu_specs: tuple[GPUSpecOutput, ...]
+    storage_specs: tuple[StorageSpecOutput, ...]
+    apps: tuple[AppOutput, ...]
+
+
+def gpu_output(one: GPUOffer, ready: Ready, day: datetime.date, tenant: str = "") -> GPUSpecOutput:
+    """Return a GPUSpec in a cluster as it is printed."""
+    spec, own = one.spec.model.spec, one.own(tenant)
+    return GPUSpecOutput(
+        name=one.spec.model.name,
+        cluster=one.cluster,
+        display_name=spec.display_name,
+        lifecycle=spec.lifecycle,
+        model=spec.gpu.model,
+        gpu_memory=size_text(spec.gpu.memory),
+        gpus=float(physical_gpus(spec)),
+        sharing=way_of_sharing(spec),  # type: ignore[arg-type]  # one of them
+        tenancy=spec.tenancy,
+        capacity_type=spec.capacity_type,
+        cpu=spec.cpu / 1000,
+        memory=size_text(spec.memory),
+        disk=size_text(spec.disk),
+        price_per_hour=price_on(spec.prices, day).per_hour,
+        next_price=_next(next_price(spec.prices, day)),
+        units=one.units + own.units,
+        free=one.free + own.free,
+        ready_at_once=ready_units(one, ready, tenant),
+        reserved=tuple(ReservedOutput(*each) for each in one.reserved),
+        barred=_barred(one.barred),
+    )
+
+
+def ready_units(one: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
+    """Return how many units are on a node already: of all tenants', and of a tenant's own; None where nobody says so."""
+    there = ready.get((one.cluster, one.spec.model.name))
+    return None if there is None else sum(units for owner, units in there.items() if owner in ("", tenant))
+
+
+def storage_output(one: StorageOffer, day: datetime.date) -> StorageSpecOutput:
+    """Return a StorageSpec in a cluster as it is printed."""
+    spec = one.spec.model.spec
+    return StorageSpecOutput(
+        name=one.spec.model.name,
+        cluster=one.cluster,
+        display_name=spec.display_name,
+        lifecycle=spec.lifecycle,
+        access=spec.volume.access_mode if spec.volume is not None else "Bucket",
+        min_size=size_text(spec.size.min),
+        max_size=size_text(spec.size.max),
+        capacity=size_text(one.entry.capacity),
+        free=size_text(one.free),
+        price_per_gib_month=price_on(spec.prices, day).per_gib_month,
+        next_price=_next(next_price(spec.prices, day)),
+        snapshot_price_per_gib_month=snapshot_price(one, day),
+        barred=_barred(one.barred),
+    )
+
+
+def snapshot_price(one: StorageOffer, day: datetime.date) -> Decimal | None:
+    """Return what a GiB of a snapshot costs a month; None where there are none in the cluster."""
+    prices = one.spec.model.spec.snapshot_prices
+    has_them = prices and one.entry.volume_snapshot_class_name is not None
+    return price_on(prices, day).per_gib_month if has_them else None
+
+
+def app_output(one: AppOffer) -> AppOutput:
+    """Return a version of an app as it is printed."""
+    return AppOutput(
+        name=one.app.model.name,
+        version=one.version.version,
+        display_name=one.app.model.spec.display_name,
+        lifecycle=one.version.lifecycle,
+        replaced_by=one.version.replaced_by,
+        exposure=tuple(sorted({port.exposure for port in one.version.container.ports})),
+        min_memory=size_text(one.version.container.shm_size) if one.version.container.shm_size else None,
+        barred=_barred(one.barred),
+    )
+
+
+def asking_output(who: Asking) -> AskingOutput:
+    """Return the tenant that asks as it is printed."""
+    plan = who.plan.model.spec if who.plan is not None else None
+    budget = None
+    if plan is not None and plan.budget is not None and who.plan is not None:
+        budget = BudgetOutput(plan.budget.per_month, who.cost, plan.budget.enforcement, who.plan.path)
+    quota = list[QuotaOutput]()
+    if (limits := who.limits) is not None:
+        models = sorted(limits.gpus)
+        quota += [
+            QuotaOutput(one, limits.gpus[one], float(who.used.gpus.get(one, 0)), who.quota_path("gpus", one))
+            for one in models
+        ]
+        for what in ("instances", "storages", "snapshots", "storage"):
+            quota.append(QuotaOutput(what, getattr(limits, what), getattr(who.used, what), who.quota_path(what)))
+    return AskingOutput(
+        who.name,
+        who.plan.model.name if who.plan is not None else None,
+        who.lifecycle or None,
+        tuple(quota),
+        budget,
+        tuple(plan.allow.image_registries) if plan is not None else (),
+    )
+
+
+def _next(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:
+    if price is None:
+        return None
+    amount = price.per_hour if isinstance(price, HourlyPrice) else price.per_gib_month
+    return PriceOutput(price.start.isoformat(), amount)
+
+
+def _barred(several: Iterable[Barrier]) -> tuple[BarrierOutput, ...]:
+    return tuple(BarrierOutput(one.words, one.path) for one in several)

@@ -1,0 +1,249 @@
+"""What a change would do, as JSON."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from allotment.changes.declared import DeclaredChange, Topic
+from allotment.changes.files import Diff
+from allotment.changes.money import CostChange, CostDay
+from allotment.changes.plan import Action, Amount, Loss, Plan, ThingChange, Units
+from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.validate import ProblemOutput, problem_output
+from allotment.reports.plan.rows import diff_lines
+
+_DIGITS = 12  # of a fraction that has no end
+
+
+class WorkTreeOutput(Part, frozen=True):
+    """The folder that was planned: how many of its declared files differ from the commit that is checked out."""
+
+    uncommitted: int
+
+
+class LossOutput(Part, frozen=True):
+    """Something that is destroyed: what, and how."""
+
+    what: str
+    words: str
+
+
+class DeclaredOutput(Part, frozen=True):
+    """A field that is declared otherwise; null where it has no value. Without `field` the whole file comes or goes."""
+
+    topic: Topic
+    path: str
+    field: str
+    before: str | None
+    after: str | None
+    note: str
+
+
+class UnitsOutput(Part, frozen=True):
+    """Units of a GPUSpec in a cluster; `free` is what is left after the change, below zero where it oversells."""
+
+    cluster: str
+    gpu_spec: str
+    stock_before: int
+    stock: int
+    held_before: int
+    held: int
+    free: int
+
+
+class QuotaOutput(Part, frozen=True):
+    """How much of a quota a tenant uses; sizes are bytes; a limit is null where no plan says one."""
+
+    tenant: str
+    what: str
+    before: Decimal
+    after: Decimal
+    limit_before: int | None
+    limit: int | None
+
+
+class CostDayOutput(Part, frozen=True):
+    """What is paid a month from a day on."""
+
+    day: str
+    before: Decimal
+    after: Decimal
+
+
+class CostPartOutput(Part, frozen=True):
+    """What a part of a tenant costs a month, today."""
+
+    what: str
+    before: Decimal
+    after: Decimal
+
+
+class OverBudgetOutput(Part, frozen=True):
+    """From which day a budget is exceeded, and by how much; `denied` says whether that is refused."""
+
+    day: str
+    amount: Decimal
+    denied: bool
+
+
+class CostOutput(Part, frozen=True):
+    """What a tenant pays a month: today, which is the first of `days`, and from each later day that a price changes it.
+
+    `left` is what its budget leaves today; `overBudget` the first day on which the change exceeds it, or null.
+    """
+
+    tenant: str
+    before: Decimal
+    after: Decimal
+    budget_before: Decimal | None
+    budget: Decimal | None
+    left: Decimal | None
+    days: tuple[CostDayOutput, ...]
+    parts: tuple[CostPartOutput, ...]
+    over_budget: OverBudgetOutput | None
+
+
+class ThingOutput(Part, frozen=True):
+    """An instance, storage or snapshot that changes, and why: the field of each file that makes it so."""
+
+    tenant: str
+    cluster: str
+    kind: str
+    name: str
+    action: Action
+    why: tuple[str, ...]
+
+
+class DiffOutput(Part, frozen=True):
+    """A file that changes, as a unified diff."""
+
+    path: str
+    diff: str
+
+
+class FilesOutput(Part, frozen=True):
+    """How many files change: declared ones, and rendered ones; `markers` of these only say that their folder changed."""
+
+    declared: int
+    added: int
+    changed: int
+    removed: int
+    markers: int
+
+
+class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
+    """What merging `head`, or the work tree on it, into `base` would change.
+
+    `summary` says it in a line. `asOf` is the day whose prices count. `declared` has the first of `declaredCount` changes, and
+    all of the topics access and approvals. `declarations` and `objects` have the first of the files that `files` counts.
+    """
+
+    verdict: str
+    summary: str
+    allowed: bool
+    changes: bool
+    base: str
+    base_name: str
+    head: str
+    work_tree: WorkTreeOutput | None
+    as_of: str
+    currency: str
+    checksum: str
+    problems: tuple[ProblemOutput, ...]
+    standing: int
+    skipped: tuple[str, ...]
+    losses: tuple[LossOutput, ...]
+    perhaps_lost: tuple[LossOutput, ...]
+    declared: tuple[DeclaredOutput, ...]
+    declared_count: int
+    urls: int
+    costs: tuple[CostOutput, ...]
+    totals: tuple[CostDayOutput, ...]
+    things: tuple[ThingOutput, ...]
+    units: tuple[UnitsOutput, ...]
+    quota: tuple[QuotaOutput, ...]
+    files: FilesOutput
+    declarations: tuple[DiffOutput, ...]
+    objects: tuple[DiffOutput, ...]
+
+
+def plan_output(plan: Plan) -> PlanOutput:
+    """Return a plan as it is printed."""
+    files = plan.files
+    return PlanOutput(
+        verdict=plan.verdict,
+        summary=plan.summary,
+        allowed=plan.allowed,
+        changes=plan.changes,
+        base=plan.base,
+        base_name=plan.base_name,
+        head=plan.head,
+        work_tree=None if plan.work_tree is None else WorkTreeOutput(plan.work_tree.uncommitted),
+        as_of=plan.day.isoformat(),
+        currency=plan.currency,
+        checksum=plan.checksum,
+        problems=tuple(map(problem_output, plan.problems)),
+        standing=plan.standing,
+        skipped=plan.skipped,
+        losses=tuple(map(_loss, plan.losses)),
+        perhaps_lost=tuple(map(_loss, plan.perhaps_lost)),
+        declared=tuple(map(_declared, plan.declared)),
+        declared_count=plan.declared_count,
+        urls=plan.urls,
+        costs=tuple(map(_cost, plan.costs)),
+        totals=tuple(map(_day, plan.totals)),
+        things=tuple(map(_thing, plan.things)),
+        units=tuple(map(_units, plan.units)),
+        quota=tuple(map(_quota, plan.quota)),
+        files=FilesOutput(plan.declared_files, files.added, files.changed, files.removed, files.markers),
+        declarations=tuple(map(_diff, plan.declarations)),
+        objects=tuple(map(_diff, plan.objects)),
+    )
+
+
+def _loss(one: Loss) -> LossOutput:
+    return LossOutput(one.what, one.words)
+
+
+def _declared(one: DeclaredChange) -> DeclaredOutput:
+    return DeclaredOutput(one.topic, one.path, one.field, one.before, one.after, one.note)
+
+
+def _day(one: CostDay) -> CostDayOutput:
+    return CostDayOutput(one.day.isoformat(), one.before, one.after)
+
+
+def _cost(one: CostChange) -> CostOutput:
+    over = one.excess
+    return CostOutput(
+        tenant=one.tenant,
+        before=one.before,
+        after=one.after,
+        budget_before=one.budget_before,
+        budget=one.budget,
+        left=one.left,
+        days=tuple(map(_day, one.days)),
+        parts=tuple(CostPartOutput(part.what, part.before, part.after) for part in one.parts),
+        over_budget=None if over is None else OverBudgetOutput(over.day.isoformat(), over.amount, over.denied),
+    )
+
+
+def _thing(one: ThingChange) -> ThingOutput:
+    return ThingOutput(one.tenant, one.cluster, one.kind, one.name, one.action, one.why)
+
+
+def _units(one: Units) -> UnitsOutput:
+    return UnitsOutput(one.cluster, one.gpu_spec, one.stock_before, one.stock, one.held_before, one.held, one.free)
+
+
+def _quota(one: Amount) -> QuotaOutput:
+    return QuotaOutput(one.tenant, one.what, _number(one.before), _number(one.after), one.limit_before, one.limit)
+
+
+def _number(amount: Fraction) -> Decimal:
+    return round(Decimal(amount.numerator) / Decimal(amount.denominator), _DIGITS).normalize()
+
+
+def _diff(one: Diff) -> DiffOutput:
+    return DiffOutput(one.path, "\n".join(diff_lines(one)))

@@ -1,0 +1,45 @@
+"""What `allot publish` did, as JSON."""
+
+from __future__ import annotations
+
+from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.validate import ProblemOutput
+
+
+class CommittedOutput(Part, frozen=True):
+    """A cluster's branch that was, or would be, moved. The lists hold rendered files; `replaced` is a commit that
+    Allotment didn't write."""
+
+    cluster: str
+    branch: str
+    commit: str
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    replaced: str | None
+
+
+class KeptOutput(Part, frozen=True):
+    """A tenant that is invalid, and keeps what was published of it."""
+
+    tenant: str
+    problems: tuple[ProblemOutput, ...]
+
+
+class PublishOutput(Output, frozen=True, kw_only=True, tag="PublishOutput"):
+    """A publish of the commit `source`, unless `newer` was published already; with `dryRun` nothing was written.
+
+    `unchanged` clusters have nothing new. `waiting`, `holding` and `leaving` say in words what isn't published as
+    declared, what keeps its unit though its stock is gone, and what leaves in steps.
+    """
+
+    source: str
+    newer: str | None
+    dry_run: bool
+    committed: tuple[CommittedOutput, ...]
+    unchanged: tuple[str, ...]
+    kept: tuple[KeptOutput, ...]
+    waiting: tuple[str, ...]
+    holding: tuple[str, ...]
+    leaving: tuple[str, ...]
+    warnings: tuple[ProblemOutput, ...]

@@ -1,0 +1,261 @@
+"""What `allot status` shows, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
+from allotment.observed.joined import Joined
+from allotment.observed.status import (
+    ApplicationStatus,
+    ClusterStatus,
+    Condition,
+    Instance,
+    Preparation,
+    Snapshot,
+    Stock,
+    Storage,
+    TenantStatus,
+)
+from allotment.reports.outputs.output import Output, Part
+
+P = TypeVar("P", bound=Part)
+
+
+class ConditionOutput(Part, frozen=True):
+    """Something that holds ("True"), doesn't ("False"), or isn't known ("Unknown"), since when and why."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    last_transition_time: str | None
+
+
+class ThingOutput(Part, frozen=True):
+    """What an instance, storage or snapshot has in common.
+
+    `state` is that in the cluster; of what no cluster shows it is Merged (not published yet), Kept (not published: something of
+    its tenant is invalid) or Published (not seen in its cluster yet). `path` and `declaredBlob` are its declaration's, the blob is
+    null where it isn't declared any more; `observedBlob` is the one that the cluster has. `asDeclared` says whether it is what its
+    declaration wants; where it isn't, `why` says so in words, and `wayOut` what to do, if anything is known.
+    """
+
+    name: str
+    path: str
+    declared_blob: str | None
+    observed_blob: str | None
+    state: str
+    reason: str
+    message: str
+    progress: Literal["going", "done", "failed"]
+    as_declared: bool
+    why: str
+    way_out: str
+    since: str | None
+
+
+class InstanceOutput(ThingOutput, frozen=True):
+    """An instance. `pods` are those that hold a unit."""
+
+    gpu_spec: str
+    units: int
+    replicas: int
+    ready_replicas: int
+    nodes: tuple[str, ...]
+    pods: int
+    restarts: int
+    start_time: str | None
+    url: str | None
+    links: tuple[str, ...]
+    conditions: tuple[ConditionOutput, ...]
+
+
+class PreparationOutput(Part, frozen=True):
+    """One attempt to prepare a storage. `log` is where its log can be read."""
+
+    uid: str
+    attempt: int
+    input_hash: str
+    state: str
+    start_time: str | None
+    completion_time: str | None
+    exit_code: int | None
+    reason: str
+    log: str
+    kept: bool
+
+
+class StorageOutput(ThingOutput, frozen=True):
+    """A storage. `url` shows its files to who may log in, `inClusterURL` to the tenant's own pods."""
+
+    claim: str | None
+    size: str | None
+    capacity: str | None
+    url: str | None
+    in_cluster_url: str | None = msgspec.field(name="inClusterURL")
+    prepare: PreparationOutput | None
+    conditions: tuple[ConditionOutput, ...]
+
+
+class SnapshotOutput(ThingOutput, frozen=True):
+    """A snapshot of `storage`, of the moment `creationTime`."""
+
+    uid: str | None
+    storage: str
+    restore_size: str | None
+    creation_time: str | None
+    conditions: tuple[ConditionOutput, ...]
+
+
+class ApplicationOutput(Part, frozen=True):
+    """What Argo CD says of a tenant's storage or compute, and the commit of the declarations that is live there."""
+
+    name: str
+    sync: str
+    health: str
+    source_commit: str | None
+    tree: str | None
+
+
+class TenantOutput(Part, frozen=True):
+    """What a tenant has, or should have, in one cluster; of what is declared for a cluster that can't be read, that is null."""
+
+    tenant: str
+    cluster: str | None
+    applications: tuple[ApplicationOutput, ...]
+    instances: tuple[InstanceOutput, ...]
+    storages: tuple[StorageOutput, ...]
+    snapshots: tuple[SnapshotOutput, ...]
+    namespace: str | None
+
+
+class StockOutput(Part, frozen=True):
+    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once; `tenant` has them alone."""
+
+    name: str
+    gpu_spec: str
+    count: int
+    held: int
+    free: int
+    ready: int
+    tenant: str | None
+
+
+class ClusterOutput(Part, frozen=True):
+    """A cluster, and when it was last seen: null where nothing has reported it. `stale` says that this is too long ago, `trouble`
+    what is wrong with its status branch."""
+
+    cluster: str
+    observed_at: str | None
+    stale: bool
+    silent_since: str | None
+    message: str
+    trouble: str
+    stocks: tuple[StockOutput, ...]
+
+
+class DeclaredOutput(Part, frozen=True):
+    """The commit whose declarations count, and when it was made: `ref` says which one that is. `differing` counts the files of
+    this folder that differ from it: they don't count."""
+
+    ref: str
+    commit: str
+    committed_at: str
+    differing: int
+
+
+class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
+    """What is declared, and how far it is in the clusters. With --stocks there are no tenants."""
+
+    declared: DeclaredOutput
+    clusters: tuple[ClusterOutput, ...]
+    tenants: tuple[TenantOutput, ...]
+
+
+def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool) -> ClusterOutput:
+    """Return a cluster as it is printed."""
+    stocks = tuple(_part(StockOutput, each) for each in one.stocks)
+    return _part(ClusterOutput, one, trouble=trouble, stale=stale, stocks=stocks)
+
+
+def tenant_outputs(rows: Iterable[Joined]) -> tuple[TenantOutput, ...]:
+    """Return tenants as they are printed: one for each cluster that they have, or should have, something in."""
+    by_place: dict[tuple[str, str], list[Joined]] = {}
+    for row in rows:
+        by_place.setdefault((row.thing.tenant, row.thing.cluster), []).append(row)
+    return tuple(_tenant(*place, by_place[place]) for place in sorted(by_place))
+
+
+def _tenant(tenant: str, cluster: str, rows: list[Joined]) -> TenantOutput:
+    status = rows[0].status or TenantStatus(tenant, cluster)
+
+    def of(kind: str) -> list[Joined]:
+        return [row for row in rows if row.thing.kind == kind]
+
+    return _part(
+        TenantOutput,
+        status,
+        applications=tuple(_part(ApplicationOutput, one) for one in status.applications),
+        instances=tuple(_instance(one) for one in of(INSTANCE.word)),
+        storages=tuple(_storage(one) for one in of(STORAGE.word)),
+        snapshots=tuple(_snapshot(one) for one in of(SNAPSHOT.word)),
+    )
+
+
+def _instance(row: Joined) -> InstanceOutput:
+    seen = row.seen if isinstance(row.seen, Instance) else Instance(row.thing.name, "", row.state, row.reason)
+    more = {**_joined(row), "conditions": _conditions(seen.conditions), "gpu_spec": row.gpu_spec}
+    return _part(InstanceOutput, seen, **more)
+
+
+def _storage(row: Joined) -> StorageOutput:
+    seen = row.seen if isinstance(row.seen, Storage) else Storage(row.thing.name, "", row.state, row.reason)
+    prepare = _part(PreparationOutput, seen.prepare) if seen.prepare is not None else None
+    return _part(StorageOutput, seen, **_joined(row), conditions=_conditions(seen.conditions), prepare=prepare)
+
+
+def _snapshot(row: Joined) -> SnapshotOutput:
+    seen = row.seen if isinstance(row.seen, Snapshot) else Snapshot(row.thing.name, "", row.state, row.reason)
+    return _part(SnapshotOutput, seen, **_joined(row), conditions=_conditions(seen.conditions))
+
+
+def _joined(row: Joined) -> dict[str, Any]:
+    return {
+        "path": row.path,
+        "declared_blob": row.thing.blob,
+        "progress": row.stage.progress,
+        "as_declared": row.is_as_declared,
+        "why": row.why,
+        "way_out": row.stage.way_out,
+    }
+
+
+def _conditions(several: Iterable[Condition]) -> tuple[ConditionOutput, ...]:
+    return tuple(_part(ConditionOutput, one) for one in several)
+
+
+def _part(
+    kind: type[P],
+    one: ApplicationStatus
+    | ClusterStatus
+    | Condition
+    | Instance
+    | Preparation
+    | Snapshot
+    | Stock
+    | Storage
+    | TenantStatus,
+    **more: Any,
+) -> P:
+    """Return a part of a status as it is printed. What may be null is so where the status has no text for it."""
+    values = {
+        field.name: more.get(field.name, getattr(one, field.name, None)) for field in msgspec.structs.fields(kind)
+    }
+    for field in msgspec.structs.fields(kind):
+        if values[field.name] == "" and "None" in str(field.type):
+            values[field.name] = None
+    return kind(**values)

@@ -1,0 +1,40 @@
+"""What `allot wait` came to, as JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from allotment.observed.joined import Joined
+from allotment.observed.status import Snapshot
+from allotment.reports.outputs.output import Output, Part
+
+
+class AwaitedOutput(Part, frozen=True):
+    """Where a thing is: `state`, `why` and `wayOut` as `allot status` says them."""
+
+    kind: str
+    cluster: str | None
+    state: str
+    why: str
+    way_out: str
+    url: str | None
+
+
+class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
+    """Whether what was waited for came about within `seconds`: Failed says that it won't by itself."""
+
+    tenant: str
+    name: str
+    goal: str = msgspec.field(name="for")
+    outcome: Literal["Reached", "Failed", "TimedOut"]
+    seconds: float
+    things: tuple[AwaitedOutput, ...]
+
+
+def awaited_output(row: Joined) -> AwaitedOutput:
+    """Return a thing as it is printed."""
+    url = row.seen.url if row.seen is not None and not isinstance(row.seen, Snapshot) else ""
+    cluster = row.thing.cluster or None
+    return AwaitedOutput(row.thing.kind, cluster, row.state, row.why, row.stage.way_out, url or None)

@@ -1,0 +1,93 @@
+"""What each rule demands, by the id that stands in brackets behind a problem: the manual page of `allot explain rule`."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+
+from allotment.problems import Refused, quoted
+
+# Rules that a file is read by. Those that go across files and commits explain themselves, in the module of each.
+OF_A_FILE = {
+    "address": "What a preparation fetches from is a host of the internet: no private or local address, and no name of a cluster.",
+    "anchor": "A value stands where it is meant: YAML's anchors and aliases are not read. Write the value out.",
+    "api-version": "apiVersion is allotment.dev/v1alpha1.",
+    "app-container": "With an app the container says only what the app leaves open: args, which replace the app's, and env, by name.",
+    "checksum": "A checksum is 64 hexadecimal digits, as sha256sum prints them.",
+    "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24.",
+    "date": 'A date is quoted, such as "2026-01-31". It begins at midnight in the platform\'s billing time zone.',
+    "depth": "Mappings and lists lie at most 32 deep in one another.",
+    "directive": "A file has no YAML directive (a line that begins with %).",
+    "document": "A file is one document, a mapping: apiVersion, kind, metadata, spec.",
+    "duplicate": "Entries of a list differ in the field that they are known by: name, version, mountPath, from.",
+    "duplicate-key": "A key stands once in a mapping.",
+    "duration": "A duration is hours, minutes, seconds, such as 72h, 1h30m or 90s.",
+    "encoding": "A file is UTF-8, its lines end with a line feed, and it has no character that changes how others are shown.",
+    "enum": "The field takes one of the values that `allot explain` lists for it, as they are written there.",
+    "env": "Names of environment variables: letters, digits and '_', not NVIDIA_… or CUDA_MPS_…, which decide what a GPU shares.",
+    "exposure": "Only a port that speaks HTTP can be reached from outside of the namespace.",
+    "host": "A domain is written in lower case, and leaves room for the label of an instance before it.",
+    "image": "An image has a registry's name and a digest, name:tag@sha256:…, so that it is the same tomorrow.",
+    "isolation": "What is rendered lies in its owner's namespace, and is of the kinds and shapes that its owner may have. This is"
+    " a bug of ours, or a declaration that is made for one: nothing of it is published.",
+    "key": "A key is plain text, and stands before the colon.",
+    "kind": "kind is the one that the file's folder is for.",
+    "label": "A label's key and value are letters, digits, '-', '_' and '.', at most 63; at most 20 labels.",
+    "layout": "A file lies where its kind does, and ends in .yaml; only a README.md may lie beside. No links, no submodules.",
+    "length": "The text or list has a length that `allot explain` says for its field.",
+    "merge-key": "YAML's merge key (<<) isn't read. Write the fields out.",
+    "money": 'An amount is a quoted decimal with at most six places, such as "0.24": never a float.',
+    "name": "A name is a-z, 0-9 and single '-', a letter first, no '-' last, and as long as its field says.",
+    "null": "A field that is there has a value. Leave the field out to have its default.",
+    "number": "A number has 18 digits at most.",
+    "one-of": "Of some fields exactly one is given: together they say which of several shapes this is.",
+    "path": "A path is of letters, digits, '.', '_', '-', '@' and '+'; no '..', and no folder of the system.",
+    "pattern": "The text has the form that its field asks for.",
+    "prefix": "A prefix of keys, such as models/sdxl/, has no control characters.",
+    "quantity": "Sizes are whole Mi, Gi or Ti (16Gi); cpu is cores (8) or millicores (500m).",
+    "range": "The number lies in the range that `allot explain` says for its field.",
+    "region": "A region is the name that the store gives it, such as eu-central-1.",
+    "required": "The field, or the file, has to be there.",
+    "reserved": "The name or text has a meaning for Kubernetes, Argo CD or the GPU driver, so nobody may declare it.",
+    "scalar": "What some readers of YAML take for something else is quoted: no, on, 1:30, 012, 1.10, 1_000, dates. Keys too.",
+    "secret": "Nothing that looks like a password or key stands in a declaration, where everybody reads it and Git keeps it.",
+    "share": "A tenant is checked and rendered within its share of a publish: what takes longer is split into several tenants.",
+    "shrink": "A storage grows and never shrinks.",
+    "spec-shape": "A GPUSpec that shares a GPU in time is of one GPU; one of a MIG profile is of one slice.",
+    "ssh-key": "A key is one line as in id_ed25519.pub, without options before it.",
+    "syntax": "The file is YAML: the message says where it isn't.",
+    "tab": "Lines are indented by spaces.",
+    "tag": "Values have no explicit tag (!!str, !custom).",
+    "tenancy": "GPUs that are shared in time isolate neither memory nor faults, so a GPUSpec with tenancy Single is held for one"
+    " tenant, in pools of that tenant alone.",
+    "type": "The field takes text, a whole number, true or false, a list, or a mapping; text that looks like another is quoted.",
+    "unknown-field": "The field isn't known here. A misspelt field would do nothing, so it is an error.",
+    "url": "An address is written with its scheme, as its field says, without login and fragment.",
+    "value": "The value isn't one that the field takes.",
+}
+
+
+def rule_page(rule: str) -> str:
+    """Return a rule's page. Raises Refused for an id that no rule has, with the nearest."""
+    pages = rule_pages()
+    if rule not in pages:
+        from allotment.declared.reading import nearest
+
+        raise Refused(f"no rule is named {quoted(rule)}{nearest(rule, pages)}")
+    return pages[rule]
+
+
+def _page(module: ModuleType | None) -> str:
+    return inspect.cleandoc(getattr(module, "__doc__", None) or "")
+
+
+def rule_pages() -> dict[str, str]:
+    """Return the pages of all rules by their ids, sorted."""
+    from allotment import rules
+
+    tables = (rules.PLATFORM_RULES, rules.TENANT_RULES, rules.SHARED_RULES, rules.CHANGE_RULES)
+    across = {rule: _page(inspect.getmodule(check)) for table in tables for rule, check in table.items()}
+    across |= {
+        one.RULE: _page(one) for one in vars(rules).values() if isinstance(one, ModuleType) and hasattr(one, "RULE")
+    }
+    return dict(sorted({**OF_A_FILE, **across}.items()))

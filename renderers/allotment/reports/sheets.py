@@ -1,0 +1,112 @@
+"""Rows in columns for a terminal: what is long stands under its row where the terminal is too narrow, and is never cut."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.text import Text
+
+from allotment.problems import printable
+
+NARROW = 100  # columns: in fewer, nothing long shares a line with the rest
+MOST_WORDS = 4_000  # characters of a sentence; ours are shorter
+_GAP = 3
+_CLOSE = 2  # the gap in a narrow terminal
+_INDENT = "    "
+
+
+def plain(value: object) -> Text:
+    """Return a value as it may be shown: whoever wrote it can do nothing to a terminal."""
+    return Text(printable(str(value), 400))
+
+
+def words(text: str) -> Text:
+    """Return a sentence as it may be shown: whole, however long it is."""
+    return Text(printable(text, MOST_WORDS))
+
+
+class Sheet:
+    """Rows under heads. The columns of `long` come last: each of their cells gets a line of its own, under its row,
+    where the terminal has fewer than NARROW columns or the whole row doesn't fit into it. Into a pipe a row is one
+    line, whatever its length."""
+
+    def __init__(self, *heads: str, long: Collection[str] = ()) -> None:
+        self._heads = [Text(head) for head in heads]
+        self._short = len(heads) - len(long)
+        self._rows: list[Sequence[Text]] = []
+
+    def add(self, *cells: Text) -> None:
+        """Add a row, a cell for each head."""
+        self._rows.append(cells)
+
+    def __bool__(self) -> bool:
+        """Return whether there is a row."""
+        return bool(self._rows)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
+        yield from self.lines(_width(console, options))
+
+    def lines(self, width: int | None) -> Iterator[Text]:
+        """Yield the lines for a terminal of a width, None for what is no terminal."""
+        rows = [self._heads, *self._rows]
+        widths = [max(row[at].cell_len for row in rows) for at in range(len(self._heads))]
+        natural = sum(widths) + _GAP * (len(widths) - 1)
+        if width is None or (width >= NARROW and natural <= width):
+            yield from (_aligned(row, widths, _GAP) for row in rows)
+            return
+        gap = _GAP if width >= NARROW else _CLOSE
+        yield _aligned(self._heads[: self._short], widths, gap)
+        for row in self._rows:
+            yield _aligned(row[: self._short], widths, gap)
+            for cell in row[self._short :]:
+                yield from _below(cell, width)
+
+
+def _width(console: Console, options: ConsoleOptions) -> int | None:
+    """Return a terminal's width; None of anything else, also where colours are forced into it."""
+    return options.max_width if console.file.isatty() else None
+
+
+def _aligned(cells: Sequence[Text], widths: Sequence[int], gap: int) -> Text:
+    line = Text()
+    for cell, width in zip(cells, widths, strict=False):
+        line.append_text(cell)
+        line.append(" " * (width - cell.cell_len + gap))
+    line.rstrip()
+    return line
+
+
+def _below(cell: Text, width: int) -> Iterator[Text]:
+    """Yield a long cell's own lines. A word stays whole, so that an address can be copied."""
+    for line in _wrapped(cell.plain, max(width, 40) - len(_INDENT)):
+        yield Text(_INDENT + line, style=cell.style)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+class Facts:
+    """Names with their values, one a line; a long value goes on below itself."""
+
+    def __init__(self, facts: Iterable[tuple[str, object]]) -> None:
+        self._facts = [(f"{name}:", value) for name, value in facts if value != ""]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
+        at = max((len(name) for name, _ in self._facts), default=0) + _GAP
+        width = _width(console, options)
+        room = max(width - at, 40) if width is not None else MOST_WORDS
+        for name, value in self._facts:
+            first, *more = _wrapped(printable(str(value), MOST_WORDS), room) or [""]
+            yield Text.assemble((name, "bold"), " " * (at - len(name)), first)
+            yield from (Text(" " * at + line) for line in more)
+
+
+def show(what: RenderableType) -> None:
+    """Print it: as wide as the terminal, and never folded into a pipe."""
+    console = Console(highlight=False)
+    console.print(what, soft_wrap=True)

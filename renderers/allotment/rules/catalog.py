@@ -1,0 +1,262 @@
+"""What is on offer, and what of it one tenant can have now: what the rules would say of one more, before it is declared.
+
+Nothing here finds fault with a file. What is `barred` says in a few words why, and which file says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from allotment.accounts.capacity import Claim, Holdings, holdings, physical_gpus
+from allotment.accounts.pricing import HOURS_A_MONTH, money_text, monthly_costs, price_on
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.app import App, AppVersion
+from allotment.declared.kinds.cluster import Cluster, ClusterStorage
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.plan import Plan
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.layout import Scope, path_of
+from allotment.declared.values import GIBI, decimal_text, size_text
+from allotment.rules.limits import lacks_people, plan_of, way_of_sharing
+from allotment.rules.quota import Limits, Usage, limits_of, usage
+from allotment.rules.tally import Held
+
+
+class Barrier(NamedTuple):
+    """Why a tenant can't have something: in a few words, and the file that says so."""
+
+    words: str
+    path: str
+
+
+class Reserved(NamedTuple):
+    """Units of a GPUSpec that one tenant has alone, and how many of them are free."""
+
+    tenant: str
+    units: int
+    free: int
+
+
+class GPUOffer(NamedTuple):
+    """A GPUSpec in a cluster: `units` may be held by any tenant, `free` of them are; `reserved` are others, each one
+    tenant's."""
+
+    cluster: str
+    spec: Declared[GPUSpec]
+    units: int
+    free: int
+    reserved: tuple[Reserved, ...]
+    barred: tuple[Barrier, ...] = ()
+
+    def own(self, tenant: str) -> Reserved:
+        """Return what a tenant has alone."""
+        return next((one for one in self.reserved if one.tenant == tenant), Reserved(tenant, 0, 0))
+
+
+class StorageOffer(NamedTuple):
+    """A StorageSpec in a cluster, and the bytes that are free of what the cluster has of it."""
+
+    cluster: str
+    spec: Declared[StorageSpec]
+    entry: ClusterStorage
+    free: int
+    barred: tuple[Barrier, ...] = ()
+
+
+class AppOffer(NamedTuple):
+    """A version of an app."""
+
+    app: Declared[App]
+    version: AppVersion
+    barred: tuple[Barrier, ...] = ()
+
+
+class Catalog(NamedTuple):
+    """All that is on offer."""
+
+    gpus: list[GPUOffer]
+    storages: list[StorageOffer]
+    apps: list[AppOffer]
+
+
+def catalog(offers: Offers, claims: Iterable[Claim], storages: Iterable[Held], tenant: Folder | None = None) -> Catalog:
+    """Return what is on offer by what all tenants hold; what is barred is so for one tenant, if one is given."""
+    who = Asking(offers, tenant) if tenant is not None else None
+    kept = list(storages)
+    gpus = [_gpu(offers, one, who) for one in holdings(offers, claims) if one.stocks.all]
+    return Catalog(
+        [one for one in gpus if one is not None],
+        list(_storages(offers, kept, who)),
+        [
+            AppOffer(app, version, tuple(who.app(app, version)) if who else ())
+            for app in offers.platform.of(App).values()
+            for version in app.model.spec.versions
+        ],
+    )
+
+
+def _gpu(offers: Offers, one: Holdings, who: Asking | None) -> GPUOffer | None:
+    spec = offers.platform.of(GPUSpec).get(one.gpu_spec)
+    if spec is None:
+        return None
+    shared = one.stocks.shared_units
+    reserved = tuple(
+        Reserved(owner, units, max(0, units - one.held.get(owner, 0)))
+        for owner in sorted(one.stocks.reserved)
+        if (units := one.stocks.units(owner)) or one.stocks.reserved[owner]
+    )
+    found = GPUOffer(one.cluster, spec, shared, max(0, shared - one.shared_held), reserved)
+    return found._replace(barred=tuple(who.gpu(found, one))) if who else found
+
+
+def _storages(offers: Offers, storages: list[Held], who: Asking | None) -> Iterator[StorageOffer]:
+    specs = offers.platform.of(StorageSpec)
+    for name, cluster in offers.clusters.items():
+        declared = cluster.one(Cluster)
+        for entry in declared.model.spec.storages if declared is not None else ():
+            spec = specs.get(entry.storage_spec)
+            if spec is not None:
+                here = (name, entry.storage_spec)
+                taken = sum(one.size for one in storages if (one.cluster, one.storage_spec) == here)
+                found = StorageOffer(name, spec, entry, max(0, entry.capacity - taken))
+                yield found._replace(barred=tuple(who.storage(found))) if who else found
+
+
+class Asking:
+    """A tenant that asks what it can have: its plan, quota and budget, and what it declares of them already."""
+
+    def __init__(self, offers: Offers, tenant: Folder) -> None:
+        self._offers, self._tenant = offers, tenant
+        self.name = tenant.name
+        self.plan: Declared[Plan] | None = plan_of(offers, tenant)
+        self.limits: Limits | None = limits_of(offers, tenant)
+        self.used: Usage = usage(offers, tenant)
+        self.path = path_of(Tenant.__name__, Scope("tenant", tenant.name), tenant.name)
+
+    @cached_property
+    def cost(self) -> Decimal:
+        """What it declares costs a month."""
+        return sum((one.per_month for one in monthly_costs(self._offers, self._tenant)), Decimal(0))
+
+    @property
+    def lifecycle(self) -> str:
+        """The tenant's lifecycle; empty where its file can't be read."""
+        declared = self._tenant.one(Tenant)
+        return declared.model.spec.lifecycle if declared is not None else ""
+
+    def quota_path(self, field: str, model: str = "") -> str:
+        """Return the file that says a part of its quota: its own, or its plan's."""
+        declared = self._tenant.one(Tenant)
+        own = declared.model.spec.quota if declared is not None else None
+        is_own = own is not None and (model in own.gpus if model else getattr(own, field) is not None)
+        return self.path if is_own or self.plan is None else self.plan.path
+
+    def gpu(self, one: GPUOffer, held: Holdings) -> Iterator[Barrier]:
+        """Yield why it can't have one more unit."""
+        yield from self._closed(one.cluster, one.spec, one.spec.model.spec.lifecycle)
+        yield from self._stock(one, held)
+        if self.plan is None or self.limits is None:
+            return
+        spec, allowed = one.spec.model.spec, self.plan.model.spec.allow.sharing
+        way = way_of_sharing(spec)
+        if way not in allowed:
+            words = f"{way} isn't what plan {self.plan.model.name} allows: {', '.join(allowed) or 'nothing'}"
+            yield Barrier(words, self.plan.path)
+        model, more = spec.gpu.model, physical_gpus(spec)
+        limit, used = self.limits.gpus.get(model, 0), self.used.gpus.get(model, Fraction(0))
+        if not limit:
+            yield Barrier(f"no {model} is in its quota", self.quota_path("gpus", model))
+        elif used + more > limit:
+            left = decimal_text(max(limit - used, Fraction(0)))
+            words = f"it takes {decimal_text(more)} {model}, and {left} of {limit} is left"
+            yield Barrier(words, self.quota_path("gpus", model))
+        yield from self._count(self.used.instances, self.limits.instances, "instances")
+        price = price_on(spec.prices, self._offers.as_of).per_hour
+        yield from self._budget(price * HOURS_A_MONTH)
+
+    def _stock(self, one: GPUOffer, held: Holdings) -> Iterator[Barrier]:
+        own = one.own(self.name)
+        paths = [stock.path for stock in held.stocks.all if stock.model.spec.tenant in (None, self.name)]
+        if not paths:
+            owners = ", ".join(each.tenant for each in one.reserved)
+            yield Barrier(f"held for {owners}", held.stocks.all[0].path)
+        elif not one.free + own.free:
+            units = one.units + own.units
+            yield Barrier(f"none of {units} is free" if units else "its stock is 0", paths[0])
+
+    def storage(self, one: StorageOffer) -> Iterator[Barrier]:
+        """Yield why it can't have one more, of the smallest size."""
+        spec = one.spec.model.spec
+        least = spec.size.min
+        yield from self._closed(one.cluster, one.spec, spec.lifecycle)
+        if one.free < least:
+            words = f"{size_text(one.free)} of {size_text(one.entry.capacity)} is free, the smallest takes {size_text(least)}"
+            yield Barrier(words, path_of(Cluster.__name__, Scope("cluster", one.cluster), one.cluster))
+        if self.limits is None:
+            return
+        yield from self._count(self.used.storages, self.limits.storages, "storages")
+        left = max(0, self.limits.storage - self.used.storage)
+        if left < least:
+            words = (
+                f"{size_text(left)} of {size_text(self.limits.storage)} is left, the smallest takes {size_text(least)}"
+            )
+            yield Barrier(words, self.quota_path("storage"))
+        price = price_on(spec.prices, self._offers.as_of).per_gib_month
+        yield from self._budget(price * least / GIBI)
+
+    def app(self, app: Declared[App], version: AppVersion) -> Iterator[Barrier]:
+        """Yield why it can't run a version."""
+        if version.lifecycle in ("Retired", "Revoked"):
+            go_to = f": go to {version.replaced_by}" if version.replaced_by else ""
+            yield Barrier(f"it is {version.lifecycle}{go_to}", app.path)
+        if self.plan is None:
+            yield self._unread()
+            return
+        exposures = sorted({port.exposure for port in version.container.ports} - {"Namespace"})
+        allowed = self.plan.model.spec.allow.exposure
+        for exposure in exposures:
+            if exposure not in allowed:
+                words = (
+                    f"{exposure} isn't what plan {self.plan.model.name} allows: {', '.join(['Namespace', *allowed])}"
+                )
+                yield Barrier(words, self.plan.path)
+            elif exposure == "Members" and lacks_people(self._tenant):
+                path = path_of(Members.__name__, Scope("tenant", self.name), self.name)
+                yield Barrier("nobody could log in: no group, and no user with a subject", path)
+
+    def _unread(self) -> Barrier:
+        return Barrier("the tenant's plan can't be read", self.path)
+
+    def _closed(
+        self, cluster: str, offer: Declared[GPUSpec] | Declared[StorageSpec], lifecycle: str
+    ) -> Iterator[Barrier]:
+        if self.plan is None:
+            yield self._unread()
+        if self.lifecycle in ("Suspended", "Retired"):
+            yield Barrier(f"the tenant is {self.lifecycle}", self.path)
+        if lifecycle == "Retired":
+            yield Barrier("it is Retired", offer.path)
+        declared = self._offers.clusters[cluster].one(Cluster)
+        if declared is not None and declared.model.spec.lifecycle == "Retired":
+            yield Barrier(f"cluster {cluster} is Retired", declared.path)
+
+    def _count(self, used: int, limit: int, what: str) -> Iterator[Barrier]:
+        if used >= limit:
+            yield Barrier(f"{used} of {limit} {what} are declared", self.quota_path(what))
+
+    def _budget(self, more: Decimal) -> Iterator[Barrier]:
+        budget = self.plan.model.spec.budget if self.plan is not None else None
+        platform = self._offers.platform.one(Platform)
+        if self.plan is None or budget is None or budget.enforcement == "Warn" or platform is None:
+            return
+        if self.cost + more > budget.per_month:
+            left = max(Decimal(0), budget.per_month - self.cost)
+            words = f"a month of it costs {money_text(more)} {platform.model.spec.billing.currency}, and {money_text(left)} of {money_text(budget.per_month)} is left"
+            yield Barrier(words, self.plan.path)

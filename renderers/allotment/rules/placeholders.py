@@ -1,0 +1,58 @@
+"""Placeholders: warns of a sample's values, which are hosts below `.example` (RFC 2606) and digests of one repeated digit.
+
+One warning for each such domain or digest, of what the platform and its clusters declare.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from allotment.declared.inventory import Declared, Offers
+from allotment.declared.kinds.declaration import Declaration
+from allotment.problems import Finding, quoted
+
+RULE = "placeholder"
+_WORDS = ("description", "displayName", "labels", "env", "args", "command")  # texts for people and for programs
+_DIGEST = re.compile(r"sha256:([0-9a-f])\1{63}")
+_AFTER_HOST = re.compile(r"[/:?#]")
+_Place = tuple[Declared[Declaration], str]  # a declaration, and one of its fields
+
+
+def check(offers: Offers) -> Iterator[Finding]:
+    """Check what the platform and its clusters declare."""
+    places: dict[str, list[_Place]] = {}
+    for folder in (offers.platform, *offers.clusters.values()):
+        for one in folder.all():
+            if b".example" in one.data or b"sha256:" in one.data:
+                for field, what in _placeholders(one):
+                    places.setdefault(what, []).append((one, field))
+    for what, found in places.items():
+        (first, field), others = found[0], sorted({one.path for one, _ in found} - {found[0][0].path})
+        more = f", here and in {len(others)} more file{'' if len(others) == 1 else 's'}" if others else ""
+        words = f"{quoted(what)} is a placeholder{more}: write your own"
+        yield first.finding(field, words, RULE, warning=True, related=tuple(others))
+
+
+def _placeholders(one: Declared[Declaration]) -> Iterator[tuple[str, str]]:
+    """Yield the field and the placeholder of each value that has one: a host's domain, or a digest."""
+    for field, text in _texts("spec", one.model.spec.model_dump(by_alias=True, exclude_none=True)):
+        host = _AFTER_HOST.split(text.partition("://")[2] or text, maxsplit=1)[0]
+        if host.endswith(".example"):
+            yield field, ".".join(host.split(".")[-2:])
+        elif digest := _DIGEST.search(text):
+            yield field, digest[0]
+
+
+def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield all texts below a value that may be addresses, with their fields."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            if key not in _WORDS:
+                yield from _texts(f"{field}.{key}", each)
+    elif isinstance(value, list | tuple):
+        for index, each in enumerate(value):
+            yield from _texts(f"{field}.{index}", each)
+    elif isinstance(value, str):
+        yield field, value

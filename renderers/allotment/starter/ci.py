@@ -1,0 +1,158 @@
+"""The CI of a new repository, for each forge: checks pull requests, comments on them, publishes what is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+from allotment.starter.program import FOLDER, LOCK, PROGRAM, Program, installing
+
+PATHS = {
+    "GitHub": ".github/workflows/allot.yaml",
+    "GitLab": ".gitlab-ci.yml",
+    "Gitea": ".gitea/workflows/allot.yaml",
+    "Forgejo": ".forgejo/workflows/allot.yaml",
+}
+CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
+CACHE = "actions/cache@5a3ec84eff668545956fd18022155c47e93e2684 # v4.2.3"
+PYTHON = "docker.io/library/python:3.13.14@sha256:36f5673ec01bd1001d7cbb8f12215101aa4ee5d70ddbbb72e01b2930d7c12f19"
+_EMAILS = {"GitHub": "allotment@users.noreply.github.com"}
+_TEMP = "/tmp"  # noqa: S108  # of the container that a job of GitLab's runs in
+_NOTHING: list[str] = []
+_HEAD = "refs/pull/${{ github.event.number }}/head"
+
+
+def workflow(forge: str, branch: str, program: Program) -> tuple[str, str]:
+    """Return the path and the text of a forge's CI.
+
+    What is cached are downloads, which pip holds against their hashes each time. What pip built or kept as wheels it
+    doesn't, so that part of a cache is removed before it is used. Gitea's and Forgejo's runners may share a cache among
+    all that they run, pull requests too, and whoever writes a cache writes files: there nothing is cached.
+    """
+    is_gitlab = forge == "GitLab"
+    blocks = _gitlab(program) if is_gitlab else _actions(program, cached=forge == "GitHub")
+    words = {
+        "@BRANCH@": branch,
+        "@EMAIL@": _EMAILS.get(forge, "allotment@localhost"),
+        "@ALLOT@": "allot" if program.is_image else _program(is_gitlab, "allot"),
+    }
+    return PATHS[forge], filled(starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, words)
+
+
+def _program(is_gitlab: bool, name: str) -> str:
+    """Return what calls a program of the environment that a job installs into."""
+    return f"{_TEMP}/allot/bin/{name}" if is_gitlab else f'"$RUNNER_TEMP/allot/bin/{name}"'
+
+
+def starter_file(name: str) -> str:
+    """Return a file that new repositories begin with, its blanks not filled in."""
+    return files("allotment.starter").joinpath("files", name).read_text(encoding="utf-8")
+
+
+def filled(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, str]) -> str:
+    """Return a text with each line that is a block's name replaced by the block's lines, as far in as that, and with
+    each word replaced."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        name = line.strip()
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += [indent + one if one else "" for one in blocks[name]] if name in blocks else [line]
+    whole = "\n".join([*lines, ""])
+    for word, value in words.items():
+        whole = whole.replace(word, value)
+    return whole
+
+
+def _actions(program: Program, *, cached: bool) -> dict[str, list[str]]:
+    """Return the blocks of what GitHub, Gitea and Forgejo read. An image has no Node, which actions run on."""
+    if program.is_image:
+        return {
+            "@SHELL@": ["defaults:", "  run:", "    shell: bash"],
+            "@CONTAINER@": ["container:", f"  image: {program.address}", "  options: --user 0"],
+            "@CHECKOUT_HEAD@": _fetched(_HEAD),
+            "@CHECKOUT@": _fetched("refs/heads/@BRANCH@"),
+            **dict.fromkeys(("@CACHE@", "@TAKE_LOCKS@", "@INSTALL_TAKEN@", "@INSTALL@"), _NOTHING),
+        }
+    pip = _program(False, "pip")
+    environment = [
+        'python3 -I -m venv "$RUNNER_TEMP/allot" # -I: it imports nothing of the checkout',
+        *(["rm -rf ~/.cache/pip/wheels # what pip takes from there it holds against no hash"] if cached else ()),
+    ]
+    taken = {path: f'"$RUNNER_TEMP/{path.removeprefix(f"{FOLDER}/")}"' for path in (LOCK, PROGRAM)}
+    return {
+        "@SHELL@": [],
+        "@CONTAINER@": [],
+        "@CHECKOUT_HEAD@": [
+            f"- uses: {CHECKOUT}",
+            "  with:",
+            f"    ref: {_HEAD}",
+            "    fetch-depth: 0",
+            "    persist-credentials: false",
+        ],
+        "@CHECKOUT@": [
+            f"- uses: {CHECKOUT}, of the branch",
+            "  with:",
+            "    fetch-depth: 0 # the order of commits is seen from their history",
+        ],
+        "@CACHE@": [
+            f"- uses: {CACHE}; of downloads, which pip holds against their hashes each time",
+            "  with:",
+            "    path: ~/.cache/pip",
+            f"    key: allot-${{{{ runner.os }}}}-${{{{ hashFiles('{FOLDER}/*') }}}}",
+        ]
+        if cached
+        else _NOTHING,
+        "@TAKE_LOCKS@": [f'git show "$base:{path}" > {target}' for path, target in taken.items()],
+        "@INSTALL_TAKEN@": [*environment, *installing(pip, *taken.values())],
+        "@INSTALL@": ["- name: Install", "  run: |", *(f"    {one}" for one in (*environment, *installing(pip)))],
+    }
+
+
+def _fetched(ref: str) -> list[str]:
+    """Return the step that checks a ref out with Git alone, as the forge's own action would."""
+    return [
+        "- name: Check out",
+        "  run: |",
+        '    git config --global --add safe.directory "$PWD" # the folder is the runner\'s',
+        "    git init --quiet .",
+        '    git remote add origin "$GITHUB_SERVER_URL/$GITHUB_REPOSITORY"',
+        '    git config http.extraHeader "Authorization: Basic $(printf "x-access-token:%s" "$TOKEN" | base64 --wrap 0)"',
+        "    git fetch --quiet origin '+refs/heads/*:refs/remotes/origin/*'",
+        '    git fetch --quiet origin "$REF"',
+        "    git -c advice.detachedHead=false checkout --quiet --detach FETCH_HEAD",
+        "  env:",
+        "    TOKEN: ${{ github.token }}",
+        f"    REF: {ref}",
+    ]
+
+
+def _gitlab(program: Program) -> dict[str, list[str]]:
+    """Return the blocks of what GitLab reads."""
+    if program.is_image:
+        return {
+            "@IMAGE@": ["image:", f"  name: {program.address}", '  entrypoint: [""]'],
+            "@SAFE@": ['- git config --global --add safe.directory "$CI_PROJECT_DIR"'],
+            **dict.fromkeys(("@CACHE_VARIABLE@", "@CACHE@", "@TAKE_LOCKS@", "@INSTALL_TAKEN@", "@INSTALL@"), _NOTHING),
+        }
+    pip = _program(True, "pip")
+    environment = [
+        f"python3 -I -m venv {_TEMP}/allot # -I: it imports nothing of the checkout",
+        "rm -rf .cache/pip/wheels # what pip takes from there it holds against no hash",
+    ]
+    taken = {path: f"{_TEMP}/{path.removeprefix(f'{FOLDER}/')}" for path in (LOCK, PROGRAM)}
+    return {
+        "@IMAGE@": [f"image: {PYTHON} # it has git"],
+        "@SAFE@": [],
+        "@CACHE_VARIABLE@": ["PIP_CACHE_DIR: $CI_PROJECT_DIR/.cache/pip"],
+        "@CACHE@": [
+            "cache: # of downloads, which pip holds against their hashes each time",
+            "  key:",
+            "    files:",
+            f"      - {LOCK}",
+            "  paths:",
+            "    - .cache/pip",
+        ],
+        "@TAKE_LOCKS@": [f"- git show FETCH_HEAD:{path} > {target}" for path, target in taken.items()],
+        "@INSTALL_TAKEN@": [f"- {one}" for one in (*environment, *installing(pip, *taken.values()))],
+        "@INSTALL@": [f"- {one}" for one in (*environment, *installing(pip))],
+    }

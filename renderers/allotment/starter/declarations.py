@@ -1,0 +1,194 @@
+"""The declarations of a new cloud: the least that validates, and what in them only its team can know."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from allotment import API_VERSION
+from allotment.declared import documents
+from allotment.declared.canonical import canonical
+from allotment.declared.layout import LONGEST_NAME, spot_of, wrong_name
+from allotment.declared.mending import schema_line
+from allotment.manifests.text import dump, scalar
+from allotment.problems import Finding, quoted
+
+
+class Cloud(NamedTuple):
+    """What a team says of its cloud: its repository, its first cluster, and who may approve changes."""
+
+    forge: str
+    url: str
+    branch: str
+    cluster: str
+    domain: str
+    issuer: str
+    admin: str
+    currency: str
+    time_zone: str
+
+
+class Blank(NamedTuple):
+    """A value to look at: `path:line`, its field, and what it is for."""
+
+    path: str
+    line: int
+    field: str
+    words: str
+
+
+_OPTIONS = {"forge": "forge", "url": "url", "branch": "branch", "currency": "currency", "timeZone": "time_zone"}
+_WANTED = {  # in words, where a pattern says it otherwise
+    "branch": "a branch such as main",
+    "admin": "a login at the forge such as alice, or alice#4711 with the forge's id",
+    "currency": "an ISO 4217 code such as EUR",
+    "time_zone": "an IANA time zone such as Europe/Berlin",
+}
+GPU, POOL, STORAGE = "l4-whole", "l4-nodes", "block-ssd"
+_SPECS = f"platform/specs/{GPU}.yaml"
+_STORAGE_SPECS = f"platform/storage-specs/{STORAGE}.yaml"
+
+
+def declarations(cloud: Cloud) -> dict[str, bytes]:
+    """Return the files of a cloud with one cluster, one GPUSpec and its stock, one StorageSpec and one plan, and no
+    tenant."""
+    folder = f"clusters/{cloud.cluster}"
+    declared: dict[str, dict[str, Any]] = {
+        "platform/platform.yaml": {
+            "git": {"forge": cloud.forge, "url": cloud.url, "branch": cloud.branch},
+            "billing": {"currency": cloud.currency, "timeZone": cloud.time_zone},
+        },
+        "platform/ownership.yaml": {
+            "teams": [{"name": "platform", "logins": [cloud.admin]}],
+            "paths": [
+                {"path": "tenants/*/*/*.yaml", "approvers": [{"tenantRole": "Member"}]},
+                {"path": "tenants/*/members.yaml", "approvers": [{"tenantRole": "Admin"}]},
+            ],
+        },
+        _SPECS: {
+            "gpu": {"model": "nvidia-l4", "count": 1, "memory": "24Gi", "cudaCores": 7424},
+            "cpu": 8,
+            "memory": "32Gi",
+            "disk": "100Gi",
+            "prices": [{"from": "2026-01-01", "perHour": "0.80"}],
+        },
+        _STORAGE_SPECS: {
+            "volume": {"accessMode": "ReadWriteOnce"},
+            "size": {"min": "10Gi", "max": "2Ti"},
+            "prices": [{"from": "2026-01-01", "perGiBMonth": "0.10"}],
+        },
+        "platform/plans/team.yaml": {
+            "quota": {"gpus": {"nvidia-l4": 2}, "instances": 10, "storages": 10, "storage": "1Ti"},
+            "budget": {"perMonth": "1500", "enforcement": "Deny"},
+            "allow": {"sharing": ["Exclusive"], "exposure": ["Members"]},
+        },
+        f"{folder}/cluster.yaml": {
+            "destination": {"name": cloud.cluster},
+            "domain": cloud.domain,
+            "gateway": {"name": "edge", "namespace": "edge", "sectionName": "https"},
+            "oidc": {
+                "issuer": cloud.issuer,
+                "clientID": "allotment",
+                "clientSecretRef": {"name": "oidc", "namespace": "edge"},
+            },
+            "storages": [{"storageSpec": STORAGE, "storageClassName": "block-retain", "capacity": "10Ti"}],
+            "diskStorageClassName": "block-delete",
+        },
+        f"{folder}/node-pools/{POOL}.yaml": {
+            "node": {"gpu": {"model": "nvidia-l4", "count": 2}, "cpu": 30, "memory": "120Gi"},
+            "static": {"nodes": 1, "nodeSelector": {"pool": POOL}},
+        },
+        f"{folder}/stocks/{GPU}.yaml": {"gpuSpec": GPU, "nodePool": POOL, "count": 2},
+    }
+    return {path: _file(path, spec) for path, spec in declared.items()}
+
+
+def blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
+    """Return what is still to be looked at in those files, and where, in the order in which it is needed."""
+    folder = f"clusters/{cloud.cluster}"
+    cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
+    wanted = [
+        (cluster, "spec.destination.name", "the cluster's name in Argo CD, as `argocd cluster list` says it"),
+        (cluster, "spec.gateway.name", f"your Gateway, with its namespace and the HTTPS listener of *.{cloud.domain}"),
+        (cluster, "spec.oidc.clientID", "the client that your identity provider knows"),
+        (cluster, "spec.oidc.clientSecretRef.name", "a Secret in that namespace, with the key client-secret"),
+        (
+            cluster,
+            "spec.storages[0].storageClassName",
+            "a StorageClass whose reclaim policy is Retain, and its capacity",
+        ),
+        (cluster, "spec.diskStorageClassName", "a StorageClass whose reclaim policy is Delete"),
+        (pool, "spec.node", "what a GPU node has to give: allocatable, less what DaemonSets take"),
+        (pool, "spec.static", "how many nodes there are, and the labels that they alone carry"),
+        (stock, "spec.count", "the units that you sell of them"),
+        (_SPECS, "spec.gpu", "your GPU, and beside it what else a unit has: cpu, memory, disk"),
+        (_SPECS, "spec.prices[0].perHour", f"its price, in {cloud.currency}"),
+        (_STORAGE_SPECS, "spec.prices[0].perGiBMonth", f"its price, in {cloud.currency}"),
+        ("platform/plans/team.yaml", "spec.quota", "what a tenant may have, and spend, on this plan"),
+        (
+            "platform/plans/team.yaml",
+            "spec.allow",
+            "imageRegistries, whose images tenants may run; without any only the apps of platform/apps, of which there is none",
+        ),
+        ("platform/platform.yaml", "spec.billing", "currency and time zone: neither can change once there are prices"),
+    ]
+    return [Blank(path, _line(files[path], field), field, words) for path, field, words in wanted]
+
+
+def wrong(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
+    """Return which of its values are wrong, by their option's name, and why; of a sample only those of its repository."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from allotment.declared.addresses import Domain, IssuerUrl
+    from allotment.declared.kinds.platform import Billing, Git
+    from allotment.declared.values import Login
+
+    found: list[tuple[str, str]] = []
+
+    def hold(kind: Any, value: Any, name: str = "") -> None:
+        try:
+            TypeAdapter(kind).validate_python(value)
+        except ValidationError as error:
+            for one in error.errors(include_url=False):
+                option = name or _OPTIONS[str(one["loc"][0])]
+                want = (
+                    f"{quoted(one['input'])} is not allowed here: write {_WANTED[option]}" if option in _WANTED else ""
+                )
+                found.append((option, want or one["msg"]))
+
+    hold(Git, {"forge": cloud.forge, "url": cloud.url, "branch": cloud.branch})
+    if not sample:
+        if words := wrong_name(cloud.cluster, LONGEST_NAME["cluster"]):
+            found.append(("cluster", f"{quoted(cloud.cluster)} {words}"))
+        hold(Domain, cloud.domain, "domain")
+        hold(IssuerUrl, cloud.issuer, "oidc_issuer")
+        hold(Login, cloud.admin, "admin")
+        hold(Billing, {"currency": cloud.currency, "timeZone": cloud.time_zone})
+    return found
+
+
+def sample_platform(data: bytes, cloud: Cloud) -> bytes:
+    """Return the sample's platform with this repository in `spec.git`, comments kept."""
+    lines = data.decode().splitlines()
+    places = documents.places(data)
+    for key, value in (("forge", cloud.forge), ("url", cloud.url), ("branch", cloud.branch)):
+        place = places[("spec", "git", key)]
+        lines[place.line - 1] = f"{lines[place.line - 1][: place.column - 1]}{scalar(value)}"
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _file(path: str, spec: dict[str, Any]) -> bytes:
+    """Return a declaration in its canonical form, with the line that names its schema."""
+    spot = spot_of(path)
+    assert spot is not None
+    assert not isinstance(spot, Finding)
+    value = {"apiVersion": API_VERSION, "kind": spot.kind.name, "metadata": {"name": spot.name}, "spec": spec}
+    text = schema_line(path, spot.kind.name) + dump([value]).decode().removeprefix("---\n")
+    return canonical(text.encode(), spot.kind.model)
+
+
+def _line(data: bytes, field: str) -> int:
+    parts: list[str | int] = []
+    for part in field.split("."):
+        name, _, rest = part.partition("[")
+        parts += [name, int(rest.rstrip("]"))] if rest else [name]
+    return documents.places(data)[tuple(parts)].key_line

@@ -1,0 +1,100 @@
+"""Where a repository's CI and people get this program from, and how it is installed: pinned, and no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from allotment.problems import quoted
+
+FOLDER = ".allot"
+LOCK, PROGRAM = f"{FOLDER}/requirements.lock", f"{FOLDER}/program.lock"
+
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253})(?::[0-9]{1,5})?"
+_PATH = r"(?:/[A-Za-z0-9._~+-]{1,255}){1,32}"
+_GIT = re.compile(rf"git\+(?:https|ssh)://(?:[A-Za-z0-9._-]{{1,64}}@)?{_HOST}{_PATH}@[0-9a-f]{{40}}")
+_WHEEL = re.compile(rf"(?P<url>(?:https?://{_HOST}|file://){_PATH}\.whl)#sha256=(?P<hash>[0-9a-f]{{64}})")
+_IMAGE = re.compile(
+    rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
+)
+_NAME = re.compile(r"^allotment ?@ ?")
+FORMS = (
+    "git+https://…@ and a commit's 40 digits, a wheel's https://….whl#sha256=… with its hash, or an image by its digest,"
+    " registry/name@sha256:…"
+)
+
+
+class Program(NamedTuple):
+    """This program's source. `address` is a Git address with a commit, a wheel's without its hash, or an image."""
+
+    kind: Literal["git", "wheel", "image"]
+    address: str
+    hash: str = ""
+
+    @property
+    def is_image(self) -> bool:
+        """Whether nothing is installed: the program is in the image that jobs run in."""
+        return self.kind == "image"
+
+
+def program_of(text: str) -> Program:
+    """Return the source that a text names, with or without `allotment @` before it. Raises ValueError, in words."""
+    address = _NAME.sub("", text.strip(), count=1)
+    if _GIT.fullmatch(address):
+        return Program("git", address)
+    if wheel := _WHEEL.fullmatch(address):
+        return Program("wheel", wheel["url"], wheel["hash"])
+    if _IMAGE.fullmatch(address):
+        return Program("image", address)
+    raise ValueError(f"{quoted(text)} names nothing that stays the same: write {FORMS}")
+
+
+def locks(program: Program, runs: str, builds: str) -> dict[str, str]:
+    """Return the files that installing goes by; none for an image. `runs` and `builds` are the requirements, with
+    hashes, of what this program runs with and is built with.
+
+    pip takes no commit among hashes, so the program is a file of its own: a commit says all of what it names, and
+    what builds it is there already, by hash.
+    """
+    if program.is_image:
+        return {}
+    needed = [*_lines(runs), *(_lines(builds) if program.kind == "git" else ())]
+    said = "what allotment needs, by hashes; wheels alone, since what pip would build a package with has none"
+    lock = [f"# {said}. `allot init` wrote it.", "--require-hashes", "--only-binary :all:", *_once(needed)]
+    if program.kind == "wheel":
+        own = ["--require-hashes", f"allotment @ {program.address} \\", f"    --hash=sha256:{program.hash}"]
+    else:
+        own = [f"allotment @ {program.address}"]
+    head = "# allotment itself. For another version change this line, and take requirements.lock from its `allot init`."
+    return {LOCK: "\n".join([*lock, ""]), PROGRAM: "\n".join([head, *own, ""])}
+
+
+def installing(pip: str, lock: str = LOCK, own: str = PROGRAM) -> list[str]:
+    """Return the commands that install the program by those files, into the environment of `pip`.
+
+    What pip built itself is taken from no cache: there no hash says what it is.
+    """
+    return [
+        f"{pip} install --quiet --require-hashes --requirement {lock}",
+        f"{pip} install --quiet --no-cache-dir --no-deps --no-build-isolation --requirement {own}",
+    ]
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _once(lines: list[str]) -> list[str]:
+    """Return requirements with the lines of each once: what builds the program may be what it runs with too."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in lines:
+        if not line.startswith(" "):
+            name = line.split("==")[0]
+            if name in found:
+                name = ""
+                continue
+            found[name] = []
+        if name:
+            found[name].append(line)
+    return [line for each in found.values() for line in each]

@@ -1,0 +1,66 @@
+"""All files of a new repository, beside the schemas and the sample, which are copied."""
+
+from __future__ import annotations
+
+import json
+
+from allotment import VERSION
+from allotment.declared.kinds import KINDS
+from allotment.manifests.text import scalar
+from allotment.starter import ci
+from allotment.starter.program import Program, installing, locks
+
+
+def beside(forge: str, branch: str, program: Program, runs: str, builds: str) -> dict[str, bytes]:
+    """Return what lies beside the declarations: CI, hooks, editor settings, what installs the program, a README.
+
+    `runs` and `builds` are the requirements of this program, with hashes.
+    """
+    path, workflow = ci.workflow(forge, branch, program)
+    words = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
+    if program.is_image:
+        words |= {"@ALLOT@": program.address, "@LANGUAGE@": "docker_image"}
+    texts = {
+        path: workflow,
+        ".pre-commit-config.yaml": ci.filled(ci.starter_file("pre-commit.yaml"), {}, words),
+        ".vscode/settings.json": _editor(),
+        "README.md": ci.filled(
+            ci.starter_file("README.md"), {"@INSTALL@": _by_hand(program), "@PINNED@": _pinned(program)}, words
+        ),
+        **locks(program, runs, builds),
+    }
+    return {path: text.encode() for path, text in texts.items()}
+
+
+def tenants_page(admin: str) -> bytes:
+    """Return what lies among the tenants while there is none: how to declare one."""
+    return ci.filled(ci.starter_file("tenants.md"), {}, {"@ADMIN@": scalar(admin)}).encode()
+
+
+def _pinned(program: Program) -> list[str]:
+    """Return what says where the program's version stands, and how another one is taken."""
+    where = "the CI and `.pre-commit-config.yaml`" if program.is_image else "`.allot/`"
+    also = "" if program.is_image else " and the CI"
+    return [
+        f"CI gets `allot` from where {where} say{'' if program.is_image else 's'}, and nothing else; a pull request is checked",
+        "with what the branch says that it goes into. For a later version, let its `allot init` write an empty folder, and take",
+        f"{where}{also} from there.",
+    ]
+
+
+def _by_hand(program: Program) -> list[str]:
+    """Return the commands by which a person gets the program."""
+    if program.is_image:
+        mounted = '--volume "$PWD:/work" --workdir /work --user "$(id -u)"'
+        return [f"    alias allot='podman run --rm {mounted} {program.address}'"]
+    return [
+        "    python3 -m venv .venv",
+        *(f"    {one}" for one in installing(".venv/bin/pip")),
+        "    . .venv/bin/activate",
+    ]
+
+
+def _editor() -> str:
+    """Return VS Code's settings: which schema is of which files, for its YAML extension."""
+    schemas = {f"./schemas/{kind.name}.schema.json": kind.pattern for kind in KINDS.values()}
+    return json.dumps({"yaml.schemas": schemas, "files.insertFinalNewline": True}, indent=2) + "\n"

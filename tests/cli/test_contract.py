@@ -1,0 +1,157 @@
+"""What holds for every command: where it looks, how it prints, what it says when it is asked to be quiet."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from tests.conftest import DAY, PROJECT, Allot, checked
+from tests.terminal import ALLOT, shown
+
+from allotment.cli.main import COMMANDS
+from allotment.cli.main import allot as program
+from allotment.reports.outputs import OUTPUTS
+
+DECLARED = ("validate", "--as-of", DAY)
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_what_prints_json_has_a_schema_that_init_hands_out(command: str) -> None:
+    assert command in COMMANDS
+    assert (PROJECT / f"schemas/output/{command}.schema.json").is_file()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_goes_to_a_folder_and_can_be_quiet(name: str) -> None:
+    command = program.get_command(click.Context(program), name)
+    assert command is not None
+    options = [option for one in command.params for option in one.opts]
+    assert [options.count(one) for one in ("-C", "--quiet")] == [1, 1]
+    again = program.get_command(click.Context(program), name)
+    assert again is command, "and not once more each time that it is asked for"
+
+
+@pytest.mark.parametrize("words", [("-C", "{there}", *DECLARED), (*DECLARED, "-C", "{there}")])
+def test_it_looks_in_the_folder_that_it_is_told(
+    words: tuple[str, ...],
+    sample: Path,
+    allot: Allot,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    there = sample / "tenants/solo-ada"
+    found = allot(*(one.format(there=there) for one in words), "tenant.yaml")
+    assert (found.code, found.err, found.out) == (0, "", "1 file: fine\n")
+    assert Path.cwd() == elsewhere
+
+
+def test_a_variable_says_where_the_repository_is(
+    sample: Path, allot: Allot, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert allot(*DECLARED).code == 2
+    monkeypatch.setenv("ALLOT_REPO", str(sample))
+    assert allot(*DECLARED).code == 0
+
+
+@pytest.mark.parametrize("words", [("--repo", "nowhere"), ("-C", "nowhere")])
+@pytest.mark.parametrize("command", ["validate", "fmt", "schema", "bootstrap", "status", "render"])
+def test_a_folder_that_isnt_there_is_the_commands_fault(
+    command: str, words: tuple[str, ...], sample: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sample)
+    found = allot(command, *words)
+    assert (found.code, found.out) == (2, "")
+    assert "'nowhere' does not exist" in found.err
+
+
+def test_quiet_leaves_what_is_wrong(sample: Path, allot: Allot) -> None:
+    words = (*DECLARED, "--repo", sample, "-q")
+    warned = allot(*words)
+    assert (warned.code, warned.out.count("\n"), warned.out.count(": warning: ")) == (0, 3, 3)
+    (sample / "tenants/solo-ada/tenant.yaml").write_text("kind: Tenant\n")
+    wrong = allot(*words)
+    assert wrong.code == 1
+    assert all(line.split(":")[0].endswith(".yaml") for line in wrong.out.splitlines())
+
+
+def test_choices_take_any_case(sample: Path, allot: Allot) -> None:
+    said = allot(*DECLARED, "--repo", sample, "-o", "JSON")
+    assert checked("validate", said.out)["tenants"] == 7
+    assert allot(*DECLARED, "--repo", sample, "--format", "json").out == said.out, "as it was once called"
+    assert "--format" not in allot("validate", "--help").out
+
+
+@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_colour_can_be_had_without(variable: str, value: str, sample: Path) -> None:
+    words = [*ALLOT, *DECLARED, "--repo", str(sample)]
+    assert "\x1b[" in shown(words, sample, environment={"NO_COLOR": ""}).raw
+    plain = shown(words, sample, environment={"NO_COLOR": "", variable: value})
+    assert "90 files" in plain.raw
+    assert "\x1b[" not in plain.raw
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_examples(name: str, allot: Allot) -> None:
+    shown = allot(name, "--help").out
+    assert "\n  Examples:\n" in shown
+    examples = [line.strip() for line in shown.split("  Examples:\n")[1].split("\n\n")[0].splitlines()]
+    assert examples[0].startswith(f"allot {name}")
+
+
+# Completion, asked for as the shells' scripts do
+
+
+def completed(words: str, root: Path, shell: str = "bash") -> list[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "_ALLOT_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
+    program = [sys.executable, "-P", "-m", "allotment"]
+    done = subprocess.run(program, cwd=root, env=environment, capture_output=True, text=True, check=True)
+    return [line.split(",")[-1] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("allot val", ["validate"]),
+        ("allot explain GPUSt", ["GPUStorage", "GPUStorageSnapshot"]),
+        ("allot explain Stock.spec.g", ["Stock.spec.gpuSpec"]),
+        ("allot explain rule pack", ["packing"]),
+        ("allot recover solo", ["solo-ada"]),
+        ("allot recover solo-ada/", ["solo-ada/models", "solo-ada/styles"]),
+        ("allot render --cluster ", ["eu-1", "us-1"]),
+        ("allot render --tenant uni", ["uni-lab"]),
+        ("allot validate --output s", ["sarif"]),
+        ("allot status studio-kite/b", ["studio-kite/base", "studio-kite/before-upgrade"]),
+        ("allot status --spec l4-q", ["l4-quarter"]),
+        ("allot status --state p", ["published", "pending", "preparing"]),
+        ("allot wait solo-ada/w", ["solo-ada/webui"]),
+        ("allot history --cluster u", ["us-1"]),
+        ("allot catalog --tenant solo", ["solo-ada"]),
+    ],
+)
+def test_names_are_completed_from_the_repository(words: str, names: list[str], sample: Path) -> None:
+    assert completed(words, sample) == names
+
+
+def test_where_there_is_no_repository_there_are_no_names(tmp_path: Path) -> None:
+    assert completed("allot recover ", tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script(shell: str, allot: Allot) -> None:
+    said = allot("completion", shell.upper())
+    assert (said.code, said.err) == (0, "")
+    assert f"_ALLOT_COMPLETE={shell}_complete" in said.out
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=said.out, text=True, check=True)

@@ -1,0 +1,297 @@
+"""`allot status` says of everything that is declared how far it is, from its merge to running, and why not further."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import shlex
+from typing import Any, NamedTuple
+
+import pytest
+from tests.conftest import Allot, Result, checked, edit
+from tests.published import INSTANCE, Place, git
+from tests.terminal import ALLOT, shown
+
+from allotment.declared.inventory import blob_id
+from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
+
+WEBUI = "tenants/solo-ada/instances/webui.yaml"
+NEVER = "what runs in eu-1 isn't known: nothing has reported it yet"
+
+
+class Row(NamedTuple):
+    """What a row says."""
+
+    state: str
+    why: str
+
+
+class Seen(NamedTuple):
+    """The status of a place."""
+
+    place: Place
+    allot: Allot
+
+    def __call__(self, *words: object) -> Result:
+        return self.allot("status", "--repo", self.place.root, *words)
+
+    def one(self, what: str = "solo-ada/webui", kind: str = "instances") -> dict[str, Any]:
+        """Return the only thing of a name, as JSON has it."""
+        found = checked("status", self(what, "-o", "json").out)
+        ((one,),) = [tenant[kind] for tenant in found["tenants"]]
+        return dict(one)
+
+    def row(self, what: str = "solo-ada/webui", kind: str = "instances") -> Row:
+        """Return what JSON and table say of it alike."""
+        one = self.one(what, kind)
+        lines = [line for line in self(what.partition("/")[0]).out.splitlines() if line.startswith(f"{what} ")]
+        assert any(one["state"] in line.split() and line.endswith(one["why"]) for line in lines)
+        return Row(one["state"], one["why"])
+
+
+@pytest.fixture
+def seen(place: Place, allot: Allot) -> Seen:
+    return Seen(place, allot)
+
+
+@pytest.fixture
+def out(published: Place, allot: Allot) -> Seen:
+    return Seen(published, allot)
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def running(place: Place, *paths: str, **more: Any) -> TenantStatus:
+    """Return the status of a tenant of which all that these paths declare is where it should be."""
+    about = dict[str, list[Any]](instances=[], storages=[], snapshots=[])
+    kinds = {"instances": Instance, "storages": Storage, "snapshots": Snapshot}
+    for path in paths:
+        _, _, kind, file = path.split("/")
+        state = "Running" if kind == "instances" else "Ready"
+        blob = blob_id((place.root / path).read_bytes())
+        about[kind].append(kinds[kind](file.removesuffix(".yaml"), blob, state, "", **more))
+    return TenantStatus(paths[0].split("/")[1], "eu-1", **{kind: tuple(several) for kind, several in about.items()})
+
+
+def test_before_anything_is_published_or_reported(seen: Seen) -> None:
+    why = "not published yet: nothing was ever published: `allot publish` or `allot run` does it"
+    assert seen.row() == Row("Merged", why)
+    assert seen.row("studio-kite/before-upgrade", "snapshots") == Row("Merged", why)
+    one = seen.one()
+    assert (one["reason"], one["progress"], one["asDeclared"], one["observedBlob"]) == (
+        "NotPublished",
+        "going",
+        False,
+        None,
+    )
+    assert (one["path"], one["declaredBlob"], one["gpuSpec"]) == (
+        WEBUI, blob_id((seen.place.root / WEBUI).read_bytes()), "l4-quarter"
+    )  # fmt: skip
+    things = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
+    assert len(things) == seen().out.count(why)
+
+
+def test_published_before_any_reporter_was_there(out: Seen) -> None:
+    assert out.row() == Row("Published", NEVER)
+    said = out("solo-ada/webui")
+    assert (
+        "What to do:    `allot report --cluster eu-1`, or `allot run --report eu-1`, reports it from there\n"
+        in said.out
+    )
+    assert f"Declared by:   {WEBUI}\n" in said.out
+
+
+def test_published_and_not_applied(out: Seen) -> None:
+    out.place.report("eu-1", TenantStatus("uni-lab", "eu-1"), observed=now())
+    assert out.row() == Row("Published", "Argo CD hasn't applied it yet")
+
+
+def test_a_change_of_what_runs_is_followed(out: Seen) -> None:
+    out.place.report("eu-1", running(out.place, WEBUI), observed=now())
+    assert out.row() == Row("Running", "")
+    before = git(out.place.root, "rev-parse", "HEAD")
+    edit(out.place.root, WEBUI, "spec:\n", "spec:\n  description: Mine.\n")
+    out.place.merge()
+    made = datetime.datetime.fromtimestamp(int(git(out.place.root, "log", "-1", "--format=%ct", before)), datetime.UTC)
+    of = f"not published yet: what is published is of {before[:12]}, of {made:%Y-%m-%dT%H:%M:%SZ}"
+    assert out.row() == Row("Running", f"changed since: merged, {of}")
+    assert (out.one()["progress"], out.one()["asDeclared"]) == ("going", False)
+    out.place.publish()
+    assert out.row() == Row("Running", "changed since: published, Argo CD hasn't applied it yet")
+
+
+def test_a_removal_is_followed(out: Seen) -> None:
+    out.place.report("eu-1", running(out.place, WEBUI), observed=now())
+    (out.place.root / WEBUI).unlink()
+    out.place.merge()
+    state, why = out.row()
+    assert (state, why.partition(": what")[0]) == ("Running", "removed: merged, not published yet")
+    out.place.publish()
+    assert out.row() == Row("Running", "removed: published, being removed")
+    assert out.one()["declaredBlob"] is None
+    assert "Declared by:      nothing any more\n" in out("solo-ada/webui").out
+
+
+def test_what_moves_to_another_cluster_is_shown_in_both(out: Seen) -> None:
+    out.place.report("eu-1", running(out.place, WEBUI), observed=now())
+    edit(out.place.root, WEBUI, "cluster: eu-1", "cluster: us-1")
+    out.place.merge()
+    rows = [line.split()[:3] for line in out("solo-ada").out.splitlines() if line.startswith("solo-ada/webui")]
+    assert rows == [["solo-ada/webui", "eu-1", "Running"], ["solo-ada/webui", "us-1", "Merged"]]
+
+
+def test_why_its_tenant_is_kept(out: Seen) -> None:
+    edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
+    commit = out.place.merge()
+    problem = f"{WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]"
+    wrong = f"something of its tenant is invalid: {problem}"
+    assert out.row() == Row("Merged", f"not published yet: {wrong}")
+    assert out.place.publish().code == 4
+    assert git(out.place.remote, "rev-parse", "refs/allotment/source") == commit
+    assert out.row() == Row("Kept", f"still published as it was before: {wrong}")
+    assert (out.one()["reason"], out.one()["progress"]) == ("TenantKept", "failed")
+    out.place.report("eu-1", running(out.place, "tenants/solo-ada/storages/models.yaml"), observed=now())
+    assert out.row("solo-ada/models", "storages") == Row("Ready", "")
+
+
+def test_a_declaration_that_cannot_be_read_is_where_it_was(out: Seen) -> None:
+    out.place.report("eu-1", running(out.place, WEBUI), observed=now())
+    (out.place.root / WEBUI).write_text("kind: [\n")
+    out.place.merge()
+    out.place.publish()
+    state, why = out.row()
+    assert state == "Running"
+    assert why.startswith(
+        f"changed since: kept, still published as it was before: something of its tenant is invalid: {WEBUI}:"
+    )
+
+
+def test_a_platform_that_is_wrong_stops_all(out: Seen) -> None:
+    edit(out.place.root, "platform/specs/l4-quarter.yaml", "  cpu: 3\n", "  cpu: none\n")
+    edit(out.place.root, WEBUI, "spec:\n", "spec:\n  description: Mine.\n")
+    out.place.merge()
+    state, why = out.row()
+    words = (
+        "not published yet: nothing can be: what the platform declares is wrong: platform/specs/l4-quarter.yaml:14:8: "
+    )
+    assert (state, why[: len(words)]) == ("Merged", words)
+
+
+def test_what_was_merged_elsewhere_counts_before_it_is_fetched(out: Seen, tmp_path: Any) -> None:
+    other = out.place.fork(tmp_path / "other")
+    (other.root / "tenants/solo-ada/instances/second.yaml").write_text(INSTANCE.format(name="second", labels=""))
+    git(other.root, "add", "-A")
+    git(other.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-m", "Second")
+    git(other.root, "push", "-q", "origin", "HEAD:main")
+    assert out.row("solo-ada/second").state == "Merged"
+    tip = git(other.root, "rev-parse", "HEAD")
+    said = out("solo-ada/second")
+    assert said.err.startswith(f"declared: main of origin at {tip[:12]}, ")
+    assert "; the folder's changes (1 file) don't count\n" in said.err
+    assert git(out.place.root, "rev-parse", "HEAD", "refs/remotes/origin/main").split().count(tip) == 0
+
+
+def test_files_of_the_folder_do_not_count(out: Seen) -> None:
+    edit(out.place.root, WEBUI, "spec:\n", "spec:\n  description: Mine.\n")
+    (out.place.root / "tenants/solo-ada/instances/second.yaml").write_text(INSTANCE.format(name="second", labels=""))
+    (out.place.root / "notes.txt").write_text("of mine")
+    assert "; the folder's changes (2 files) don't count\n" in out("solo-ada").err
+    assert out("solo-ada/second").code == 2
+    assert out.row() == Row("Published", NEVER)
+
+
+def test_a_clone_of_nothing_shows_what_is_committed(out: Seen) -> None:
+    git(out.place.root, "remote", "remove", "origin")
+    none = "this repository has no remote named origin"
+    assert out.row() == Row("Merged", f"not published yet: {none} to publish to")
+    said = out("solo-ada")
+    assert said.err.splitlines()[1] == f"eu-1: {none}, which the status branches would lie in"
+    assert said.err.startswith("declared: HEAD at ")
+    assert out("solo-ada/webui", "--from", out.place.remote).out.count(NEVER) == 1
+
+
+def test_a_cluster_speaks_for_no_other(out: Seen) -> None:
+    truth = running(out.place, "tenants/ml-orbit/instances/pretrain.yaml")
+    assert truth.cluster == "eu-1", "it is declared in us-1"
+    of_us_1 = TenantStatus("ml-orbit", "us-1", (), truth.instances)
+    out.place.report("eu-1", of_us_1, observed=now())
+
+    def rows() -> list[list[str]]:
+        lines = out("ml-orbit").out.splitlines()
+        return [line.split()[1:3] for line in lines if line.startswith("ml-orbit/pretrain ")]
+
+    assert rows() == [["eu-1", "Running"], ["us-1", "Published"]], "whatever it says, it is eu-1's branch"
+    out.place.report("us-1", truth, observed=now())
+    assert rows() == [["eu-1", "Running"], ["us-1", "Running"]]
+
+
+def test_rows_are_chosen(out: Seen) -> None:
+    out.place.report("eu-1", running(out.place, WEBUI), observed=now())
+
+    def names(*words: object) -> list[str]:
+        return [line.split()[0] for line in out(*words).out.splitlines() if "/" in line.split(" ")[0]]
+
+    assert names("--state", "RUNNING") == ["solo-ada/webui"]
+    assert names("solo-ada", "--state", "running", "--state", "published") == [
+        "solo-ada/webui", "solo-ada/models", "solo-ada/styles"
+    ]  # fmt: skip
+    assert names("--spec", "h100-eight") == ["ml-orbit/pretrain"]
+    assert names("--cluster", "us-1", "--spec", "l4-quarter") == []
+    nothing = out("--state", "Lost")
+    assert (nothing.code, nothing.out, nothing.err.splitlines()[-1]) == (
+        0,
+        "",
+        "nothing that is declared or reported matches",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
+        (("--spec", "l4-quater"), "allot: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"),
+        (("--state", "runing"), "Error: Invalid value for '--state': no state is named 'runing'; did you mean 'Running'?"),
+        (("--stocks", "--state", "Running"), "Error: --stocks shows those of all clusters: it takes --cluster alone"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], said: str, out: Seen) -> None:
+    found = out(*words)
+    assert (found.code, found.out, found.err.splitlines()[-1]) == (2, "", said)
+
+
+def test_the_exit_code_says_whether_all_is_as_declared(out: Seen) -> None:
+    paths = [f"tenants/solo-ada/{one}.yaml" for one in ("instances/webui", "storages/models", "storages/styles")]
+    assert out("solo-ada", "--exit-code").code == 1
+    out.place.report("eu-1", running(out.place, *paths), observed=now())
+    assert out("solo-ada", "--exit-code", "-q").code == 0
+    assert out("--exit-code").code == 1
+    assert out("--exit-code", "--spec", "h100-eight").code == 1
+    old = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    out.place.report("eu-1", running(out.place, *paths), observed=old)
+    assert out("solo-ada", "--exit-code").code == 1, "nobody knows"
+    stopped = running(out.place, *paths)
+    (one,) = stopped.instances
+    for reason, code in (("StoppedAsDeclared", 0), ("TenantSuspended", 0), ("VersionRevoked", 1)):
+        webui = Instance("webui", one.observed_blob, "Stopped", reason)
+        out.place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (webui,), stopped.storages), observed=now())
+        assert out("solo-ada", "--exit-code").code == code, reason
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_why_is_whole_on_a_terminal(columns: int, out: Seen) -> None:
+    edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
+    out.place.merge()
+    out.place.publish()
+    why = out.row().why
+    assert len(why) > columns
+    words = [*ALLOT, "status", "solo-ada", "-q", "--repo", str(out.place.root)]
+    seen = shown(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], out.place.root, columns)
+    assert seen.status == 0
+    lines = seen.lines
+    first = next(number for number, line in enumerate(lines) if line.startswith("solo-ada/webui "))
+    assert lines[first].split() == ["solo-ada/webui", "eu-1", "Kept", "-", "-", "-", "-"]
+    said = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
+    assert " ".join(line.strip() for line in said) == why
+    assert max(len(line) for line in lines) <= columns

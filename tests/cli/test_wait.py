@@ -1,0 +1,264 @@
+"""`allot wait` ends when it is so, when it can't be so by itself, or when time is up, and says how it gets on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.cli.test_declared_to_running import WEBUI, now, running
+from tests.conftest import Allot, Result, checked, edit
+from tests.published import Place, git
+
+from allotment.adapters.git.remote import Remote
+from allotment.observed.status import Instance, Storage, TenantStatus
+from allotment.problems import Refused
+
+NEVER = "what runs in eu-1 isn't known: nothing has reported it yet"
+REPORTS = "`allot report --cluster eu-1`, or `allot run --report eu-1`, reports it from there"
+MODELS = "tenants/solo-ada/storages/models.yaml"
+_CLOCK = re.compile(r"^[0-9]{2}:[0-9]{2}:[0-9]{2}Z ", re.MULTILINE)
+
+Wait = Callable[..., Result]
+
+
+@pytest.fixture
+def wait(published: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> Wait:
+    """Return what waits while one thing after another happens, a look apart."""
+
+    def run(what: str, *words: object, meanwhile: tuple[Callable[[], object], ...] = ()) -> Result:
+        steps, clock = list(meanwhile), [0.0]
+
+        def sleep(seconds: float) -> None:
+            clock[0] += seconds
+            if steps:
+                steps.pop(0)()
+
+        monkeypatch.setattr("allotment.cli.wait.time", SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0]))
+        said = allot("wait", what, "--repo", published.root, *words)
+        assert not steps or said.code
+        return Result(said.code, _CLOCK.sub("", said.out), _CLOCK.sub("", said.err))
+
+    return run
+
+
+def says(place: Place, state: str, reason: str = "", message: str = "") -> Callable[[], object]:
+    """Return what lets the cluster say this of the instance."""
+    blob = running(place, WEBUI).instances[0].observed_blob
+
+    def report() -> None:
+        one = Instance("webui", blob, state, reason, message)
+        place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (one,)), observed=now())
+
+    return report
+
+
+def test_until_it_runs(wait: Wait, published: Place) -> None:
+    steps = (
+        says(published, "Init"),
+        says(published, "Init"),
+        says(published, "Ready", "ProbePending", "its probe isn't answered yet"),
+        says(published, "Running"),
+    )
+    said = wait("solo-ada/webui", "--for", "running", meanwhile=steps)
+    assert said == (
+        0,
+        f"instance solo-ada/webui in eu-1: Published: {NEVER}\ninstance solo-ada/webui in eu-1: Init: \n".replace(
+            ": \n", "\n"
+        )
+        + "instance solo-ada/webui in eu-1: Ready: its probe isn't answered yet\n"
+        "instance solo-ada/webui in eu-1: Running\n",
+        "",
+    )
+    assert wait("solo-ada/webui").code == 0, "at once, where it is so"
+
+
+def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> None:
+    says(published, "Running")()
+
+    def merge() -> None:
+        edit(published.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+        published.merge()
+
+    assert wait("solo-ada/webui", "--for", "Stopped").code == 1, "it is declared to run"
+    merge()
+    steps = (published.publish, says(published, "Stopped", "StoppedAsDeclared"))
+    said = wait("solo-ada/webui", "--for", "Stopped", meanwhile=steps)
+    states = [line.partition(": ")[2][:50] for line in said.out.splitlines()]
+    assert (said.code, states) == (
+        0,
+        [
+            "Running: changed since: merged, not published yet:",
+            "Running: changed since: published, Argo CD hasn't ",
+            "Stopped: StoppedAsDeclared",
+        ],
+    )
+
+
+def test_it_failed(wait: Wait, published: Place) -> None:
+    failed = says(published, "Failed", "ImagePullFailed", "the image x can't be pulled\x1b[2J")
+    said = wait("solo-ada/webui", meanwhile=(says(published, "Init"), failed))
+    assert said.code == 1
+    assert said.out.splitlines()[-1] == "instance solo-ada/webui in eu-1: Failed: the image x can't be pulled\\x1b[2J"
+    assert said.err == "solo-ada/webui isn't Running: it won't be so by itself; correct the image's name and digest\n"
+
+
+def test_its_tenant_is_kept(wait: Wait, published: Place) -> None:
+    edit(published.root, WEBUI, "l4-quarter", "l4-quater")
+    published.merge()
+    said = wait("solo-ada/webui", meanwhile=(published.publish,))
+    assert (said.code, said.err) == (
+        1, "solo-ada/webui isn't Running: it won't be so by itself; run `allot validate`\n"
+    )  # fmt: skip
+    assert "Kept: still published as it was before: something of its tenant is invalid: " in said.out.splitlines()[-1]
+
+
+def test_time_is_up(wait: Wait) -> None:
+    said = wait("solo-ada/webui", "--timeout", "1m30s")
+    assert said == (
+        124,
+        f"instance solo-ada/webui in eu-1: Published: {NEVER}\n",
+        f"solo-ada/webui isn't Running: time is up; {REPORTS}\n",
+    )
+
+
+def test_a_remote_is_asked_for_its_refs_alone_while_nothing_moves(
+    wait: Wait, published: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(published, "Init")()
+    fetched: list[tuple[str, ...]] = []
+    fetch = Remote.fetch
+    monkeypatch.setattr(Remote, "fetch", lambda self, *refs, **more: fetched.append(refs) or fetch(self, *refs, **more))
+    assert wait("solo-ada/webui", "--timeout", "10s").code == 124
+    few = len(fetched)
+    fetched.clear()
+    assert wait("solo-ada/webui", "--timeout", "10m").code == 124
+    assert len(fetched) == few
+
+
+def test_a_remote_that_is_away_for_a_while(wait: Wait, published: Place) -> None:
+    away = published.remote.with_name("away.git")
+    steps = (
+        lambda: None,
+        lambda: published.remote.rename(away),
+        lambda: (away.rename(published.remote), says(published, "Running")()),
+    )
+    said = wait("solo-ada/webui", meanwhile=steps)
+    assert said.code == 0
+    assert "'origin' doesn't answer: " in said.out
+    assert said.out.endswith("instance solo-ada/webui in eu-1: Running\n")
+
+
+def test_a_remote_that_goes_away_between_two_questions(
+    wait: Wait, published: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(published, "Init")()
+    fetch, answers = Remote.fetch, [True, True, True, False]
+
+    def fetched(self: Remote, *refs: str, **more: bool) -> dict[str, str]:
+        if answers and not answers.pop(0):
+            raise Refused("'origin' doesn't answer: it hangs up")
+        return fetch(self, *refs, **more)
+
+    monkeypatch.setattr(Remote, "fetch", fetched)
+    said = wait("solo-ada/webui", meanwhile=(lambda: None, says(published, "Running")))
+    assert (said.code, said.out.splitlines()) == (
+        0,
+        [
+            "instance solo-ada/webui in eu-1: Init",
+            "'origin' doesn't answer: it hangs up: looking again",
+            "instance solo-ada/webui in eu-1: Running",
+        ],
+    )
+
+
+def test_until_a_storage_is_prepared(wait: Wait, published: Place) -> None:
+    blob = running(published, MODELS).storages[0].observed_blob
+
+    def report(state: str) -> Callable[[], object]:
+        one = Storage("models", blob, state, "", f"it is {state}" if state != "Ready" else "")
+        return lambda: published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (), (one,)), observed=now())
+
+    late = wait("solo-ada/models", "--timeout", "1s")
+    assert late.err == f"solo-ada/models isn't Ready: time is up; {REPORTS}\n"
+    said = wait("solo-ada/models", "--for", "Prepared", meanwhile=(report("Preparing"), report("Ready")))
+    assert (said.code, said.out.splitlines()[1:]) == (
+        0,
+        ["storage solo-ada/models in eu-1: Preparing: it is Preparing", "storage solo-ada/models in eu-1: Ready"],
+    )
+
+
+def test_until_it_is_gone(wait: Wait, published: Place) -> None:
+    says(published, "Running")()
+    (published.root / WEBUI).unlink()
+    steps = (
+        published.merge,
+        published.publish,
+        lambda: published.report("eu-1", TenantStatus("solo-ada", "eu-1"), observed=now()),
+    )
+    said = wait("solo-ada/webui", "--for", "gone", meanwhile=steps)
+    assert said.code == 0
+    assert [line.partition(": ")[2].partition(": what")[0] for line in said.out.splitlines()] == [
+        "Running",
+        "Running: removed: merged, not published yet",
+        "Running: removed: published, being removed",
+        "nothing declares it, and no cluster reports it; known: models, styles",
+    ]
+
+
+def test_what_is_published_still_is_not_gone(wait: Wait, published: Place) -> None:
+    (published.root / WEBUI).unlink()
+    published.merge()
+    said = wait("solo-ada/webui", "--for", "Gone", "--timeout", "1m", meanwhile=(published.publish,))
+    assert (said.code, said.out.splitlines()) == (
+        0,
+        [
+            "solo-ada/webui: published to eu-1 still",
+            "solo-ada/webui: nothing declares it, and no cluster reports it; known: models, styles",
+        ],
+    )
+
+
+def test_json(wait: Wait, published: Place) -> None:
+    said = wait("solo-ada/webui", "-o", "json", meanwhile=(says(published, "Running"),))
+    found = checked("wait", said.out)
+    assert (said.code, found["outcome"], found["for"], found["seconds"]) == (0, "Reached", "Running", 5.0)
+    assert found["things"] == [
+        {"kind": "instance", "cluster": "eu-1", "state": "Running", "why": "", "wayOut": "", "url": None}
+    ]
+    assert said.err.splitlines()[-1] == "instance solo-ada/webui in eu-1: Running"
+    quiet = wait("solo-ada/webui", "-o", "json", "-q")
+    assert (quiet.code, quiet.err) == (0, "")
+    late = wait("solo-ada/models", "--for", "ready", "--timeout", "5s", "-o", "json")
+    assert (late.code, checked("wait", late.out)["outcome"]) == (124, "TimedOut")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("solo-ada",), "Error: solo-ada is no instance, storage or snapshot: write TENANT/NAME"),
+        (("solo-ada/webiu",), "allot: solo-ada has nothing named 'webiu': nothing declares it, and no cluster reports it; did you mean 'webui'?"),
+        (("solo-ada/models", "--for", "running"), "allot: solo-ada/models is a storage, which is never Running: wait for Ready, Prepared, Gone"),
+        (("solo-ada/webui", "--for", "Prepared"), "allot: solo-ada/webui is an instance, which is never Prepared: wait for Running, Ready, Stopped, Gone"),
+        (("solo-ada/webui", "--timeout", "10"), "Error: Invalid value for '--timeout': '10' is no duration: write hours, minutes and seconds, such as 1h30m"),
+        (("solo-ada/webui", "--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_waited_for(words: tuple[Any, ...], said: str, wait: Wait) -> None:
+    found = wait(*words)
+    assert (found.code, found.out, found.err.splitlines()[-1]) == (2, "", said)
+
+
+def test_a_silent_cluster_is_not_believed(wait: Wait, published: Place) -> None:
+    published.report("eu-1", running(published, WEBUI))
+    said = wait("solo-ada/webui", "--timeout", "20s", meanwhile=(lambda: None, says(published, "Running")))
+    assert (said.code, said.out.splitlines()) == (
+        0,
+        [
+            "instance solo-ada/webui in eu-1: Running: its cluster has been silent since",
+            "instance solo-ada/webui in eu-1: Running",
+        ],
+    )
+    assert git(published.root, "status", "--short") == ""

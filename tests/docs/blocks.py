@@ -1,0 +1,162 @@
+"""The blocks of a page that are run: what they say, and what a shell answers.
+
+```console {.run}            a block of commands: `$ ` begins one, `> ` goes on with it, what follows is its output
+```yaml {.run title="FILE"}  a file, written where the page has got to
+
+`…` in an output stands for anything within a line, and as a line of its own for any lines. A command ends with 0, unless
+`$ echo $?` comes next.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+OPEN = re.compile(r'^```(?P<language>\w+) \{\.run(?: title="(?P<title>[^"]+)")?\}$')
+STATUS = "echo $?"
+VARIES = re.compile(r"\b[0-9a-f]{12}\b|(?<=sha256:)[0-9a-f]{64}\b")  # commits and checksums
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that a page writes. Lines of a page count from 1."""
+
+    line: int
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a page, and the output that it shows: the page's lines from `begin` to before `end`."""
+
+    line: int
+    text: str
+    begin: int
+    end: int
+    shown: tuple[str, ...]
+
+
+@dataclass
+class Ran:
+    """How a command ended."""
+
+    command: Command
+    status: int
+    lines: list[str] = field(default_factory=list)
+
+
+def blocks(page: str) -> Iterator[File | Command]:
+    """Yield what a page has run, in its order. Raises ValueError for a block that isn't one of the two."""
+    lines = page.splitlines()
+    at = 0
+    while at < len(lines):
+        found = OPEN.match(lines[at])
+        if found is None:
+            at += 1
+            continue
+        end = lines.index("```", at)
+        if found["language"] == "console":
+            yield from _commands(lines, at + 1, end)
+        elif found["title"]:
+            yield File(at + 1, found["title"], "".join(f"{line}\n" for line in lines[at + 1 : end]))
+        else:
+            raise ValueError(
+                f"line {at + 1}: a block that is run is of commands (console), or has the title of its file"
+            )
+        at = end
+
+
+def _commands(lines: list[str], at: int, end: int) -> Iterator[Command]:
+    while at < end:
+        if not lines[at].startswith("$ "):
+            raise ValueError(f"line {at + 1}: no command before this output")
+        begin, words = at, [lines[at][2:]]
+        at += 1
+        while at < end and lines[at].startswith("> "):
+            words.append(lines[at][2:])
+            at += 1
+        first = at
+        while at < end and not lines[at].startswith("$ "):
+            at += 1
+        yield Command(begin + 1, "\n".join(words), first + 1, at + 1, tuple(lines[first:at]))
+
+
+def run(page: str, folder: Path, environment: dict[str, str]) -> list[Ran]:
+    """Run a page's blocks in one shell that begins in a folder; return how its commands ended."""
+    kept = folder.with_name(f"{folder.name}.ran")
+    kept.mkdir()
+    script, commands = [], []
+    for number, block in enumerate(blocks(page)):
+        if isinstance(block, File):
+            (kept / f"{number}.file").write_text(block.text, encoding="utf-8")
+            script.append(f'mkdir -p "$(dirname "{block.path}")" && cp "{kept}/{number}.file" "{block.path}"')
+            continue
+        commands.append((number, block))
+        script.append(
+            f"{{\n{block.text}\n}} > {kept}/{number}.out 2>&1; s=$?; echo $s > {kept}/{number}.status; (exit $s)"
+        )
+    subprocess.run(
+        ["bash", "--noprofile", "--norc", "-c", "\n".join(script)],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    return [
+        Ran(
+            command,
+            int((kept / f"{number}.status").read_text()),
+            (kept / f"{number}.out").read_text(encoding="utf-8").splitlines(),
+        )
+        for number, command in commands
+    ]
+
+
+def same(shown: tuple[str, ...], lines: list[str]) -> bool:
+    """Return whether an output is what the page shows of it."""
+    wanted = "".join(
+        "(?:.*\n)*" if one == "…" else ".*".join(re.escape(part) for part in one.split("…")) + "\n" for one in shown
+    )
+    return re.fullmatch(wanted, "".join(f"{line.rstrip()}\n" for line in lines)) is not None
+
+
+def differences(ran: list[Ran]) -> Iterator[str]:
+    """Yield, in words, each command that answers otherwise than its page shows."""
+    for number, one in enumerate(ran):
+        asked = number + 1 < len(ran) and ran[number + 1].command.text == STATUS
+        if one.status and not asked:
+            said = "\n".join(one.lines)
+            yield f"line {one.command.line}: `{one.command.text}` ended with {one.status}, and no `{STATUS}` follows:\n{said}"
+        elif not same(one.command.shown, one.lines):
+            shown, said = "\n".join(one.command.shown), "\n".join(one.lines)
+            yield f"line {one.command.line}: `{one.command.text}`\nthe page shows:\n{shown}\nit said:\n{said}"
+
+
+def with_outputs(page: str, ran: list[Ran]) -> str:
+    """Return a page with the outputs that came, where they aren't what it shows; what is another each time as `…`."""
+    lines = page.splitlines()
+    for one in reversed(ran):
+        if not same(one.command.shown, one.lines):
+            said = [VARIES.sub("…", line.rstrip()) for line in one.lines]
+            lines[one.command.begin - 1 : one.command.end - 1] = _cut_alike(one.command.shown, said)
+    return "\n".join(lines) + "\n"
+
+
+def _cut_alike(shown: tuple[str, ...], said: list[str]) -> list[str]:
+    """Return an output without the lines that its page doesn't show either: `…` stands for them, as before."""
+    if "…" not in shown:
+        return said
+    found: list[str] = []
+    for line in said:
+        if difflib.get_close_matches(line, [one for one in shown if one != "…"], n=1, cutoff=0.8):
+            found.append(line)
+        elif found[-1:] != ["…"]:
+            found.append("…")
+    return found

@@ -1,0 +1,80 @@
+"""The operator's guide knows every condition, every reason and every event that somebody must look at."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tests.conftest import PROJECT
+
+import allotment
+from allotment import conditions
+
+PAGE = (PROJECT / "docs/operate/operator.md").read_text(encoding="utf-8")
+METRICS = (PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")
+CODE = re.compile(r"`([^`]+)`")
+COUNTED = re.compile(r"(?:Failure\(|Trouble\(|^ +\(.*, )\"([a-z-]+)\"(?:\),$|, )", re.MULTILINE)
+TOLD = set(CODE.findall(PAGE))
+STATUS = (PROJECT / "docs/operate/status.md").read_text(encoding="utf-8")
+STATES = {*conditions.STATES, conditions.AVAILABLE_STORAGE, conditions.JOB_RUNNING, conditions.SUCCEEDED}
+NAMES = {name: value for name, value in vars(conditions).items() if isinstance(value, str) and name.isupper()}
+
+
+def words_of(*levels: str) -> set[str]:
+    """Return the events that the program logs at these levels, as its code says them."""
+    found = set()
+    for path in Path(allotment.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = (
+                node.elts
+                if isinstance(node, ast.Tuple)
+                else [node.func, *node.args]
+                if isinstance(node, ast.Call)
+                else []
+            )
+            if len(called) > 1 and isinstance(called[0], ast.Attribute) and called[0].attr in levels:
+                event = called[1]
+                if isinstance(event, ast.Constant) and isinstance(event.value, str):
+                    found.add(event.value)
+    return found
+
+
+def test_every_condition_and_reason_is_explained() -> None:
+    assert sorted(set(NAMES.values()) - STATES - TOLD) == []
+
+
+def test_every_state_is_explained() -> None:
+    assert [one for one in conditions.STATES if f"`{one}`" not in STATUS] == []
+
+
+def test_every_event_to_look_at_is_explained() -> None:
+    events = words_of("warning", "error", "_tell_of")
+    assert {"tenant kept", "foreign commit replaced", "no verdict", "a process ended"} <= events
+    assert sorted(events - TOLD) == []
+    assert {"nothing published", "nothing reported", "no comments"} <= TOLD
+
+
+def test_what_the_guide_tells_is_there() -> None:
+    events = words_of("warning", "error", "_tell_of") | {"nothing published", "nothing reported", "no comments"}
+    events |= {"stopped, still running", "removed, not gone"}
+    rows = set(re.findall(r"^\| `([^|]+)` \|", PAGE, re.MULTILINE))
+    first = {one for row in rows for one in row.split("`, `")}
+    assert sorted(first - set(NAMES.values()) - events) == []
+
+
+def test_every_reason_of_an_error_is_explained() -> None:
+    """Reasons that `allotment_errors_total` and its like count."""
+    texts = [path.read_text(encoding="utf-8") for path in (Path(allotment.__path__[0]) / "pipeline").rglob("*.py")]
+    counted = {one for text in texts for one in COUNTED.findall(text)}
+    assert {
+        "platform-invalid",
+        "braked",
+        "rewound",
+        "unsigned",
+        "malformed",
+        "unreachable",
+        "refused",
+        "bug",
+    } <= counted
+    assert sorted(counted - TOLD - set(CODE.findall(METRICS))) == []

@@ -1,0 +1,47 @@
+"""`python -m tests.reference [--check]`: writes docs/reference, or says which of its pages are stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.reference import commands, kinds, output, rules
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference"
+
+
+def generated() -> dict[str, str]:
+    """Return the text of every page by its path below docs/reference."""
+    return {path: text for module in (kinds, rules, commands, output) for path, text in module.pages()}
+
+
+def stale(folder: Path) -> list[str]:
+    """Return the pages of a folder that are missing, different, or of nothing any more, sorted."""
+    wanted = {path: text.encode() for path, text in generated().items()}
+    there = {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+    return sorted(path for path in wanted.keys() | there.keys() if wanted.get(path) != there.get(path))
+
+
+def write(folder: Path) -> None:
+    """Write every page, and delete what is none."""
+    wanted = generated()
+    for path in stale(folder):
+        if path not in wanted:
+            (folder / path).unlink()
+            continue
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(wanted[path].encode())
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or with --check say what is stale and return 1."""
+    found = stale(REFERENCE)
+    if arguments != ["--check"]:
+        write(REFERENCE)
+    for path in found:
+        print(f"docs/reference/{path}: {'stale: run `make golden`' if arguments == ['--check'] else 'written'}")
+    return 1 if found and arguments == ["--check"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""docs/reference/commands.md: every command with its usage, options and examples, as its `--help` says them."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+
+import click
+
+from allotment.cli.main import COMMANDS, allot
+from allotment.cli.options import shared_options
+from allotment.reports.markdown import code, fenced, table
+from tests.reference import paragraphs, prose
+
+HEAD = """# Commands
+
+`allot COMMAND --help` says the same, and `allot completion SHELL` lets a shell complete commands, options and the
+names that a repository has.
+
+## What all commands share
+
+{shared}
+
+`--repo DIR`, or the variable `ALLOT_REPO`, names the repository; without it the one around the current folder counts.
+`-o json` prints what [Output](output.md) describes. `NO_COLOR` and `TERM=dumb` do without colours.
+
+### Exit status
+
+| Status | What it means |
+| --- | --- |
+| 0 | fine |
+| 1 | the declarations are wrong; of `allot plan`, the change can't be merged; of `allot status --exit-code`, something isn't as declared; of `allot wait`, it won't be |
+| 2 | the command is wrong, or what it needs isn't there |
+| 3 | a bug of ours, with a report to send |
+| 4 | done, with something to look at: `allot publish` published everybody else, and tenants that are invalid keep what they had; of `allot plan --detailed-exitcode`, it can be merged and something would change |
+| 124 | of `allot wait`: time is up |
+| 130 | interrupted |
+
+### What it remembers
+
+`allot validate` and `allot plan` remember which tenants were fine, in your cache folder, by the content of their files,
+and `allot publish` what it rendered them to. It never changes a verdict or a manifest; deleting it costs only time. Don't
+share it between machines that don't trust one another, and leave it out of what your CI caches: who writes there decides
+what isn't looked at again.
+"""
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield the page's path below docs/reference and its text."""
+    context = click.Context(allot, info_name="allot")
+    shared = "\n".join(_options(shared_options(), context))
+    lines = [HEAD.format(shared=shared)]
+    for name in COMMANDS:
+        command = allot.get_command(context, name)
+        assert command is not None
+        lines += _command(command, click.Context(command, info_name=name, parent=context), 2)
+    yield "commands.md", "\n".join(lines)
+
+
+def _command(command: click.Command, context: click.Context, depth: int) -> Iterator[str]:
+    """Yield the lines of a command, then of those below it."""
+    about, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
+    pieces = command.collect_usage_pieces(context)
+    yield from (f"{'#' * depth} {context.command_path}", "", paragraphs(about), "")
+    yield from (fenced([" ".join([context.command_path, *pieces])], "text"), "")
+    known = {option for one in shared_options() for option in one.opts}
+    if options := [one for one in command.params if isinstance(one, click.Option) and not known & set(one.opts)]:
+        yield from (*_options(options, context), "")
+    if examples:
+        yield from (fenced(_examples(examples), "bash"), "")
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _command(below, click.Context(below, info_name=name, parent=context), depth + 1)
+
+
+def _examples(text: str) -> list[str]:
+    """Return examples as a shell takes them: a line that goes on ends with a backslash."""
+    lines = textwrap.dedent(text).strip("\n").splitlines()
+    following = [*(line.startswith(" ") for line in lines[1:]), False]
+    return [f"{line} \\" if more else line for line, more in zip(lines, following, strict=True)]
+
+
+def _options(options: list[click.Option], context: click.Context) -> list[str]:
+    found = [(one, one.get_help_record(context)) for one in options]
+    rows = [
+        (code(record[0]), prose(record[1]) + _variable(one, record[1])) for one, record in found if record is not None
+    ]
+    return table(("Option", "What it does"), rows)
+
+
+def _variable(option: click.Option, said: str) -> str:
+    """Return which variable says it too, where its own words don't."""
+    if not isinstance(option.envvar, str) or option.envvar in said:
+        return ""
+    return f" {code(f'${option.envvar}')} says it too."

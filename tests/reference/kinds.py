@@ -1,0 +1,80 @@
+"""docs/reference/kinds: a page a kind, of the same words as `allot explain`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+
+from click.testing import CliRunner
+
+from allotment.cli.main import allot
+from allotment.declared.kinds import KINDS, Kind
+from allotment.reports.manual import first_line, page
+from allotment.reports.markdown import code, fenced, table
+from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
+from tests.reference import paragraphs, prose
+
+WHOSE = {"platform": "The platform's", "cluster": "A cluster's", "tenant": "A tenant's"}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield the path below docs/reference and the text of each kind's page, and of the page that lists them."""
+    yield "kinds/index.md", _index()
+    for kind in KINDS.values():
+        yield f"kinds/{kind.name}.md", _page(kind)
+
+
+def _index() -> str:
+    lines = ["# Kinds", "", "What a repository declares, a file each. `allot explain KIND` shows the same pages.", ""]
+    for scope, words in WHOSE.items():
+        rows = [
+            (f"[{kind.name}]({kind.name}.md)", code(kind.path), prose(first_line(kind.model)))
+            for kind in KINDS.values()
+            if kind.scope == scope
+        ]
+        lines += [f"## {words}", "", *table(("Kind", "File", "What it declares"), rows), ""]
+    return "\n".join(lines)
+
+
+def _page(kind: Kind) -> str:
+    whole = page(kind.name)
+    lines = [f"# {kind.name}", "", paragraphs(whole.description), "", f"File: {code(kind.path)}", ""]
+    sections = list(_sections(whole))
+    below = {one.subject for one in sections}
+    for one in sections:
+        if one.itself is not None:
+            lines += [f"## {one.subject.removeprefix(f'{kind.name}.')}", "", paragraphs(one.description), ""]
+        lines += [
+            *table(("Field", "Type", "If absent", "What it says"), (_row(one, field, below) for field in one.fields)),
+            "",
+        ]
+    lines += ["## Example", "", fenced(_example(kind).splitlines(), "yaml"), ""]
+    return "\n".join(lines)
+
+
+def _sections(whole: ExplainOutput) -> Iterator[ExplainOutput]:
+    """Yield a page, then those of its fields that have fields of their own, each before what lies below it."""
+    yield whole
+    for field in whole.fields:
+        below = page(f"{whole.subject}.{field.name}")
+        if below.fields:
+            yield from _sections(below)
+
+
+def _row(of: ExplainOutput, field: FieldOutput, below: Collection[str]) -> tuple[str, str, str, str]:
+    """Return a field's row. The type of one that has fields of its own leads to their section."""
+    subject = f"{of.subject}.{field.name}"
+    absent = "**required**" if field.required else code(field.default)
+    said = " ".join(
+        one for one in (prose(field.description), f"({prose(field.limits)})" if field.limits else "") if one
+    )
+    section = subject.split(".", maxsplit=1)[1].replace(".", "").lower()
+    shown = f"[{code(field.type)}](#{section})" if subject in below else code(field.type)
+    return code(field.name), shown, absent, said
+
+
+def _example(kind: Kind) -> str:
+    """Return the file of the sample that `allot explain` shows."""
+    shown = CliRunner().invoke(allot, ["explain", kind.name, "--output", "json"], catch_exceptions=False)
+    text: str = json.loads(shown.stdout)["example"]
+    return text

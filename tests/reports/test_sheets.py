@@ -1,0 +1,85 @@
+"""Rows fit the terminal that they are shown on: nothing of them is cut, and what is long has lines of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.terminal import shown
+
+from allotment.reports.sheets import Sheet, plain, words
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+LONG = (
+    "the image registry.example/apps/webui:1.2.3@sha256:" + "ab" * 32 + " can't be pulled: its registry says that there is"
+    " none of this name; correct the image's name and digest, and merge that"
+)  # fmt: skip
+SHOWN = f"""
+from rich.console import Group
+from rich.text import Text
+from allotment.reports.sheets import Facts, Sheet, plain, show, words
+sheet = Sheet("INSTANCE", "CLUSTER", "STATE", "URL", "WHY", long=("URL", "WHY"))
+sheet.add(plain("studio-kite/webui-next"), plain("eu-1"), plain("Running"), plain("https://webui.example/"), words(""))
+sheet.add(plain("solo-ada/webui"), plain("eu-1"), plain("Failed"), plain(""), words({LONG!r}))
+show(Group(sheet, Text(), Facts([("State", "Failed"), ("Why", {LONG!r})])))
+"""
+
+
+def on_terminal(columns: int) -> list[str]:
+    """Return the lines that a pseudo-terminal of so many columns shows."""
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return shown([sys.executable, "-c", SHOWN], Path.cwd(), columns, path).lines
+
+
+@pytest.mark.parametrize("columns", [60, 80, 99, 120])
+def test_what_is_long_has_lines_of_its_own_on_a_terminal(columns: int) -> None:
+    lines = on_terminal(columns)
+    gap = "   " if columns >= 100 else "  "
+    assert lines[:3] == [
+        gap.join(("INSTANCE              ", "CLUSTER", "STATE")),
+        gap.join(("studio-kite/webui-next", "eu-1   ", "Running")),
+        "    https://webui.example/",
+    ]
+    assert lines[3].split() == ["solo-ada/webui", "eu-1", "Failed"]
+    end = lines.index("")
+    why = lines[4:end]
+    assert " ".join(line.strip() for line in why) == LONG
+    assert all(line.startswith("    ") and (len(line) <= columns or " " not in line.strip()) for line in why)
+    fact = lines[end + 2 :]
+    assert fact[0].startswith("Why:     the image")
+    assert " ".join(line.strip() for line in fact).removeprefix("Why:").strip() == LONG
+    assert all(line.startswith(" " * 9) for line in fact[1:])
+
+
+def test_a_wide_terminal_has_a_line_a_row() -> None:
+    assert [line.split() for line in on_terminal(400)[:3]] == [
+        ["INSTANCE", "CLUSTER", "STATE", "URL", "WHY"],
+        ["studio-kite/webui-next", "eu-1", "Running", "https://webui.example/"],
+        ["solo-ada/webui", "eu-1", "Failed", *LONG.split()],
+    ]
+
+
+@pytest.mark.parametrize("more", [{}, {"FORCE_COLOR": "1"}], ids=["plain", "in colour"])
+def test_a_pipe_has_a_line_a_row(more: dict[str, str]) -> None:
+    environment = {**os.environ, **more}
+    done = subprocess.run([sys.executable, "-c", SHOWN], capture_output=True, text=True, env=environment, check=True)
+    lines = _STYLE.sub("", done.stdout).splitlines()
+    assert [len(lines), lines[2].endswith(LONG), lines[5]] == [6, True, f"Why:     {LONG}"]
+    assert ("\x1b" in done.stdout) == bool(more)
+
+
+def test_what_fits_shares_its_row_from_a_hundred_columns_on() -> None:
+    sheet = Sheet("NAME", "WHY", long=("WHY",))
+    sheet.add(plain("one"), words("short"))
+    assert [line.plain for line in sheet.lines(100)] == ["NAME   WHY", "one    short"]
+    assert [line.plain for line in sheet.lines(99)] == ["NAME", "one", "    short"]
+
+
+def test_nothing_does_anything_to_a_terminal() -> None:
+    sheet = Sheet("NAME", "WHY", long=("WHY",))
+    sheet.add(plain("\x1b[2J[red]x"), words("a\nb\u202e[bold]"))
+    assert [line.plain for line in sheet.lines(None)][1] == "\\x1b[2J[red]x   a\\nb\\u202e[bold]"

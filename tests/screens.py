@@ -1,0 +1,193 @@
+"""docs/screens: what commands show on a terminal, as pictures: `python -m tests.screens [--check]`, which `make screens` calls.
+
+The sample is merged two hours ago, and its status was seen just now, so ages are the same each time; ids of commits and
+checksums are written as one of them. Pictures have no font of their own: a reader's is taken.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from allotment.declared.inventory import blob_id
+from allotment.observed.status import Instance, Preparation, Snapshot, Storage, TenantStatus
+from tests.conftest import PROJECT, copy_sample
+from tests.published import Place
+
+SCREENS = PROJECT / "docs/screens"
+WIDTH = 120
+TENANT, CLUSTER = "studio-kite", "eu-1"
+FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+FONT = "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace"
+INSTANCE = """\
+# yaml-language-server: $schema=../../../schemas/GPUInstance.schema.json
+apiVersion: allotment.dev/v1alpha1
+kind: GPUInstance
+metadata:
+  name: notebook
+spec:
+  cluster: eu-1
+  gpuSpec: l4-quarter
+  app:
+    name: jupyter
+    version: "4.5.0"
+"""
+WHO = {
+    f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in (("NAME", "Ada"), ("EMAIL", "ada@x"))
+}
+COMMIT, CHECKSUM = re.compile(r"\b[0-9a-f]{12}\b"), re.compile(r"(?<=sha256:)[0-9a-f]{64}")
+SIZE = re.compile(r"^  size: (\w+)$", re.MULTILINE)
+
+
+def screens() -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        environment = {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": folder,
+            "LC_ALL": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "COLUMNS": str(WIDTH),
+            "XDG_CACHE_HOME": folder,
+            "GIT_CONFIG_SYSTEM": str(PROJECT / "tests/git.config"),
+            **WHO,
+        }
+        merged = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=2, seconds=20)
+        os.environ.update({**WHO, "GIT_AUTHOR_DATE": merged.isoformat(), "GIT_COMMITTER_DATE": merged.isoformat()})
+        place = _published(here, environment)
+        _report(place)
+        yield "status.svg", _picture(place.root, environment, "status", TENANT, "--cluster", CLUSTER)
+        (place.root / "tenants/solo-ada/instances/notebook.yaml").write_text(INSTANCE)
+        yield "plan.svg", _picture(place.root, environment, "plan")
+
+
+def _published(folder: Path, environment: dict[str, str]) -> Place:
+    """Return the sample with a remote that it is published to."""
+    unused: Any = None
+    place = Place(copy_sample(folder / "gpus"), folder / "gpus.git", unused, unused)
+    place.begin()
+    subprocess.run(["allot", "publish", "--quiet"], cwd=place.root, env=environment, check=True, capture_output=True)
+    return place
+
+
+def _report(place: Place) -> None:
+    """Write what the cluster says of a tenant: most of it runs, one waits, one failed."""
+    now = datetime.datetime.now(datetime.UTC)
+
+    def ago(**since: int) -> str:
+        return (now - datetime.timedelta(seconds=20, **since)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def text(folder: str, name: str) -> bytes:
+        return (place.root / f"tenants/{TENANT}/{folder}/{name}.yaml").read_bytes()
+
+    def blob(folder: str, name: str) -> str:
+        return blob_id(text(folder, name))
+
+    def size(name: str) -> str:
+        found = SIZE.search(text("storages", name).decode())
+        assert found is not None
+        return found[1]
+
+    full = "no unit of l4-whole is free on eu-1"
+    probing = "the container has started and hasn't answered its probe yet"
+    failed = "preparation failed in attempt 1: its source can't be had; `allot recover` tries again"
+    instances = (
+        Instance("comfy", blob("instances", "comfy"), "Running", "", "", ago(hours=3), "l4-whole", 1, 1, 1, ("l4-2",)),
+        Instance(
+            "webui", blob("instances", "webui"), "Ready", "ProbePending", probing, ago(minutes=2), "l4-quarter", 1, 1
+        ),
+        Instance(
+            "webui-next", blob("instances", "webui-next"), "Waiting", "NoFreeUnit", full, ago(minutes=12), "l4-whole"
+        ),
+    )
+    ready = ("base", "comfy-home", "comfy-trial", "outputs", "outputs-restored")
+    storages = (
+        *(
+            Storage(name, blob("storages", name), "Ready", "VolumeBound", since=ago(days=2), capacity=size(name))
+            for name in ready
+        ),
+        Storage(
+            "model-cache",
+            blob("storages", "model-cache"),
+            "Failed",
+            "SourceUnavailable",
+            failed,
+            ago(minutes=40),
+            capacity=size("model-cache"),
+            prepare=Preparation("u1", 1, "h", "Failed"),
+        ),
+    )
+    snapshot = Snapshot(
+        "before-upgrade",
+        blob("snapshots", "before-upgrade"),
+        "Ready",
+        "SnapshotTaken",
+        "",
+        ago(days=1),
+        storage="outputs",
+    )
+    status = TenantStatus(TENANT, CLUSTER, instances=instances, storages=storages, snapshots=(snapshot,))
+    place.report(CLUSTER, status, observed=ago())
+
+
+def _picture(root: Path, environment: dict[str, str], *words: str) -> str:
+    """Return what a command shows on a terminal, as SVG."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["allot", *words], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = _all_of(ours).replace("\r\n", "\n")
+    if status := process.wait():
+        raise RuntimeError(f"allot {' '.join(words)} ended with {status}:\n{shown}")
+    shown = CHECKSUM.sub("4f1d" * 16, COMMIT.sub("4f1d0c2b7a9e", shown))
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor", force_terminal=True)
+    console.print(Text.from_ansi(f"\x1b[1m$ allot {' '.join(words)}\x1b[0m\n{shown.rstrip()}"), soft_wrap=False)
+    return (
+        FACE.sub("", console.export_svg(title="")).replace("Fira Code, monospace", FONT).replace("arial", FONT) + "\n"
+    )
+
+
+def _all_of(terminal: int) -> str:
+    found = b""
+    while True:
+        try:
+            data = os.read(terminal, 65_536)
+        except OSError:  # its last writer is gone
+            data = b""
+        if not data:
+            os.close(terminal)
+            return found.decode()
+        found += data
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pictures, or with --check say which are stale and return 1."""
+    check, stale = arguments == ["--check"], 0
+    for name, text in screens():
+        path = SCREENS / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale += 1
+        print(f"docs/screens/{name}: {'stale: run `make screens`' if check else 'written'}")
+        if not check:
+            SCREENS.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

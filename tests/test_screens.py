@@ -1,0 +1,28 @@
+"""The pictures of the documentation show what commands say now, and fetch nothing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.screens import SCREENS
+
+ADDRESS = re.compile(r"(?:https?:)?//[a-z0-9.]+")
+
+
+def test_the_pictures_are_fresh() -> None:
+    words = [sys.executable, "-m", "tests.screens", "--check"]
+    said = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["status.svg", "plan.svg"])
+def test_a_picture_fetches_nothing(name: str) -> None:
+    text = (SCREENS / name).read_text(encoding="utf-8")
+    assert {"https://www.textualize.io", "http://www.w3.org"} >= set(ADDRESS.findall(text))
+    assert "@font-face" not in text
+    assert "url(http" not in text
