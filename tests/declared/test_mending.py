@@ -30,7 +30,23 @@ def mend(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "value", ["1.10", "no", "On", "2026-01-01", "1:30", "012", "0o14", "1_000", "1e3", ".5", "2", "-1", "1.10.1-rc"]
+    "value",
+    [
+        "1.10",
+        "no",
+        "On",
+        "2026-01-01",
+        "2026-01-01 10:00",
+        "1:30",
+        "012",
+        "0o14",
+        "1_000",
+        "1e3",
+        ".5",
+        "2",
+        "-1",
+        "1.10.1-rc",
+    ],
 )
 def test_what_two_readers_take_for_different_things_is_quoted(value: str) -> None:
     text = mend(f"{HEAD}{value}}}  # of May\n")
@@ -44,6 +60,26 @@ def test_all_of_a_file_are_quoted_and_the_schema_is_named() -> None:
     text = mend(f"\ufeff{body}1.10}}\n  displayName: 2026-01-01\n  description: no\n")
     assert text == f'{HEAD}"1.10"}}\n  displayName: "2026-01-01"\n  description: "no"\n'
     assert mend(text) == text
+
+
+def test_a_value_is_quoted_whole_wherever_it_stands() -> None:
+    assert mend(f"{HEAD}\n    2}}\n  displayName:\n    2026-01-01\n    10:00\n").startswith(
+        f'{HEAD}\n    "2"}}\n  displayName:\n    "2026-01-01 10:00"\n'
+    )
+    assert mend(f'{HEAD}1}}\n  displayName: 2026-01-01 a "b" \\\n').endswith(
+        'displayName: "2026-01-01 a \\"b\\" \\\\"\n'
+    )
+
+
+def test_many_values_are_quoted_in_one_go() -> None:
+    text = mend(f'{HEAD}"1"}}\n  description: [{", ".join(["1.10"] * 130)}]\n')
+    assert text.count('"1.10"') == 130
+
+
+def test_a_key_is_quoted_only_where_it_is_meant() -> None:
+    assert mend(f'{HEAD}"1"}}\n  no:\n    a: 2\n').endswith('  "no":\n    a: 2\n')
+    assert mend(f'{HEAD}"1"}}\n  displayName:\n    a: 2\n').endswith("  displayName:\n    a: 2\n")
+    assert mend(f'{HEAD}"1"}}\n  displayName:\n    - a: 2\n').endswith("  displayName:\n    - a: 2\n")
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,12 @@ def events(text: str) -> Iterator[Any]:
         yield parser.get_event()
 
 
+def plain_scalars(text: str) -> Iterator[Any]:
+    """Yield the events of all keys and values without quotes, up to where the text is no YAML."""
+    with contextlib.suppress(yaml.YAMLError):
+        yield from (one for one in events(text) if type(one) is yaml.ScalarEvent and not one.style)
+
+
 def places(data: bytes) -> dict[FieldPath, Place]:
     """Return the place of every field that can be read in `data`; `()` is the document itself."""
     marks: dict[FieldPath, Place] = {(): Place(1, 1, 1, 1)}

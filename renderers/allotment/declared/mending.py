@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from allotment.declared import documents
 from allotment.declared.layout import Meaning
-from allotment.declared.reading import read_declaration
+from allotment.declared.reading import read_declaration, wants_quotes
 
 SCHEMA = "# yaml-language-server: $schema="
 _MARK = b"\xef\xbb\xbf"
-_MOST = 200  # values of a file
+_MOST_READ = 400  # times; a file of the most keys and values needs no more, at documents.MOST_FINDINGS each time
 
 
 def schema_line(path: str, kind: str) -> str:
@@ -23,9 +25,8 @@ def mended(path: str, data: bytes, spot: Meaning) -> bytes:
     Whatever else is wrong stays as it is.
     """
     data = data.removeprefix(_MARK)
-    for _ in range(_MOST):
-        changed = _quoted_once(path, data, spot)
-        if changed == data:
+    for _ in range(_MOST_READ):  # a file has only so many findings at a time
+        if (changed := _quoted(path, data, spot)) == data:
             break
         data = changed
     if data.startswith(SCHEMA.encode()) or documents.read(data).value is None:
@@ -33,30 +34,30 @@ def mended(path: str, data: bytes, spot: Meaning) -> bytes:
     return schema_line(path, spot.kind.name).encode() + data
 
 
-def _quoted_once(path: str, data: bytes, spot: Meaning) -> bytes:
-    """Return a declaration with the first such value quoted, all others found by reading it again."""
-    for one in read_declaration(path, data, spot)[1]:
-        is_number = one.rule == "type" and one.message.endswith("is no text: write it in quotes")
-        if one.rule != "scalar" and not is_number:
-            continue
-        lines = data.decode("utf-8").split("\n")
-        line = lines[one.line - 1]
-        text = _scalar_at(line[one.column - 1 :])
-        if text:
-            begin = one.column - 1
-            lines[one.line - 1] = f'{line[:begin]}"{text}"{line[begin + len(text) :]}'
-            return "\n".join(lines).encode()
-    return data
+def _quoted(path: str, data: bytes, spot: Meaning) -> bytes:
+    """Return a declaration with all such values quoted that reading it once finds."""
+    found = [one for one in read_declaration(path, data, spot)[1] if wants_quotes(one)]
+    if not found:
+        return data
+    at = {(one.line, one.column) for one in found if one.rule == "scalar"}
+    at |= _values(data, {(one.line, one.column) for one in found if one.rule != "scalar"})
+    text, parts, done = data.decode("utf-8"), [], 0
+    for event in documents.plain_scalars(text):
+        begin, end = event.start_mark, event.end_mark
+        if (begin.line + 1, begin.column + 1) in at:
+            parts += [text[done : begin.index], json.dumps(event.value, ensure_ascii=False)]
+            done = end.index
+    return "".join([*parts, text[done:]]).encode()
 
 
-def _scalar_at(rest: str) -> str:
-    """Return the plain scalar that a line's rest begins with: a word, a number, a date or a time."""
-    end = 0
-    while end < len(rest) and (rest[end].isalnum() or rest[end] in "+-._" or _colon_within(rest, end)):
-        end += 1
-    return rest[:end]
-
-
-def _colon_within(rest: str, at: int) -> bool:
-    """Return whether a colon lies within a time such as 1:30, rather than behind a key."""
-    return rest[at] == ":" and rest[at + 1 : at + 2].isdigit()
+def _values(data: bytes, found: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return where the values stand that are found at one of these places: theirs, or that of a key on a line above. A
+    block's place is that of its first key, and no value."""
+    marks = documents.places(data)
+    keys = {(one.key_line, one.key_column) for path, one in marks.items() if path and isinstance(path[-1], str)}
+    below = {
+        (one.line, one.column)
+        for one in marks.values()
+        if one.line > one.key_line and (one.key_line, one.key_column) in found
+    }
+    return (found | below) - keys

@@ -144,9 +144,10 @@ def _envelope(path: str, value: dict[str, Any], spot: Meaning) -> Iterator[Findi
         yield Finding(path, ("kind",), message, "kind")
 
 
+_QUOTED_TEXT = "text: write it in quotes"
 _TYPES = {
     "int_type": "whole number: write digits alone, such as 4",
-    "string_type": "text: write it in quotes",
+    "string_type": _QUOTED_TEXT,
     "bool_type": "truth value: write true or false, without quotes",
     "list_type": "list: write entries that begin with '-'",
     "dict_type": "mapping: write `key: value`",
@@ -163,6 +164,11 @@ def _findings(path: str, model: type[BaseModel], error: ValidationError) -> list
             found[-1]._replace(message=f"and {left:,} more problems of this file: correct these first", rule="size")
         )
     return found
+
+
+def wants_quotes(one: Problem) -> bool:
+    """Return whether a problem of reading is mended by quotes around a value or key, and by nothing else."""
+    return one.rule == "scalar" or (one.rule == "type" and one.message.endswith(f" is no {_QUOTED_TEXT}"))
 
 
 def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
