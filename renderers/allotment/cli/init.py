@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from allotment.adapters.forge import FORGES
 from allotment.cli.options import note, output_option, sample_folder
 from allotment.problems import Refused, quoted
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from allotment.starter.declarations import Cloud
     from allotment.starter.program import Program
 
-FORGES = ("GitHub", "GitLab", "Gitea", "Forgejo")
 BESIDE = {".git"}  # what a folder may hold already
 SAMPLE = ("platform", "clusters", "tenants")
 _ASKED = {
@@ -36,7 +36,7 @@ _OF_A_CLOUD = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--program", metavar="SOURCE", help=f"{_ASKED['program']}.")
-@click.option("--forge", type=click.Choice(FORGES, case_sensitive=False), help=f"{_ASKED['forge']}.")
+@click.option("--forge", type=click.Choice(list(FORGES), case_sensitive=False), help=f"{_ASKED['forge']}.")
 @click.option("--url", metavar="URL", help=f"{_ASKED['url']}.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that counts.")
 @click.option("--cluster", metavar="NAME", help=f"{_ASKED['cluster']}, such as eu-1.")
@@ -86,7 +86,7 @@ def _ask(given: dict[str, str | None], wanted: Any) -> None:
             "\n".join(["these are missing:", *(f"  {_option(name)}: {_ASKED[name]}" for name in missing)])
         )
     for name in missing:
-        choices = click.Choice(FORGES, case_sensitive=False) if name == "forge" else None
+        choices = click.Choice(list(FORGES), case_sensitive=False) if name == "forge" else None
         given[name] = click.prompt(_ASKED[name], type=choices, default="eu-1" if name == "cluster" else None)
 
 

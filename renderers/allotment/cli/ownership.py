@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
+from allotment.adapters.forge import FORGES
 from allotment.cli.options import repository, repository_option
 from allotment.problems import Refused
-
-FORGES = ("GitHub", "GitLab", "Gitea", "Forgejo")
 
 
 @click.group()
@@ -25,7 +24,7 @@ def command() -> None:
 @command.command()
 @click.option(
     "--forge",
-    type=click.Choice(FORGES, case_sensitive=False),
+    type=click.Choice(list(FORGES), case_sensitive=False),
     help="Whose language; spec.git.forge of the platform if absent.",
 )
 @repository_option

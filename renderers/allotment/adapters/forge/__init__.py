@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from allotment.adapters.forge.forge import Forge, Token
 from allotment.problems import Refused, quoted
+
+if TYPE_CHECKING:  # what talks HTTP takes 0.2 s to import, and the kinds of forges are asked for by name alone too
+    from allotment.adapters.forge.forge import Forge, Token
 
 
 class ForgeKind(NamedTuple):
