@@ -21,6 +21,7 @@ NAMES = {
     "GPUStorageSnapshot": "before",
     "Members": "acme",
     "NodePool": "pool",
+    "Platform": "platform",
     "StorageSpec": "block",
 }
 

@@ -13,6 +13,8 @@ import datetime
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -43,6 +45,12 @@ _ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SUB_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+# As `git check-ref-format` has it, and none of those that are written here; each lookahead reads the text once.
+_BRANCH = re.compile(
+    r"(?!HEAD$)(?!(?:rendered|status|recover)(?:/|$))(?!.*(?:\.\.|\.lock(?:/|$)|\.$))"
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*"
+)
+_TIME_ZONE = re.compile(r"[A-Za-z]+(?:/[A-Za-z0-9_+-]+){0,2}")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SSH_KEY = re.compile(
     r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com) ([A-Za-z0-9+/]+={0,2})(?: [\x21-\x7e]+)?"
@@ -120,6 +128,22 @@ def _date(value: Any) -> datetime.date:
         except ValueError:
             pass
     return refuse("date", f'{quoted(value)} is no date: write a quoted day such as "2026-01-31"')
+
+
+@cache
+def _time_zones() -> frozenset[str]:
+    """Return the time zones that there are, the same on every machine."""
+    import tzdata  # type: ignore[import-untyped]  # it is data alone
+
+    return frozenset((Path(tzdata.__file__).parent / "zones").read_text(encoding="ascii").split())
+
+
+def _time_zone(value: Any) -> str:
+    want = "an IANA time zone such as Europe/Berlin"
+    text = _text(value, want)
+    if text in _time_zones():
+        return text
+    return refuse("time-zone", f"{quoted(text)} is no time zone that is known: write {want}")
 
 
 def _image(value: Any) -> str:
@@ -272,6 +296,19 @@ Labels = Annotated[
         {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63}, "maxProperties": 20}
     ),
 ]
+BranchName = Annotated[
+    str,
+    BeforeValidator(
+        matching(
+            _BRANCH,
+            "branch",
+            "a branch such as main: one that Git takes, and none that the program writes (rendered/, status/, recover/)",
+            100,
+        )
+    ),
+    written_as("string", _BRANCH, "main", maxLength=100),
+]
+TimeZone = Annotated[str, BeforeValidator(_time_zone), written_as("string", _TIME_ZONE, "Europe/Berlin")]
 KubernetesName = Annotated[
     str,
     BeforeValidator(matching(_KUBERNETES_NAME, "name", "a Kubernetes name: a-z, 0-9, '-', at most 63")),

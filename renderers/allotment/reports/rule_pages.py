@@ -13,6 +13,7 @@ OF_A_FILE = {
     "anchor": "A value stands where it is meant: YAML's anchors and aliases are not read. Write the value out.",
     "api-version": "apiVersion is allotment.dev/v1alpha1.",
     "app-container": "With an app the container says only what the app leaves open: args, which replace the app's, and env, by name.",
+    "branch": "A branch is named as Git takes it, and is none of those that the program writes: rendered/, status/, recover/.",
     "checksum": "A checksum is 64 hexadecimal digits, as sha256sum prints them.",
     "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24.",
     "date": 'A date is quoted, such as "2026-01-31". It begins at midnight in the platform\'s billing time zone.',
@@ -60,6 +61,7 @@ OF_A_FILE = {
     "tag": "Values have no explicit tag (!!str, !custom).",
     "tenancy": "GPUs that are shared in time isolate neither memory nor faults, so a GPUSpec with tenancy Single is held for one"
     " tenant, in pools of that tenant alone.",
+    "time-zone": "A time zone is one that IANA lists, such as Europe/Berlin: an offset would be wrong for half the year.",
     "type": "The field takes text, a whole number, true or false, a list, or a mapping; text that looks like another is quoted.",
     "unknown-field": "The field isn't known here. A misspelt field would do nothing, so it is an error.",
     "url": "An address is written with its scheme, as its field says, without login and fragment.",

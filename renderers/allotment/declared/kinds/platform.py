@@ -8,7 +8,7 @@ from pydantic import Field
 
 from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict
-from allotment.declared.values import Count, Duration, Image, SshKey
+from allotment.declared.values import BranchName, Count, Duration, Image, SshKey, TimeZone
 
 
 class Git(Strict):
@@ -22,16 +22,14 @@ class Git(Strict):
     status: HttpsUrl | None = Field(
         default=None, description="Another repository for the status branches; absent: this one."
     )
-    branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=100)] = Field(
-        default="main", description="The branch that counts."
-    )
+    branch: BranchName = Field(default="main", description="The branch that counts.")
 
 
 class Billing(Strict):
     """What prices are in, and when a day begins. Both are immutable."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = Field(description="An ISO 4217 code, such as EUR.")
-    time_zone: Annotated[str, Field(pattern=r"^[A-Za-z]+(?:/[A-Za-z0-9_+-]+){0,2}$")] = Field(
+    time_zone: TimeZone = Field(
         description="An IANA time zone, such as Europe/Berlin: a day's price begins at its midnight."
     )
 
