@@ -23,7 +23,8 @@ OF_A_FILE = {
     "duplicate": "Entries of a list differ in the field that they are known by: name, version, mountPath, from.",
     "duplicate-key": "A key stands once in a mapping.",
     "duration": "A duration is hours, minutes, seconds, such as 72h, 1h30m or 90s.",
-    "encoding": "A file is UTF-8, its lines end with a line feed, and it has no character that changes how others are shown.",
+    "encoding": "A file is UTF-8, and has no character that changes how others are shown or where a line ends. CRLF is read; `allot fmt`"
+    " writes line feeds.",
     "enum": "The field takes one of the values that `allot explain` lists for it, as they are written there.",
     "env": "Names of environment variables: letters, digits and '_', not NVIDIA_… or CUDA_MPS_…, which decide what a GPU shares.",
     "exposure": "Only a port that speaks HTTP can be reached from outside of the namespace.",

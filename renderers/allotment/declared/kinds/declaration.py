@@ -50,7 +50,9 @@ class Metadata(Strict):
     """Who this is. The name is the file's: `metadata.name` of `instances/webui.yaml` is `webui`."""
 
     name: str = Field(description="The file's name without .yaml; of Tenant, Members and Cluster the folder's.")
-    labels: Labels = Field(default={}, description="Cost allocation labels: they appear on the bill.")
+    labels: Labels = Field(
+        default={}, description="Cost allocation labels, such as a cost center, for whoever adds up costs by them."
+    )
 
 
 class Spec(Strict):
