@@ -239,7 +239,7 @@ def small(begin: Begin) -> Place:
 
 def checked(command: str, text: str) -> Any:
     """Return what a command printed as JSON, once its published schema was found to say so."""
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
 
     schema = json.loads((PROJECT / f"schemas/output/{command}.schema.json").read_text(encoding="utf-8"))
     value = json.loads(text)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import pexpect  # type: ignore[import-untyped]
+import pexpect  # type: ignore[import-untyped]  # it has no types
 
 ALLOT = (sys.executable, "-P", "-m", "allotment")
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")

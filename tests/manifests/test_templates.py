@@ -47,7 +47,7 @@ def test_a_pod_has_the_labels_that_something_selects_it_by_and_the_bill_s(sample
         "allotment.dev/tenant",  # who may share a GPU
         "app.kubernetes.io/managed-by",  # what the reporter watches
     }
-    assert {next(iter(one["metadata"])) for one in [template(rendered(sample))]} == {"labels"}  # type: ignore[call-overload]
+    assert {next(iter(one["metadata"])) for one in [template(rendered(sample))]} == {"labels"}  # type: ignore[call-overload]  # it is there
 
 
 def test_a_change_of_the_plan_leaves_the_pod_template_and_reaches_what_is_the_tenant_s(sample: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_doesn_t_run_loses_it(sample: Path, old: bytes, new: bytes) -> None
 
 def test_what_restarts_anyway_loses_it(sample: Path) -> None:
     data = rendered(sample)
-    image = template(data)["spec"]["containers"][0]["image"]  # type: ignore[index]
+    image = template(data)["spec"]["containers"][0]["image"]  # type: ignore[index]  # as above
     now = data.replace(image.encode(), image.encode().replace(b"sha256:", b"sha256:00")[:-2])
     assert now != data
     assert with_template_of(now, labelled(data)) == now

@@ -11,7 +11,7 @@ from allotment.observed.status import Condition, Instance, Storage
 
 INSTANCE = Merged("instance", "solo-ada", "webui", "eu-1", "b1")
 STORAGE = Merged("storage", "solo-ada", "models", "eu-1", "b1")
-GOING, DONE, FAILED = (Stage(progress, "x") for progress in ("going", "done", "failed"))  # type: ignore[arg-type]
+GOING, DONE, FAILED = (Stage(progress, "x") for progress in ("going", "done", "failed"))  # type: ignore[arg-type]  # mypy knows them as str
 PREPARED = (Condition("Prepared", "True", ""),)
 
 

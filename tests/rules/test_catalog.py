@@ -50,7 +50,7 @@ class Asked:
         """Return whether one more of something is an error."""
         path = f"tenants/{tenant}/{folder}/one-more.yaml"
         spot = spot_of(path)
-        declared, problems = read_declaration(path, text.encode(), spot)  # type: ignore[arg-type]
+        declared, problems = read_declaration(path, text.encode(), spot)  # type: ignore[arg-type]  # these paths are meant
         assert declared is not None, problems
         before = self.folder(tenant)
         after = Folder(before.scope, [*before.all(), declared])
