@@ -97,7 +97,7 @@ def near(word: str, known: Iterable[str]) -> str:
     return nearest(word, [printable(one) for one in known])
 
 
-class Judged:
+class Invalid:
     """What is invalid in commits, each of them checked once."""
 
     def __init__(self, root: Path) -> None:

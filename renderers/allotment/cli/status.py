@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from allotment.cli.completing import ANY_THING, specs
 from allotment.cli.looking import (
     LOOK_SECONDS,
-    Judged,
+    Invalid,
     check_known,
     clone_of,
     cluster_option,
@@ -111,11 +111,11 @@ def command(
         raise click.UsageError("--watch is for people: it takes neither --exit-code nor JSON")
     tenant, name = parted(what)
     clone = clone_of(repo, url)
-    judged = Judged(clone.root)
+    invalid = Invalid(clone.root)
     while True:
         view = View(clone, tenant or None)
         check_known(view, tenant, name, cluster)
-        rows = [] if stocks else judged.explained(view, _chosen(view, name, cluster, states, spec))
+        rows = [] if stocks else invalid.explained(view, _chosen(view, name, cluster, states, spec))
         if watch:
             click.clear()
         _print(view, rows, cluster, style, stocks=stocks, one=bool(name))

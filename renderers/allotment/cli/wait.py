@@ -12,7 +12,7 @@ import click
 from allotment.cli.completing import ANY_THING
 from allotment.cli.looking import (
     LOOK_SECONDS,
-    Judged,
+    Invalid,
     check_known,
     clone_of,
     cluster_option,
@@ -90,7 +90,7 @@ class _Waiting:
 
     def __init__(self, clone: Clone, awaited: Awaited, style: str) -> None:
         self._clone, self._awaited, self._style = clone, awaited, style
-        self._judged = Judged(clone.root)
+        self._invalid = Invalid(clone.root)
         self._rows: list[Joined] = []
         self._said: tuple[str, ...] = ()
         self._begun = time.monotonic()
@@ -145,7 +145,7 @@ class _Waiting:
             for row in view.rows
             if row.thing.name == name and row.thing.kind in GOALS[goal] and cluster in (None, row.thing.cluster)
         ]
-        self._rows = self._judged.explained(view, chosen)
+        self._rows = self._invalid.explained(view, chosen)
         silent = silent_clusters(view)
         found = verdict(self._rows, goal, silent)
         lines = [_line(row, silent) for row in self._rows]

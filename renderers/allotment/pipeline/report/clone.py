@@ -15,7 +15,7 @@ from allotment.pipeline.declared import Places, places, platform_of
 ORIGIN = "origin"
 
 
-class Declared(NamedTuple):
+class DeclaredCommit(NamedTuple):
     """The commit whose declarations count: the newest of a branch of origin, or HEAD, where `branch` is empty."""
 
     source: CommitSource
@@ -50,7 +50,7 @@ class Clone:
         """Whether this was cloned from anywhere."""
         return self.repository.git.url_of(ORIGIN) is not None
 
-    def declared(self) -> Declared:
+    def declared(self) -> DeclaredCommit:
         """Return what is merged: the newest commit of the branch spec.git.branch of origin; HEAD where there is none.
 
         Raises Refused where origin doesn't answer.
@@ -58,21 +58,21 @@ class Clone:
         here = CommitSource(self.root, "HEAD", self.repository)
         platform = platform_of(here)
         if platform is None or not self.has_origin:
-            return Declared(here)
+            return DeclaredCommit(here)
         branch = platform.spec.git.branch
         name = f"refs/heads/{branch}"
         tip = self.remote(ORIGIN).fetch(name).get(name)
         if tip is None:
-            return Declared(here)
-        return Declared(CommitSource(self.root, tip, self.repository, like=here), branch)
+            return DeclaredCommit(here)
+        return DeclaredCommit(CommitSource(self.root, tip, self.repository, like=here), branch)
 
-    def differing(self, declared: Declared) -> int:
+    def differing(self, declared: DeclaredCommit) -> int:
         """Return how many files of this folder aren't as they are declared."""
         prefix = self.repository.top(self.root)
         folders = [f"{prefix}/{one}" if prefix else one for one in ROOTS]
         return differing(self.repository, declared.source.commit, folders)
 
-    def places(self, declared: Declared) -> Places:
+    def places(self, declared: DeclaredCommit) -> Places:
         """Return where it is published and reported. What came from nowhere is published where it is reported, if that
         was said."""
         where = places(declared.source, ORIGIN, status=self._status)

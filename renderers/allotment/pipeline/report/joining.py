@@ -26,7 +26,7 @@ from allotment.pipeline.declared import publisher_key, reporter_keys
 from allotment.pipeline.report.clone import ORIGIN, Clone
 from allotment.pipeline.report.statuses import NEVER, Now, read_history, read_now
 from allotment.pipeline.report.things import (
-    Spot,
+    DeclaredThing,
     cluster_of,
     declared_at,
     is_declared_in,
@@ -130,7 +130,7 @@ class View:
                     rows.append(self._left_row(Merged(kind, tenant, name, status.cluster, ""), status, seen))
         return sorted(rows, key=lambda one: (one.thing.tenant, one.thing.name, one.thing.cluster))
 
-    def _declared_row(self, spot: Spot) -> Joined:
+    def _declared_row(self, spot: DeclaredThing) -> Joined:
         blob = self.declared.source.blob(spot.path) or ""
         several = self._seen.get((spot.kind, spot.tenant, spot.name), [])
         current = next((one for one in several if one[1].observed_blob == blob), None)

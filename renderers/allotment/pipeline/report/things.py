@@ -19,7 +19,7 @@ from allotment.manifests.published import declared_blob
 from allotment.observed.rollout import Merged, MergedBlobs
 
 
-class Spot(NamedTuple):
+class DeclaredThing(NamedTuple):
     """A declared thing: what it is, whose, its name, and the file that declares it."""
 
     kind: str
@@ -28,15 +28,15 @@ class Spot(NamedTuple):
     path: str
 
 
-def thing_at(path: str) -> Spot | None:
+def thing_at(path: str) -> DeclaredThing | None:
     """Return the thing that a path declares; None where it declares none that a status lists."""
     if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Meaning):
         return None
     found: TenantThing | None = next((one for one in THINGS.values() if one.kind == spot.kind and one.reported), None)
-    return Spot(found.word, spot.scope.name, spot.name, path) if found is not None else None
+    return DeclaredThing(found.word, spot.scope.name, spot.name, path) if found is not None else None
 
 
-def things_of(source: CommitSource, tenant: str) -> Iterator[Spot]:
+def things_of(source: CommitSource, tenant: str) -> Iterator[DeclaredThing]:
     """Yield the things that a commit declares of a tenant, in the order of their paths."""
     for path in source.files(Scope("tenant", tenant)).paths:
         if (found := thing_at(path)) is not None:
@@ -63,7 +63,7 @@ def cluster_of(source: CommitSource, declared: Declared[Declaration] | None) -> 
     return str(declared.model.spec.cluster)  # type: ignore[attr-defined]  # both have one
 
 
-def is_declared_in(source: CommitSource, spot: Spot, cluster: str) -> bool:
+def is_declared_in(source: CommitSource, spot: DeclaredThing, cluster: str) -> bool:
     """Return whether a thing is declared in a cluster. A file that has the line as `allot fmt` writes it isn't parsed for
     that: a tenant that hides the line in another text misleads who looks at its own thing, and nobody else."""
     line = f"\n  cluster: {cluster}\n".encode()
