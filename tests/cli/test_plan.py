@@ -591,6 +591,45 @@ def test_a_status_tells_what_changes_nothing_from_what_does(pull: Pull, origin: 
     assert tried(pull, "--detailed-exitcode", "--base", "nothing").code == 2
 
 
+def written(root: Path) -> dict[str, bytes]:
+    """Return all that lies in the repository's own folder."""
+    return {str(one): one.read_bytes() for one in (root / ".git").rglob("*") if one.is_file()}
+
+
+def test_a_plan_runs_nothing_that_the_repository_names_and_writes_nothing_there(pull: Pull, origin: str) -> None:
+    ran = pull.root.parent / "ran"
+    own = pull.root.parent / "own"
+    own.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    own.chmod(0o755)
+    pull.write(".gitattributes", "*.yaml filter=own merge=own diff=own\n")
+    pull.merge_elsewhere((WEBUI, "name: webui", "name: webui  # Hers"))
+    git(pull.root, "update-ref", "refs/remotes/origin/main", "main")
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    feature = pull.commit()
+    pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: team")
+    for name in ("filter.own.clean", "filter.own.process", "merge.own.driver", "diff.own.textconv", "core.fsmonitor"):
+        git(pull.root, "config", name, str(own))
+    git(pull.root, "config", "core.splitIndex", "true")
+    for name in ("post-index-change", "reference-transaction", "pre-commit"):
+        shutil.copy(own, pull.root / ".git/hooks" / name)
+    before = written(pull.root)
+    assert "it conflicts" not in (found := tried(pull)).out
+    assert "1 replaced" in found.out.splitlines()[0]
+    assert tried(pull, "--head", feature).code == 0
+    assert written(pull.root) == before
+    assert not ran.exists()
+
+
+def test_a_large_file_in_the_folder_is_refused_unread(pull: Pull, origin: str) -> None:
+    with (pull.root / f"{ADA}/model.bin").open("wb") as file:
+        file.truncate(2 << 30)
+    started = time.monotonic()
+    found = tried(pull)
+    assert f"'{ADA}/model.bin' has 2,147,483,648 bytes: keep data elsewhere" in found.out
+    assert found.code == 1
+    assert time.monotonic() - started < 5
+
+
 def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> None:
     for path, old, new in (
         (

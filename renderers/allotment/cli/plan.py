@@ -91,8 +91,8 @@ def command(
 ) -> None:
     """Say what merging a change would do: what is destroyed, who gets access, what it costs, each thing and why.
 
-    Without --head it is the folder as it is now, uncommitted files included, on top of the commit that is checked out.
-    It is planned as the merge result, and nothing is written into the repository.
+    Without --head it is the folder as it is now, uncommitted declarations included, on top of the commit that is checked
+    out. It is planned as the merge result. Nothing is written into the repository, and no program that it names is run.
 
     Exit status: 0 it can be merged, 1 it can't. With --detailed-exitcode 0 nothing would change, 4 it can be merged and
     something would.

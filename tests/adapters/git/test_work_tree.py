@@ -1,19 +1,24 @@
-"""A work tree as a commit: what Git would add, and nothing of it in the repository."""
+"""A work tree as a commit: the declarations that lie there, and nothing of it in the repository."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.published import git
 
+from allotment.adapters.git.apart import apart
 from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.work_tree import commit_of_folder, written_apart
+from allotment.adapters.git.trees import SUBMODULE
+from allotment.adapters.git.work_tree import checked_out, commit_of_folder
 from allotment.problems import Refused
 
-FOLDERS = ("clusters", "platform", "tenants")
+MOST = 10_000_000
 
 
 @pytest.fixture
@@ -36,30 +41,44 @@ def state(root: Path) -> dict[str, bytes]:
     return {str(one.relative_to(root)): one.read_bytes() for one in (root / ".git").rglob("*") if one.is_file()}
 
 
-def files(root: Path, within: str = "") -> dict[str, str]:
-    """Return what the commit of a folder has; the repository stays as it is."""
-    before = state(root)
-    repository = Repository(root / within)
-    with written_apart(repository) as apart:
-        commit = commit_of_folder(repository, root / within, FOLDERS, apart)
-        assert repository.parents(commit) == [git(root, "rev-parse", "HEAD")]
-        source = CommitSource(root / within, commit, repository)
-        found = {path: source.read(path).decode() for scope in source.scopes()[0] for path in source.files(scope).paths}
-        beside = repository.read_at(commit, "README.md")
-        found |= {"README.md": beside.decode()} if beside is not None else {}
+@contextmanager
+def planned(root: Path, within: str = "", most: int = MOST) -> Iterator[tuple[Repository, CommitSource]]:
+    """Return the commit of a folder, and where it is; the repository stays as it is."""
+    before, here = state(root), Repository(root / within)
+    commit = checked_out(here)
+    with apart(here, commit) as repository:
+        made = commit_of_folder(here, repository, root / within, commit, most)
+        assert repository.parents(made) == [commit]
+        yield repository, CommitSource(root / within, made, repository)
+        elsewhere = Path(repository.git.text("rev_parse", "--absolute-git-dir"))
+    assert not elsewhere.exists()
     assert state(root) == before
-    assert not apart.exists()
-    return found
 
 
-def test_it_has_what_lies_there(root: Path) -> None:
+def files(root: Path, within: str = "") -> dict[str, str]:
+    """Return what the commit of a folder has."""
+    with planned(root, within) as (repository, source):
+        found = {path: source.read(path).decode() for scope in source.scopes()[0] for path in source.files(scope).paths}
+        beside = repository.read_at(source.commit, "README.md")
+        return found | ({"README.md": beside.decode()} if beside is not None else {})
+
+
+def program(root: Path, name: str) -> str:
+    """Return the path of a program that says in a file `ran` that it ran."""
+    file = root.parent / name
+    file.write_text(f"#!/bin/sh\ntouch '{root.parent}/ran'\ncat\n")
+    file.chmod(0o755)
+    return str(file)
+
+
+def test_it_has_the_declarations_that_lie_there_and_nothing_else(root: Path) -> None:
     (root / "tenants/ada/tenant.yaml").write_text("changed\n")
     (root / "tenants/ada/members.yaml").write_text("new\n")
     (root / "platform/platform.yaml").unlink()
     (root / "README.md").write_text("also\n")
     (root / "stray.txt").write_text("x" * 1000)
     assert files(root) == {
-        "README.md": "also\n",
+        "README.md": "README.md\n",
         "tenants/ada/members.yaml": "new\n",
         "tenants/ada/tenant.yaml": "changed\n",
     }
@@ -103,9 +122,7 @@ def test_what_is_staged_stays_staged(root: Path) -> None:
 
 def test_a_link_is_a_link(root: Path) -> None:
     (root / "tenants/ada/members.yaml").symlink_to("tenant.yaml")
-    repository = Repository(root)
-    with written_apart(repository) as apart:
-        source = CommitSource(root, commit_of_folder(repository, root, FOLDERS, apart), repository)
+    with planned(root) as (_, source):
         assert [one.message for one in source.scopes()[1]] == ["is a symbolic link: replace it by the file itself"]
 
 
@@ -122,16 +139,120 @@ def test_no_hook_runs(root: Path) -> None:
 def test_where_nothing_was_committed_or_is_checked_out_it_says_so(tmp_path: Path) -> None:
     for name, bare in (("new", False), ("bare", True)):
         git(tmp_path, "init", "-q", *(["--bare"] if bare else []), name)
-        repository = Repository(tmp_path / name)
         words = "has no work tree: name the commit to plan with --head" if bare else "nothing is committed here yet"
-        with written_apart(repository) as apart, pytest.raises(Refused, match=words):
-            commit_of_folder(repository, tmp_path / name, FOLDERS, apart)
+        with pytest.raises(Refused, match=words):
+            checked_out(Repository(tmp_path / name))
 
 
-def test_afterwards_git_writes_where_it_did(root: Path) -> None:
-    repository = Repository(root)
-    with written_apart(repository) as apart:
-        commit_of_folder(repository, root, FOLDERS, apart)
-    ended = repository.git.run("hash_object", "-w", "--stdin", data=b"later")
-    assert (ended.status, ended.said) == (0, "")
-    assert git(root, "cat-file", "-t", ended.out.decode().strip()) == "blob"
+def test_no_filter_and_no_monitor_runs(root: Path) -> None:
+    (root / ".gitattributes").write_text("*.yaml filter=own\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "Attributes")
+    git(root, "config", "filter.own.clean", program(root, "clean"))
+    git(root, "config", "filter.own.required", "true")
+    git(root, "config", "core.fsmonitor", program(root, "monitor"))
+    (root / "tenants/ada/tenant.yaml").write_text("changed\n")
+    assert files(root)["tenants/ada/tenant.yaml"] == "changed\n"
+    assert not (root.parent / "ran").exists()
+
+
+def test_what_a_nested_repository_configures_never_runs(root: Path) -> None:
+    inner = root / "tenants/ada/inner"
+    for folder in (inner, root / "beside"):
+        folder.mkdir()
+        git(folder, "init", "-q")
+        (folder / "file.txt").write_text("one\n")
+        (folder / ".gitattributes").write_text("* filter=own\n")
+        git(folder, "add", "-A")
+        git(folder, *("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example"), "commit", "-q", "-m", "Begin")
+        git(root, "-c", "advice.addEmbeddedRepo=false", "add", str(folder))
+        git(folder, "config", "filter.own.clean", program(root, "clean"))
+        (folder / "file.txt").write_text("two\n")
+    git(root, "commit", "-q", "-m", "Nested")
+    with planned(root) as (repository, source):
+        said = [(one.path, one.message) for one in source.scopes()[1]]
+        assert said == [("tenants/ada/inner", "is a submodule: replace it by the file itself")]
+        entry = repository.trees.find(repository.trees.root(source.commit), "tenants/ada/inner")
+        assert entry is not None
+        assert (entry.mode, entry.id) == (SUBMODULE, git(inner, "rev-parse", "HEAD"))
+    assert not (root.parent / "ran").exists()
+
+
+def test_a_split_index_is_not_written(root: Path) -> None:
+    git(root, "config", "core.splitIndex", "true")
+    (root / "tenants/ada/tenant.yaml").write_text("changed\n")
+    assert files(root)["tenants/ada/tenant.yaml"] == "changed\n"
+    assert not list((root / ".git").glob("sharedindex.*"))
+
+
+def test_a_large_file_is_refused_by_its_size(root: Path) -> None:
+    with (root / "tenants/ada/model.bin").open("wb") as file:
+        file.truncate(64 << 30)  # who reads it has no memory left
+    with pytest.raises(TooMuch, match=r"'tenants/ada/model.bin' has 68,719,476,736 bytes: keep data elsewhere"):
+        files(root)
+
+
+def test_many_files_are_refused_by_what_they_have_together(root: Path) -> None:
+    for number in range(3):
+        (root / f"tenants/ada/{number}.yaml").write_text("x" * (1 << 20))
+    with pytest.raises(TooMuch, match="it writes more than 2 MiB of files: split it"), planned(root, most=2 << 20):
+        pass
+
+
+def test_a_file_that_can_not_be_read_is_named(root: Path) -> None:
+    os.mkfifo(root / "tenants/ada/pipe.yaml")
+    with pytest.raises(Refused, match=r"^'tenants/ada/pipe.yaml' is no regular file: remove it$"):
+        files(root)
+
+
+def test_what_git_says_is_told_from_its_beginning(root: Path) -> None:
+    (root / "tenants/ada/.GIT").write_text("no file that Git takes")
+    with pytest.raises(Refused, match=r"^Git can't read the work tree: Ignoring path tenants/ada/\.GIT$"):
+        files(root)
+
+
+def test_ends_of_lines_are_those_that_git_would_commit(root: Path) -> None:
+    git(root, "config", "core.autocrlf", "true")
+    (root / "tenants/ada/tenant.yaml").write_bytes(b"tenants/ada/tenant.yaml\r\n")
+    (root / "tenants/ada/members.yaml").write_bytes(b"new\r\n")
+    (root / "platform/.gitattributes").write_text("*.yaml text eol=crlf\n")
+    (root / "platform/platform.yaml").write_bytes(b"platform/platform.yaml\r\n")
+    found = files(root)
+    assert found["tenants/ada/tenant.yaml"] == "tenants/ada/tenant.yaml\n"
+    assert found["tenants/ada/members.yaml"] == "new\n"
+    assert found["platform/platform.yaml"] == "platform/platform.yaml\n"
+
+
+def test_what_a_sparse_checkout_leaves_out_is_not_gone(root: Path) -> None:
+    git(root, "sparse-checkout", "set", "--no-cone", "/tenants/")
+    assert not (root / "platform").exists()
+    (root / "tenants/ada/tenant.yaml").unlink()
+    assert files(root) == {"README.md": "README.md\n", "platform/platform.yaml": "platform/platform.yaml\n"}
+
+
+def test_a_mode_that_the_file_system_does_not_keep_is_as_committed(root: Path) -> None:
+    git(root, "config", "core.fileMode", "false")
+    (root / "tenants/ada/tenant.yaml").chmod(0o755)
+    with planned(root) as (repository, source):
+        assert repository.trees.root(source.commit) == repository.trees.root(git(root, "rev-parse", "HEAD"))
+
+
+@pytest.mark.parametrize(
+    "name", ['quo"te.yaml', "back\\slash.yaml", "new\nline.yaml", "ümlaut.yaml", os.fsdecode(b"\xff.yaml")]
+)
+def test_any_name_is_taken(root: Path, name: str) -> None:
+    (root / "tenants/ada" / name).write_text("strange\n")
+    with planned(root) as (repository, source):
+        there = {one.path for one in repository.trees.walk(repository.trees.root(source.commit), 100)}
+        assert f"tenants/ada/{name}" in there
+
+
+def test_a_repository_of_sha256_is_read_too(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--object-format=sha256", "long")
+    folder = tmp_path / "long"
+    (folder / "platform").mkdir()
+    (folder / "platform/platform.yaml").write_text("one\n")
+    git(folder, "add", "-A")
+    git(folder, *("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example"), "commit", "-q", "-m", "Begin")
+    (folder / "platform/platform.yaml").write_text("two\n")
+    assert files(folder) == {"platform/platform.yaml": "two\n"}

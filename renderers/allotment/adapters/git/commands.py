@@ -48,12 +48,15 @@ class Ended(NamedTuple):
 
 
 class Commands:
-    """Runs Git in the repository around a folder. Raises Refused, when it is first used, where there is none."""
+    """Runs Git in the repository around a folder. Raises Refused, when it is first used, where there is none.
 
-    def __init__(self, folder: Path) -> None:
+    With `apart` that is Git's folder instead (`apart.py`), and objects of the repository are read besides its own.
+    """
+
+    def __init__(self, folder: Path, apart: Path | None = None) -> None:
         self._around = folder
+        self._apart = apart
         self._opened: tuple[int, git.Repo] | None = None
-        self._environment = ENVIRONMENT
 
     @staticmethod
     def init(folder: Path) -> None:
@@ -91,17 +94,6 @@ class Commands:
             for one in settings:
                 configuration.set_value(*one)
 
-    def write_to(self, folder: Path) -> None:
-        """Write objects to a folder of their own from now on, and read those that are there besides the repository's."""
-        more = {"GIT_OBJECT_DIRECTORY": str(folder), "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed(self.objects)}
-        self._environment = {**ENVIRONMENT, **more}
-        self._opened = None
-
-    def write_here(self) -> None:
-        """Write objects to the repository's own folder again."""
-        self._environment = ENVIRONMENT
-        self._opened = None
-
     @property
     def folder(self) -> Path:
         """The folder to run Git in."""
@@ -138,9 +130,21 @@ class Commands:
                 found = git.Repo(self._around, search_parent_directories=True)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise Refused(f"{self._around} is in no Git repository, so there is no commit to read") from None
-            found.git.update_environment(**self._environment)
+            found.git.update_environment(**ENVIRONMENT, **self._elsewhere(Path(found.common_dir)))
             self._opened = (os.getpid(), found)
         return self._opened[1]
+
+    def _elsewhere(self, shared: Path) -> dict[str, str]:
+        """Return the environment in which Git works apart from a repository, where it does."""
+        if self._apart is None:
+            return {}
+        return {
+            "GIT_DIR": str(self._apart),
+            "GIT_COMMON_DIR": str(self._apart),
+            "GIT_INDEX_FILE": str(self._apart / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self._apart / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed(shared.resolve() / "objects"),
+        }
 
 
 def listed(path: Path) -> str:

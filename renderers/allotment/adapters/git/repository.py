@@ -27,11 +27,12 @@ _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 
 
 class Repository:
-    """The repository around a folder. Raises Refused, when it is first used, where there is none."""
+    """The repository around a folder. Raises Refused, when it is first used, where there is none. `git` is how it is
+    reached, if not as Git finds it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, git: Commands | None = None) -> None:
         self.folder = folder
-        self.git = Commands(folder)
+        self.git = git or Commands(folder)
         self._committer: bytes | None = None
         self._signs: bool | None = None
         self._verified: dict[tuple[str, str], bool] = {}

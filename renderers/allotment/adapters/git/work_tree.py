@@ -1,75 +1,214 @@
-"""What lies in a work tree now, as a commit that is thrown away: nothing of it is written into the repository, nor is its
-index touched."""
+"""The declarations in a work tree as a commit that is thrown away.
+
+The folder is read by this program: Git itself would run filters, and look into repositories that lie in it, which run
+theirs. Git is only asked what bytes it would commit of a file that differs, apart from the repository (`apart.py`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from allotment.adapters.git.commands import QUIET, Ended
+from allotment.adapters.git.commands import QUIET
+from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
-from allotment.problems import Refused
+from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, Entry
+from allotment.adapters.source import MAX_FILES
+from allotment.declared.layout import ROOTS
+from allotment.problems import Refused, quoted
 
-_SETTINGS = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
+_SETTINGS = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
 _SAID = {f"GIT_{who}_{what}": "allotment" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+# How Git turns the bytes of a file into those that it commits: its own work, no program's.
+_CONVERSION = ("core.autocrlf", "core.eol")
+_FILE_MODE = "core.filemode"
+_CONFIGURED = r"^core\.(autocrlf|eol|filemode)$"
+_PLAIN = frozenset(range(0x20, 0x7F)) - set(b'"\\')  # bytes that stand for themselves in Git's quotes
+_IGNORED = "Ignoring path"  # what update-index says, and goes on, of a name that Git doesn't take
+_SHOWN = 400  # characters of what Git said
 
 
-@contextmanager
-def written_apart(repository: Repository) -> Iterator[Path]:
-    """Let all that Git writes in a repository meanwhile lie in a folder of its own, which is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="allot-plan-") as folder:
-        objects = Path(folder) / "objects"
-        objects.mkdir()
-        repository.git.write_to(objects)
-        try:
-            yield Path(folder)
-        finally:
-            repository.git.write_here()
+class _Found(NamedTuple):
+    """Something that lies in the folder: its mode, as in a tree, and its bytes."""
+
+    path: str
+    mode: str
+    size: int
 
 
-def commit_of_folder(repository: Repository, root: Path, folders: Iterable[str], apart: Path) -> str:
-    """Return a commit, after the one that is checked out, of what Git would add here: in some folders of `root` every file,
-    ignored ones too, and elsewhere those that it knows. `apart` is the folder of `written_apart`. Raises Refused."""
-    top = repository.git.work_tree
-    if top is None:
+def checked_out(here: Repository) -> str:
+    """Return the commit that the work tree is of. Raises Refused where there is none."""
+    if here.git.work_tree is None:
         raise Refused("this repository has no work tree: name the commit to plan with --head")
-    if not repository.has_commits():
-        raise Refused("nothing is committed here yet, so nothing can be compared with it: commit first")
-    environment = {**_index_in(repository, apart), **_SAID}
-
-    def done(command: str, *arguments: str) -> str:
-        ended: Ended = repository.git.run(command, *arguments, settings=_SETTINGS, environment=environment)
-        if ended.status:
-            raise Refused(f"Git can't read the work tree: {' '.join(ended.said.split())[-400:]}")
-        return ended.out.decode("utf-8", "surrogateescape").strip()
-
-    done("add", "--update", "--", str(top))
-    inside = os.path.relpath(root.resolve(), top.resolve())
-    for name in folders:
-        if (root / name).is_dir() and not (root / name).is_symlink():
-            done("add", "--all", "--force", "--", os.path.normpath(f"{inside}/{name}"))
-    return done("commit_tree", "-p", "HEAD", "-m", "Work tree", done("write_tree"))
+    return here.resolve("HEAD", "nothing is committed here yet, so nothing can be compared with it: commit first")
 
 
-def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
-    """Return how many files in some folders of the work tree aren't as a commit has them, ignored ones left out."""
-    with tempfile.TemporaryDirectory(prefix="allot-look-") as folder:
-        environment = _index_in(repository, Path(folder))
-        asked = ("--no-ext-diff", "--no-textconv", "--name-only", "-z", commit, "--", *folders)
-        changed = repository.git.run("diff", *asked, settings=_SETTINGS, environment=environment)
-        new = repository.git.text("ls_files", "--others", "--exclude-standard", "-z", "--", *folders)
-    return changed.out.count(b"\0") + new.count("\0")
+def commit_of_folder(here: Repository, apart: Repository, root: Path, commit: str, most: int) -> str:
+    """Return a commit after `commit` with the declarations that lie in the folder `root` now, also those that Git ignores;
+    whatever lies beside them is as committed.
+
+    It is written to `apart`. Raises TooMuch, before they are read, where files that differ have more than `most` bytes, and
+    Refused.
+    """
+    prefix = apart.top(root)
+    tree = apart.tree_of(commit, prefix)
+    known = {one.path: Entry(one.mode, one.id) for one in apart.trees.walk(tree, MAX_FILES, ROOTS)} if tree else {}
+    reading = _Reading(here, apart, root, f"{prefix}/" if prefix else "", known, len(commit))
+    try:
+        found = reading.entries(most)
+    except OSError as error:
+        raise Refused(f"{error.filename} can't be read: {error.strerror}") from None
+    kept = reading.left_out() if known.keys() - found.keys() else set()
+    lines = [f"0 {'0' * len(commit)}\t{reading.inside}{path}" for path in known.keys() - found.keys() - kept]
+    lines += [f"{one.mode} {one.id}\t{reading.inside}{path}" for path, one in found.items() if known.get(path) != one]
+    _said(apart, "read_tree", commit)
+    _said(apart, "update_index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
+    return _said(apart, "commit_tree", "-p", commit, "-m", "Work tree", _said(apart, "write_tree"))
 
 
-def _index_in(repository: Repository, folder: Path) -> dict[str, str]:
-    """Return the environment in which Git has a copy of the repository's index, in a folder: what Git notes there as it
-    looks, its owner may be writing."""
-    index = folder / "index"
-    own = repository.git.folder / repository.git.text("rev_parse", "--git-path", "index")
-    if own.exists():
-        shutil.copy2(own, index)  # with its time, by which Git tells what may have changed since
-    return {"GIT_INDEX_FILE": str(index)}
+class _Reading:
+    """Reads the declarations in a folder, which lies at `inside` in its repository; `known` is what is committed of them,
+    and ids have so many digits."""
+
+    def __init__(
+        self, here: Repository, apart: Repository, root: Path, inside: str, known: Mapping[str, Entry], digits: int
+    ) -> None:
+        self._here, self._apart = here, apart
+        self._root, self.inside = root, inside
+        self._known, self._digits = known, digits
+        self._configured = dict(_configured(here))
+
+    def entries(self, most: int) -> dict[str, Entry]:
+        """Return what a tree of the folder would have, by path. Raises TooMuch, Refused and OSError."""
+        found: dict[str, Entry] = {}
+        differing: dict[str, str] = {}
+        size = 0
+        for one in self._walk():
+            if one.mode not in REGULAR:
+                found[one.path] = self._strange(one)
+                continue
+            if one.size > most:
+                raise TooMuch(f"{quoted(one.path)} has {one.size:,} bytes: keep data elsewhere")
+            blob, mode = _id(_read(self._root / one.path, one.size), self._digits), self._mode(one)
+            found[one.path] = Entry(mode, blob)
+            if (old := self._known.get(one.path)) is None or old.id != blob:
+                differing[one.path] = mode
+                size += one.size
+            if size > most:
+                raise TooMuch(f"it writes more than {most >> 20} MiB of files: split it")
+        return found | {path: Entry(differing[path], blob) for path, blob in self._written(list(differing))}
+
+    def left_out(self) -> set[str]:
+        """Return the files that Git keeps out of the work tree, as in a sparse checkout: they aren't gone."""
+        folders = [self.inside + one for one in sorted(ROOTS)]
+        said = self._here.git.text("ls_files", "-t", "-z", "--", *folders, settings=_SETTINGS)
+        prefix = f"S {self.inside}"
+        return {one.removeprefix(prefix) for one in said.split("\0") if one.startswith(prefix)}
+
+    def _walk(self) -> Iterator[_Found]:
+        """Yield all that lies below the roots but folders. A repository that lies there is one thing, as Git has it."""
+        waiting, count = sorted(ROOTS, reverse=True), 0
+        while waiting:
+            path = waiting.pop()
+            if not os.path.lexists(self._root / path):
+                continue
+            status = os.lstat(self._root / path)
+            if stat.S_ISDIR(status.st_mode):
+                names = os.listdir(self._root / path)
+                if ".git" in names or self._is(path, SUBMODULE):
+                    yield _Found(path, SUBMODULE, 0)
+                else:
+                    waiting += [f"{path}/{name}" for name in sorted(names, reverse=True)]
+                continue
+            count += 1
+            if count > MAX_FILES:
+                raise TooMuch(f"more than {MAX_FILES:,} files: this is no repository of declarations")
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
+                raise Refused(f"{quoted(path)} is no regular file: remove it")
+            mode = LINK if stat.S_ISLNK(status.st_mode) else REGULAR[bool(status.st_mode & stat.S_IXUSR)]
+            yield _Found(path, mode, status.st_size)
+
+    def _strange(self, one: _Found) -> Entry:
+        """Return the entry of a link or a nested repository. Which commit that is at is its own matter."""
+        if one.mode == SUBMODULE:
+            return self._known[one.path] if self._is(one.path, SUBMODULE) else Entry(SUBMODULE, _id(b"", self._digits))
+        target = os.fsencode(os.readlink(self._root / one.path))
+        if self._known.get(one.path) == (LINK, _id(target, self._digits)):
+            return self._known[one.path]
+        return Entry(LINK, _said(self._apart, "hash_object", "-w", "--stdin", data=os.fsdecode(target)))
+
+    def _written(self, paths: list[str]) -> Iterator[tuple[str, str]]:
+        """Write what Git would commit of some files; yield each with its blob."""
+        if not paths:
+            return
+        top = self._here.git.work_tree
+        conversion = [f"{name}={self._configured[name]}" for name in _CONVERSION if name in self._configured]
+        names = "".join([f"{_c_string(self.inside + path)}\n" for path in paths])
+        environment = {"GIT_WORK_TREE": str(top)}
+        said = _said(
+            self._apart, "hash_object", "-w", "--stdin-paths", data=names, settings=conversion, environment=environment
+        )
+        yield from zip(paths, said.splitlines(), strict=True)
+
+    def _is(self, path: str, mode: str) -> bool:
+        return path in self._known and self._known[path].mode == mode
+
+    def _mode(self, one: _Found) -> str:
+        """Return a file's mode: as committed where the file system doesn't tell (core.fileMode)."""
+        if self._configured.get(_FILE_MODE, "true") != "false":
+            return one.mode
+        old = self._known.get(one.path)
+        return old.mode if old is not None and old.mode in REGULAR else REGULAR[0]
+
+
+def _configured(here: Repository) -> Iterator[tuple[str, str]]:
+    """Yield what the repository's configuration says of how files are committed, the last word of each name last."""
+    said = here.git.run("config", "-z", "--get-regexp", _CONFIGURED).out.decode("utf-8", "replace")
+    for one in said.split("\0"):
+        name, newline, value = one.partition("\n")
+        if name:
+            yield name, value if newline else "true"
+
+
+def _said(
+    apart: Repository,
+    command: str,
+    *arguments: str,
+    data: str = "",
+    settings: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Return what Git says to a command. Raises Refused with its words where it fails."""
+    ended = apart.git.run(
+        command,
+        *arguments,
+        data=os.fsencode(data),
+        settings=[*_SETTINGS, *settings],
+        environment={**_SAID, **(environment or {})},
+    )
+    if ended.status or ended.said.startswith(_IGNORED):
+        raise Refused(f"Git can't read the work tree: {' '.join(ended.said.split())[:_SHOWN]}")
+    return ended.out.decode("ascii").strip()
+
+
+def _read(path: Path, size: int) -> bytes:
+    """Return the bytes of a file that has so many, and no link's."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(handle, "rb") as file:
+        return file.read(size + 1)
+
+
+def _id(data: bytes, digits: int) -> str:
+    """Return the id that Git gives a blob of these bytes."""
+    digest = hashlib.sha256 if digits == 64 else hashlib.sha1  # digits of an id
+    return digest(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _c_string(path: str) -> str:
+    """Return a path as Git reads it in a list of lines."""
+    letters = [chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in os.fsencode(path)]
+    return f'"{"".join(letters)}"'

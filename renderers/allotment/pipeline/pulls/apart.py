@@ -102,7 +102,9 @@ def _plan(asked: Asked, budget: PlanBudget, cache: Path | None) -> Planned:
     environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
-    with tempfile.TemporaryFile() as errors:
+    # What a process that is killed leaves of its own folders goes with this one.
+    with tempfile.TemporaryDirectory(prefix="allot-pull-") as folder, tempfile.TemporaryFile() as errors:
+        environment["TMPDIR"] = folder
         process = subprocess.Popen(  # noqa: S603  # this program
             COMMAND,
             stdin=subprocess.PIPE,

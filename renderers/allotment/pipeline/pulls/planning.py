@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from allotment.adapters.git.apart import apart
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.merge import Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR, MalformedTree
-from allotment.adapters.git.work_tree import commit_of_folder, written_apart
+from allotment.adapters.git.work_tree import checked_out, commit_of_folder
 from allotment.adapters.source import place_problem
 from allotment.changes.plan import Plan, WorkTree
-from allotment.declared.layout import ROOTS
 from allotment.pipeline.check.survey import Recall, Survey, survey
 from allotment.pipeline.check.workers import cores
 from allotment.pipeline.pulls.merge_plan import Asked, MergePlan, Reviewed, declared_of, is_within_a_tenant
@@ -28,7 +28,7 @@ from allotment.readiness.standing import all_prepared
 
 MOST_BYTES = 64 << 20  # of the files that a change writes
 REMOTES = "refs/remotes/"  # what branches of remotes are named before, and nobody says
-_WHOLE, _SIZE = "(pull request)", "size"
+_WHOLE, _SIZE, _TREE = "(pull request)", "size", "tree"
 _OTHERWISE = (
     "merged by rebase it would land something else than merged: its merge commits say more than a merge does, or it takes back"
     " what the base has too. Squash it into one commit on top of the base"
@@ -54,50 +54,59 @@ def plan(
     Raises Refused where a ref names no commit, or the base can't be read.
     """
     asked = Asked(base_ref.removeprefix(REMOTES), day, today or day, recall, reviewed, processes or cores(), first)
-    if head_ref is not None:
-        base = _base(root, base_ref, Repository(root))
-        head = base.repository.resolve(head_ref, f"{quoted(head_ref)} names no commit here: fetch it, or write another")
-        return _planned(root, base, head, asked)
-    repository = Repository(root)
-    with written_apart(repository) as folder:
-        base = _base(root, base_ref, repository)
-        head = commit_of_folder(repository, root, sorted(ROOTS), folder)
-        (checked_out,) = repository.parents(head)
-        prefix = repository.top(root)
-        differing = declared_of(_apart(changed(repository, checked_out, head), prefix)[0])
-        found = _planned(root, base, head, asked)
-        return replace(found, head=checked_out, work_tree=WorkTree(len(differing)))
+    here = Repository(root)
+    commits = [here.resolve(base_ref, _no_commit(base_ref))]
+    commits.append(checked_out(here) if head_ref is None else here.resolve(head_ref, _no_commit(head_ref)))
+    with apart(here, commits[0]) as repository:
+        base = CommitSource(root, commits[0], repository)
+        base.scopes()  # whatever is wrong with its trees isn't the head's fault
+        if head_ref is not None:
+            return _planned(root, base, commits[1], asked)
+        return _of_folder(here, root, base, commits[1], asked)
 
 
-def _base(root: Path, ref: str, repository: Repository) -> CommitSource:
-    base = CommitSource(root, ref, repository)
-    base.scopes()  # whatever is wrong with its trees isn't the head's fault
-    return base
+def _no_commit(ref: str) -> str:
+    return f"{quoted(ref)} names no commit here: fetch it, or write another"
+
+
+def _of_folder(here: Repository, root: Path, base: CommitSource, commit: str, asked: Asked) -> Plan:
+    """Return the plan of what lies in a folder, of which `commit` is checked out."""
+    try:
+        head = commit_of_folder(here, base.repository, root, commit, MOST_BYTES)
+        everything = changed(base.repository, commit, head)
+    except TooMuch as error:
+        return _stopped(base, commit, asked, str(error), _SIZE)
+    except MalformedTree as error:
+        return _stopped(base, commit, asked, str(error), _TREE)
+    differing = declared_of(_apart(everything, base.repository.top(root))[0])
+    return replace(_planned(root, base, head, asked), head=commit, work_tree=WorkTree(len(differing)))
+
+
+def _stopped(base: CommitSource, head: str, asked: Asked, words: str, rule: str) -> Plan:
+    """Return the plan of what can't be merged as a whole."""
+    problem = place_problem(_WHOLE, words, rule)
+    return Plan(base.commit, head, asked.day, "", asked.base_name, problems=(problem,))
 
 
 def _planned(root: Path, base: CommitSource, head: str, asked: Asked) -> Plan:
-    def stopped(words: str, rule: str) -> Plan:
-        problem = place_problem(_WHOLE, words, rule)
-        return Plan(base.commit, head, asked.day, "", asked.base_name, problems=(problem,))
-
     try:
         tree = merged(base.repository, base.commit, head)
         if isinstance(tree, Conflicted):
-            return stopped(str(tree), "merge")
+            return _stopped(base, head, asked, str(tree), "merge")
         prefix = base.repository.top(root)
         after = base.repository.tree_of(tree, prefix)
         if after is None:
-            return stopped(f"after the merge there is no folder {prefix}", "layout")
+            return _stopped(base, head, asked, f"after the merge there is no folder {prefix}", "layout")
         if not lands_by_rebase(base.repository, base.commit, head, tree):
-            return stopped(_OTHERWISE, "rebase")
+            return _stopped(base, head, asked, _OTHERWISE, "rebase")
         differing, beside = _apart(changed(base.repository, base.commit, tree), prefix)
         source = _merge_result(base, after, differing)
     except TooMuch as error:
-        return stopped(str(error), _SIZE)
+        return _stopped(base, head, asked, str(error), _SIZE)
     except MalformedTree as error:
-        return stopped(str(error), "tree")
+        return _stopped(base, head, asked, str(error), _TREE)
     if _bytes(base.repository, differing) > MOST_BYTES:
-        return stopped(f"it writes more than {MOST_BYTES >> 20} MiB of files: split it", _SIZE)
+        return _stopped(base, head, asked, f"it writes more than {MOST_BYTES >> 20} MiB of files: split it", _SIZE)
     first = asked.first or surveyed(base, asked.day, asked.recall, asked.processes)
     return MergePlan(base, head, source, differing, beside, asked, first).plan()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.work_tree import differing
+from allotment.adapters.git.uncommitted import differing
 from allotment.declared.layout import ROOTS
 from allotment.pipeline.declared import Places, places, platform_of
 

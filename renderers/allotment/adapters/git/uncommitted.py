@@ -1,0 +1,33 @@
+"""How much of a work tree isn't as a commit has it. Nothing is written into the repository."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from allotment.adapters.git.commands import QUIET
+from allotment.adapters.git.repository import Repository
+
+_SETTINGS = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
+
+
+def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
+    """Return how many files in some folders of the work tree aren't as a commit has them, ignored ones left out."""
+    with tempfile.TemporaryDirectory(prefix="allot-look-") as folder:
+        environment = _index_in(repository, Path(folder))
+        asked = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
+        changed = repository.git.run("diff", *asked, "--", *folders, settings=_SETTINGS, environment=environment)
+        new = repository.git.text("ls_files", "--others", "--exclude-standard", "-z", "--", *folders)
+    return changed.out.count(b"\0") + new.count("\0")
+
+
+def _index_in(repository: Repository, folder: Path) -> dict[str, str]:
+    """Return the environment in which Git has a copy of the repository's index, in a folder: what Git notes there as it
+    looks, its owner may be writing."""
+    index = folder / "index"
+    own = repository.git.folder / repository.git.text("rev_parse", "--git-path", "index")
+    if own.exists():
+        shutil.copy2(own, index)  # with its time, by which Git tells what may have changed since
+    return {"GIT_INDEX_FILE": str(index)}
