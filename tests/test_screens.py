@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import PROJECT
 from tests.screens import SCREENS
 
+SHOWN = re.compile(r"<text[^<>]*>[^<>]*</text>")  # what a person reads, URLs too, which nothing fetches
 ADDRESS = re.compile(r"(?:https?:)?//[a-z0-9.]+")
 
 
@@ -23,6 +24,6 @@ def test_the_pictures_are_fresh() -> None:
 @pytest.mark.parametrize("name", ["status.svg", "plan.svg"])
 def test_a_picture_fetches_nothing(name: str) -> None:
     text = (SCREENS / name).read_text(encoding="utf-8")
-    assert {"https://www.textualize.io", "http://www.w3.org"} >= set(ADDRESS.findall(text))
+    assert {"https://www.textualize.io", "http://www.w3.org"} >= set(ADDRESS.findall(SHOWN.sub("", text)))
     assert "@font-face" not in text
     assert "url(http" not in text

@@ -207,35 +207,24 @@ CASES = {
         swap(MODELS, "spec:\n", "spec:\n  sharedWith:\n    - tenant: film-house\n"),
         [f"access: {MODELS}: spec.sharedWith added: tenant film-house"],
     ),
-    "files that everybody sees": (
-        swap(MODELS, "exposure: Members", "exposure: Public"),
-        [f"access: {MODELS}: spec.accessor.exposure Members → Public (for everybody, without a login)"],
-    ),
-    "an instance that everybody reaches": (
-        lambda root: copy(root, SIMULATE, "tenants/acme-robotics/instances/open.yaml"),
-        [
-            "access: tenants/acme-robotics/instances/open.yaml: spec.container.ports[replay].exposure added: Public"
-            " (for everybody, without a login)"
-        ],
-    ),
-    "a page that is open to everybody, written with an escape": (
-        lambda root: (
-            copy(root, SIMULATE, "tenants/acme-robotics/instances/open.yaml"),
-            swap("tenants/acme-robotics/instances/open.yaml", "exposure: Public", 'exposure: "\\u0050ublic"')(root),
-        ),
-        [
-            "access: tenants/acme-robotics/instances/open.yaml: spec.container.ports[replay].exposure added: Public"
-            " (for everybody, without a login)"
-        ],
-    ),
-    "a file that is open to everybody, its word broken over two lines": (
-        swap(MODELS, "exposure: Members", 'exposure: "Pub\\\n      lic"'),
-        [f"access: {MODELS}: spec.accessor.exposure Members → Public (for everybody, without a login)"],
-    ),
     "an instance that nobody reaches any more": (lambda root: (root / SIMULATE).unlink(), []),
-    "an instance that only members reach": (
-        swap(SIMULATE, "exposure: Public", "exposure: Members"),
-        [f"access: {SIMULATE}: spec.container.ports[replay].exposure Public → Members"],
+    "an app that everybody reaches, written with an escape": (
+        swap(APP, "exposure: Members", 'exposure: "\\u0050ublic"'),
+        [
+            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (for everybody,"
+            " without a login)"
+        ],
+    ),
+    "an app that everybody reaches, its word broken over two lines": (
+        swap(APP, "exposure: Members", 'exposure: "Pub\\\n              lic"'),
+        [
+            f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (for everybody,"
+            " without a login)"
+        ],
+    ),
+    "a plan that allows what everybody reaches": (
+        swap("platform/plans/starter.yaml", "    exposure:\n", "    exposure:\n      - Public\n"),
+        ["plans: platform/plans/starter.yaml: spec.allow.exposure added: Public"],
     ),
     "an app that everybody reaches": (
         swap(APP, "exposure: Members", "exposure: Public"),

@@ -191,6 +191,46 @@ def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None
     assert line in pull.plan("--format", "markdown").out.splitlines()
 
 
+def test_who_takes_a_version_that_everybody_reaches_opens_an_address(pull: Pull) -> None:
+    app, tenant = "platform/apps/stable-diffusion-webui.yaml", "tenants/acme-robotics"
+    text = (pull.root / app).read_text(encoding="utf-8")
+    last = text[text.index('    - version: "1.11.0"') :].replace("1.11.0", "1.12.0")
+    pull.write(app, text + last.replace("exposure: Members", "exposure: Public"))
+    pull.commit()
+    git(pull.root, "branch", "-f", "main", "feature")
+    pull.copy(f"{ADA}/instances/webui.yaml", f"{tenant}/instances/open.yaml")
+    pull.edit(f"{tenant}/instances/open.yaml", '"1.11.0"', '"1.12.0"')
+    pull.edit(
+        f"{tenant}/instances/open.yaml", "  storages:\n    - name: models\n      mountPath: /workspace/models\n", ""
+    )
+    found = pull.planned()
+    url = "https://open--acme-robotics.eu-1.gpu.northlight.example/"
+    assert "⚠ access" in found["summary"]
+    assert [(one["topic"], one["field"], one["before"], one["after"], one["note"]) for one in found["declared"]] == [
+        ("access", url, None, "Public", "for everybody, without a login")
+    ]
+    assert found["urls"] == 0, "nobody used it before"
+    assert f"  {tenant}/instances/open.yaml: {url} added: Public (for everybody, without a login)" in pull.plan().out
+
+
+def test_each_address_that_changes_is_named_and_counted(pull: Pull) -> None:
+    simulate = "tenants/acme-robotics/instances/simulate.yaml"
+    replay = "https://simulate--replay--acme-robotics.us-1.gpu.northlight.example/replay"
+    pull.edit(simulate, "exposure: Public", "exposure: Namespace")
+    pull.edit(f"{ADA}/storages/models.yaml", "  accessor:\n    exposure: Members\n", "")
+    found = pull.planned()
+    assert "2 URLs changed" in found["summary"]
+    assert "⚠ access" not in found["summary"]
+    assert found["urls"] == 2
+    assert [(one["topic"], one["field"], one["before"], one["after"]) for one in found["declared"]] == [
+        ("addresses", replay, "Public", None),
+        ("addresses", "https://models--files--solo-ada.eu-1.gpu.northlight.example/", "Members", None),
+    ]
+    lines = pull.plan().out.splitlines()
+    there = lines[lines.index("Declared") :]
+    assert any(simulate in one and f"{replay} removed: Public (nothing answers there any more)" in one for one in there)
+
+
 def test_another_gateway_takes_every_address_of_its_cluster_with_it(pull: Pull) -> None:
     pull.edit(EU, "sectionName: https", "sectionName: tls")
     assert lost(pull) == [
@@ -542,7 +582,7 @@ def test_alone_it_plans_the_folder_as_it_is_against_the_branch_that_counts(pull:
     objects = git(pull.root, "count-objects", "-v")
     found = tried(pull)
     assert found.out.splitlines()[:2] == [
-        "can be merged · 1 added · 1 replaced · 1 destroyed · tenants changed · +1073.10 EUR/month",
+        "can be merged · 1 added · 1 replaced · 1 destroyed · ⚠ access · tenants changed · +1073.10 EUR/month",
         f"Plan of the work tree ({head[:12]}, 2 declared files not committed) merged into origin/main ({origin[:12]})",
     ]
     assert git(pull.root, "count-objects", "-v") == objects

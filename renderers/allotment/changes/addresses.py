@@ -78,16 +78,6 @@ def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> 
             yield Loss(what, f"{words}: {_named(there)}")
 
 
-def urls_changed(before: Offers, after: Offers, things: Iterable[Reached]) -> dict[str, int]:
-    """Return how many URLs change with the domain of each cluster."""
-    counts: Counter[str] = Counter()
-    moved = clusters_moved(before, after)
-    for one in things:
-        if one.cluster in moved and moved[one.cluster][0].domain != moved[one.cluster][1].domain:
-            counts[one.cluster] += one.urls
-    return {cluster: count for cluster, count in sorted(counts.items()) if count}
-
-
 def _urls(things: Iterable[Reached]) -> str:
     count = sum(one.urls for one in things)
     return f"{count:,} URL{'' if count == 1 else 's'}"

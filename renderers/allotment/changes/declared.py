@@ -1,8 +1,8 @@
 """What is declared otherwise than before, whether or not anything is rendered from it: who may do what, prices, plans,
 capacity, clusters, apps.
 
-Instances, storages and snapshots are told by what becomes of them (`comparison`); of theirs only what opens them to
-others stands here.
+Instances, storages and snapshots are told by what becomes of them (`comparison`) and of their addresses (`reach`); of
+theirs only who may copy a storage stands here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,20 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.things import THINGS
 
 Topic = Literal[
-    "access", "approvals", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform"
+    "access",
+    "approvals",
+    "addresses",
+    "prices",
+    "plans",
+    "tenants",
+    "capacity",
+    "clusters",
+    "apps",
+    "offers",
+    "platform",
 ]
 TOPICS: tuple[Topic, ...] = (
-    "access", "approvals", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform",
+    "access", "approvals", "addresses", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform",
 )  # fmt: skip
 NEVER_CUT: tuple[Topic, ...] = ("access", "approvals")
 _OF_KIND: Mapping[str, Topic] = {
@@ -97,8 +107,9 @@ def _of(
 ) -> Iterator[DeclaredChange]:
     there = new or old
     assert there is not None
-    yield from _opened(old, new)
     is_thing = kind in {one.kind.name for one in THINGS.values()}
+    if kind == "App":
+        yield from _opened(old, new)
     if old is not None and new is not None:
         fields = noted.of(old, new)
     elif is_thing or kind == "Plan" or _OF_KIND.get(kind) in NEVER_CUT:  # each field of what grants something
@@ -112,7 +123,7 @@ def _of(
     prices = set[str]()
     for one in fields:
         topic = _topic(kind, one)
-        if one.field.endswith(".exposure") and PUBLIC in (one.before, one.after):
+        if kind == "App" and one.field.endswith(".exposure") and PUBLIC in (one.before, one.after):
             continue  # told already
         if is_thing and topic != "access":
             continue
@@ -134,7 +145,7 @@ def _topic(kind: str, one: FieldChange) -> Topic:
 
 
 def _opened(old: Declared[Declaration] | None, new: Declared[Declaration] | None) -> Iterator[DeclaredChange]:
-    """Yield what is open to everybody, without a login, before or afterwards; what is removed is told as that."""
+    """Yield what an App opens to everybody, without a login, before or afterwards; what is removed is told as that."""
     if new is None or not any(one is not None and _may_be_public(one.data) for one in (old, new)):
         return
     was, is_now = ({} if one is None else leaves_of(one, "exposure") for one in (old, new))

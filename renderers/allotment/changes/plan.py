@@ -87,7 +87,7 @@ class Plan:
     `is_today` says whether `day`, whose prices count, is today.
     Where `work_tree` is given, `head` is the commit that is checked out there. `base_name` is what the base is called.
     `declared` has what is declared otherwise: all that opens something to somebody or says who approves, and of the rest the
-    first; `declared_count` counts all. `urls` counts the URLs that change.
+    first; `declared_count` counts all. `urls` counts the URLs, of what stays, that are gone, lie elsewhere or open to others.
     `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
     repository. `skipped` says in words which check didn't run.
@@ -168,7 +168,8 @@ def summary_of(plan: Plan) -> list[str]:
     if plan.perhaps_lost:
         found.append("perhaps more destroyed" if plan.losses else "perhaps something destroyed")
     found += [f"⚠ {topic}" for topic in NEVER_CUT if plan.of_topics(topic)]
-    if topics := [topic for topic in TOPICS if topic not in NEVER_CUT and plan.of_topics(topic)]:
+    counted_apart = (*NEVER_CUT, "addresses")
+    if topics := [topic for topic in TOPICS if topic not in counted_apart and plan.of_topics(topic)]:
         found.append(f"{', '.join(topics)} changed")
     if plan.urls:
         found.append(f"{counted(plan.urls, 'URL')} changed")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR
-from allotment.changes.addresses import addresses_lost, urls_changed
+from allotment.changes.addresses import addresses_lost
 from allotment.changes.comparison import pools_lost, units_changed
 from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_changes, in_order
 from allotment.changes.fields import Noted
@@ -104,7 +104,9 @@ class MergePlan:
                 f"what it costs from {later:,} later days on that a price changes: a plan shows {MOST_DAYS} of them"
             )
         offers = self.first.offers, self.second.offers
-        urls = urls_changed(*offers, moved)
+        urls: Counter[str] = Counter()  # by the cluster whose domain is another
+        for tenant in outcomes:
+            urls.update(tenant.reach.with_domain)
         declared = self._declared(outcomes, urls)
         declarations = declared_of(self.changed)
         return Plan(
@@ -124,7 +126,7 @@ class MergePlan:
             perhaps_lost=tuple(self._perhaps_lost(outcomes)),
             declared=tuple(_first_of(declared)),
             declared_count=len(declared),
-            urls=sum(urls.values()),
+            urls=urls.total() + sum(one.reach.urls for one in outcomes),
             units=tuple(units_changed(*self._sides(outcomes))),
             quota=tuple(amount for one in found for amount in one.quota),
             costs=tuple(costs),
@@ -154,7 +156,7 @@ class MergePlan:
             count = f"{counted(urls[name], 'URL')} changed" if name in urls else ""
             for one in declared_changes(was, is_now, self._currency, noted):
                 found.append(replace(one, note=count) if count and one.field == "spec.domain" else one)
-        found += [each for one in outcomes for each in one.declared]
+        found += [each for one in outcomes for each in (*one.declared, *one.reach.told)]
         return sorted(found, key=in_order)
 
     def _unauthorised(self) -> Iterable[Problem]:

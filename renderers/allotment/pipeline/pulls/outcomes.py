@@ -10,6 +10,8 @@ from allotment.changes.comparison import Compared, Side, compare
 from allotment.changes.declared import DeclaredChange, declared_changes
 from allotment.changes.fields import Noted
 from allotment.changes.files import Files, Step
+from allotment.changes.reach import Reach, reach
+from allotment.changes.reasons import End
 from allotment.declared.inventory import Folder, Offers, blob_id
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
@@ -23,12 +25,13 @@ MOST_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its 
 
 
 class TenantOutcome(NamedTuple):
-    """What came of comparing a tenant: None where one of its sides is invalid; what it declares otherwise, the files that
-    differ, and its claims."""
+    """What came of comparing a tenant: None where one of its sides is invalid; what it declares otherwise, what becomes of its
+    addresses, the files that differ, and its claims."""
 
     name: str
     compared: Compared | None
     declared: list[DeclaredChange]
+    reach: Reach
     files: Files
     claims: tuple[tuple[Any, ...], tuple[Any, ...]]
 
@@ -59,8 +62,9 @@ class Comparing(NamedTuple):
             for source, there in zip(self.sources, self.there, strict=True)
         ]
         declared, files = declared_changes(folders[0], folders[1], self.currency, noted), Files(MOST_TEXTS)
+        reached = reach(*(End(*both) for both in zip(self.offers, folders, strict=True)))
         if name in self.invalid:
-            return TenantOutcome(name, None, declared, files, ((), ()))
+            return TenantOutcome(name, None, declared, reached, files, ((), ()))
         done = frozenset(
             (one.model.spec.cluster, job_name(one.model.name, one.model.spec.prepare))
             for one in folders[0].of(GPUStorage).values()
@@ -73,7 +77,7 @@ class Comparing(NamedTuple):
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
         check_tenant(gate, *ends[1], new)
         sides = [Side(*both) for both in zip(self.offers, folders, rendered, strict=True)]
-        return TenantOutcome(name, compare(sides[0], sides[1], noted), declared, files, (claims[0], claims[1]))
+        return TenantOutcome(name, compare(sides[0], sides[1], noted), declared, reached, files, (claims[0], claims[1]))
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
