@@ -178,6 +178,11 @@ def test_what_a_nested_repository_configures_never_runs(root: Path) -> None:
     assert not (root.parent / "ran").exists()
 
 
+def test_a_repository_made_around_what_is_committed_changes_nothing(root: Path) -> None:
+    git(root / "tenants/ada", "init", "-q")
+    assert files(root)["tenants/ada/tenant.yaml"] == "tenants/ada/tenant.yaml\n"
+
+
 def test_a_split_index_is_not_written(root: Path) -> None:
     git(root, "config", "core.splitIndex", "true")
     (root / "tenants/ada/tenant.yaml").write_text("changed\n")

@@ -110,19 +110,22 @@ class _Reading:
         return {one.removeprefix(prefix) for one in said.split("\0") if one.startswith(prefix)}
 
     def _walk(self) -> Iterator[_Found]:
-        """Yield all that lies below the roots but folders. A repository that lies there is one thing, as Git has it."""
+        """Yield all that lies below the roots but folders. A repository that lies there is one thing, as Git has it, unless
+        files in it are committed here."""
+        folders = {part for path in self._known for part in _folders_of(path)}
         waiting, count = sorted(ROOTS, reverse=True), 0
         while waiting:
             path = waiting.pop()
-            if not os.path.lexists(self._root / path):
+            try:
+                status = os.lstat(self._root / path)
+            except FileNotFoundError:
                 continue
-            status = os.lstat(self._root / path)
             if stat.S_ISDIR(status.st_mode):
                 names = os.listdir(self._root / path)
-                if ".git" in names or self._is(path, SUBMODULE):
+                if self._is(path, SUBMODULE) or (".git" in names and path not in folders):
                     yield _Found(path, SUBMODULE, 0)
                 else:
-                    waiting += [f"{path}/{name}" for name in sorted(names, reverse=True)]
+                    waiting += [f"{path}/{name}" for name in sorted(names, reverse=True) if name != ".git"]
                 continue
             count += 1
             if count > MAX_FILES:
@@ -193,6 +196,12 @@ def _said(
     if ended.status or ended.said.startswith(_IGNORED):
         raise Refused(f"Git can't read the work tree: {' '.join(ended.said.split())[:_SHOWN]}")
     return ended.out.decode("ascii").strip()
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _read(path: Path, size: int) -> bytes:

@@ -30,7 +30,10 @@ class LossOutput(Part, frozen=True):
 
 
 class DeclaredOutput(Part, frozen=True):
-    """A field that is declared otherwise; null where it has no value. Without `field` the whole file comes or goes."""
+    """A field that is declared otherwise; null where it has no value. Without `field` the whole file comes or goes.
+
+    Of an address `field` is its URL, and the values say who may open it: Members or Public.
+    """
 
     topic: Topic
     path: str
