@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked
 from tests.terminal import ALLOT, shown
 
@@ -155,3 +157,18 @@ def test_each_shell_has_a_script(shell: str, allot: Allot) -> None:
     assert f"_ALLOT_COMPLETE={shell}_complete" in said.out
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=said.out, text=True, check=True)
+
+
+def test_who_owns_what_can_be_read_by_programs(sample: Path, allot: Allot) -> None:
+    found = checked("ownership", allot("ownership", "codeowners", "--repo", sample, "-o", "json").out)
+    owners = {one["path"]: one["owners"] for one in found["paths"]}
+    assert next(iter(owners)) == "**"
+    assert owners["**"] == ["@northlight-example/platform"]
+    assert owners["tenants/solo-ada/members.yaml"] == ["@ada-k"]
+
+
+def test_what_argo_cd_needs_is_the_same_objects_as_json(sample: Path, allot: Allot) -> None:
+    found = json.loads(allot("bootstrap", "--repo", sample, "-o", "json").out)
+    assert (found["apiVersion"], found["kind"]) == ("v1", "List")
+    assert found["items"] == list(yaml.safe_load_all(allot("bootstrap", "--repo", sample).out))
+    assert "Application" in {one["kind"] for one in found["items"]}

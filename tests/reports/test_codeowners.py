@@ -10,7 +10,7 @@ from tests.declared.test_approvers import ACME, SPEC
 
 from allotment.declared.approvers import Authority
 from allotment.declared.people import Account
-from allotment.reports.codeowners import codeowners
+from allotment.reports.codeowners import codeowners, owned
 
 PATHS = {
     "tenants/acme/instances/web.yaml": {"@Ada-K", "@bob"},
@@ -25,7 +25,7 @@ PATHS = {
 
 
 def lines(forge: str) -> list[list[str]]:
-    text = codeowners(SPEC, ["acme", "newco"], {"acme": ACME}.get, forge)
+    text = codeowners(owned(SPEC, ["acme", "newco"], {"acme": ACME}.get), forge)
     return [line.split() for line in text.splitlines() if not line.startswith("#")]
 
 

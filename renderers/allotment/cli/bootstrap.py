@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import click
 
-from allotment.cli.options import repository, repository_option
+from allotment.cli.options import output_option, repository, repository_option
 
 
 @click.command()
+@output_option()
 @repository_option
-def command(repo: Path | None) -> None:
+def command(style: str, repo: Path | None) -> None:
     """Write what Argo CD needs to begin with: root Applications, health checks, links, permissions.
 
     Apply it at the start, after each upgrade of Allotment, and for each new cluster. Then restart Argo CD's application
-    controller if its ConfigMap argocd-cmd-params-cm changed: the controller reads it only when it starts.
+    controller if its ConfigMap argocd-cmd-params-cm changed: the controller reads it only when it starts. The text is YAML;
+    the JSON is one List of Kubernetes.
 
     \b
     Examples:
@@ -35,4 +38,8 @@ def command(repo: Path | None) -> None:
     if wrong := found.by_owner()[0]:
         click.echo(as_text(wrong, Judged(found.files, len(found.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)
-    sys.stdout.buffer.write(dump(render(found.offers)))
+    objects = render(found.offers)
+    if style == "json":
+        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
+    else:
+        sys.stdout.buffer.write(dump(objects))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
 from allotment.cli.commenter import forge_options, token_of, work
-from allotment.cli.options import repository, repository_option
+from allotment.cli.options import output_option, repository, repository_option
 from allotment.problems import AllotmentError
 
 if TYPE_CHECKING:
+    from allotment.adapters.forge.forge import State
     from allotment.pipeline.pulls.commenting import PullWork
+    from allotment.pipeline.pulls.reviewing import Verdict
+    from allotment.pipeline.pulls.troubles import Trouble
+    from allotment.reports.outputs.comment import SaidOutput
 
 T = TypeVar("T")
 PATIENCE = 600.0  # seconds that a forge may ask to wait, all together
@@ -34,6 +38,7 @@ PATIENCE = 600.0  # seconds that a forge may ask to wait, all together
 )
 @click.option("--to", metavar="URL", help="Where it is published to; spec.git.rendered, or the source, if absent.")
 @click.option("--status", metavar="URL", help="Where the status branches are; spec.git.status, or the same, if absent.")
+@output_option()
 @forge_options
 @repository_option
 def command(
@@ -44,6 +49,7 @@ def command(
     url: str,
     to: str | None,
     status: str | None,
+    style: str,
     forge_token_file: Path | None,
     forge_api: str | None,
     plan_seconds: float,
@@ -71,27 +77,76 @@ def command(
     source = Remote(Repository(root), url, keep=True)
     budget = PlanBudget(plan_seconds, plan_megabytes)
     found = work(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
+    telling = _Telling(in_text=style == "text")
     if number is not None:
-        verdict = _patiently(lambda: found.reviews.review(number, head))
-        click.echo(f"#{number}: {verdict.words}" if verdict.state else f"#{number}: nothing said: {verdict.words}")
+        telling.say([number], _patiently(lambda: found.reviews.review(number, head)))
     else:
-        _everything(found)
+        _everything(found, telling)
+    telling.end()
 
 
-def _everything(found: PullWork) -> None:
-    """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other, and is the
-    exit status."""
+class _Telling:
+    """Tells what was said of which pull requests, as it is said or as one JSON object at the end."""
+
+    def __init__(self, *, in_text: bool) -> None:
+        self._in_text = in_text
+        self._said: list[SaidOutput] = []
+        self._counts: tuple[int | None, int | None] = (None, None)
+        self._bugs = self._troubles = 0
+
+    def say(self, numbers: Sequence[int], verdict: Verdict) -> None:
+        """Tell how a review ended."""
+        self._note(numbers, verdict.state or None, verdict.words, None)
+        if self._in_text:
+            click.echo(f"{_listed(numbers)}: {verdict.words if verdict.state else f'nothing said: {verdict.words}'}")
+
+    def tell(self, numbers: Sequence[int], trouble: Trouble) -> None:
+        """Tell, on standard error too, what kept it from being said."""
+        self._note(numbers, None, trouble.words, trouble.reason)
+        self._troubles += 1
+        self._bugs += trouble.reason == "bug"
+        click.echo(f"{_listed(numbers)}: {trouble.words}", err=True)
+
+    def count(self, requests: int, going: int) -> None:
+        """Tell how many are open, and how many merges don't run yet."""
+        self._counts = requests, going
+        if self._in_text:
+            click.echo(f"{requests} open, {going} merged and not running yet")
+
+    def end(self) -> None:
+        """Print the JSON object, if it is asked for, and exit by what went wrong."""
+        from allotment.reports import outputs
+        from allotment.reports.outputs.comment import CommentOutput
+
+        if not self._in_text:
+            requests, going = self._counts
+            click.echo(outputs.as_json(CommentOutput(said=tuple(self._said), open=requests, going=going)), nl=False)
+        if self._troubles:
+            raise click.exceptions.Exit(3 if self._bugs else 2)
+
+    def _note(
+        self,
+        numbers: Iterable[int],
+        state: State | None,
+        words: str,
+        trouble: Literal["forge", "refused", "bug"] | None,
+    ) -> None:
+        from allotment.reports.outputs.comment import SaidOutput
+
+        self._said.append(SaidOutput(tuple(numbers), state, words, trouble))
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(f"#{number}" for number in numbers)
+
+
+def _everything(found: PullWork, telling: _Telling) -> None:
+    """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other."""
     from allotment.pipeline.pulls.reviewing import by_head
     from allotment.pipeline.pulls.troubles import Trouble, tried
 
     requests = _patiently(lambda: list(found.place.forge.open_pull_requests(found.place.branch)))
     groups = by_head(requests)
-    troubles: list[Trouble] = []
-
-    def tell(numbers: Iterable[int], trouble: Trouble) -> None:
-        troubles.append(trouble)
-        click.echo(f"{', '.join(f'#{number}' for number in numbers)}: {trouble.words}", err=True)
-
     for alike in groups:  # what goes wrong with this the review meets again, and tells
         tried(partial(_patiently, partial(found.reviews.announce, alike)))
     for alike in groups:
@@ -99,15 +154,13 @@ def _everything(found: PullWork) -> None:
         review = partial(found.reviews.review, numbers[0], None, alike)
         verdict = tried(partial(_patiently, review), (AllotmentError,))
         if isinstance(verdict, Trouble):
-            tell(numbers, verdict)
+            telling.tell(numbers, verdict)
         else:
-            click.echo(f"{', '.join(f'#{number}' for number in numbers)}: {verdict.words}")
+            telling.say(numbers, verdict)
     followed = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
     for number, trouble in followed.troubles.items():
-        tell([number], trouble)
-    click.echo(f"{len(requests)} open, {followed.going} merged and not running yet")
-    if troubles:
-        raise click.exceptions.Exit(3 if any(one.reason == "bug" for one in troubles) else 2)
+        telling.tell([number], trouble)
+    telling.count(len(requests), followed.going)
 
 
 def _patiently(ask: Callable[[], T]) -> T:

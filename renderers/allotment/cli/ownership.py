@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from allotment.adapters.forge import FORGES
-from allotment.cli.options import repository, repository_option
+from allotment.cli.options import output_option, repository, repository_option
 from allotment.problems import Refused
 
 
@@ -21,14 +21,15 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command("codeowners")
 @click.option(
     "--forge",
     type=click.Choice(list(FORGES), case_sensitive=False),
     help="Whose language; spec.git.forge of the platform if absent.",
 )
+@output_option()
 @repository_option
-def codeowners(forge: str | None, repo: Path | None) -> None:
+def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
     """Write a CODEOWNERS to standard output: redirect it to CODEOWNERS, or .github/CODEOWNERS.
 
     It makes the forge ask those for a review whose approval `allot plan` takes. Write it again when members change.
@@ -41,13 +42,19 @@ def codeowners(forge: str | None, repo: Path | None) -> None:
     from allotment.adapters.folder import FolderSource
     from allotment.pipeline.declared import platform_of
     from allotment.pipeline.pulls.authority import members_of, ownership_of
-    from allotment.reports.codeowners import codeowners as text
+    from allotment.reports import codeowners, outputs
+    from allotment.reports.outputs.ownership import OwnedOutput, OwnershipOutput
 
     source = FolderSource(repository(repo))
     declared = ownership_of(source)
     if declared is None:
         raise Refused("platform/ownership.yaml isn't there, or can't be read: see `allot validate`")
+    tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
+    found = codeowners.owned(declared.model.spec, tenants, lambda tenant: members_of(source, tenant))
+    if style == "json":
+        owned = (OwnedOutput(one.pattern, one.owners) for one in found)
+        click.echo(outputs.as_json(OwnershipOutput(paths=tuple(owned))), nl=False)
+        return
     platform = platform_of(source)
     wanted = forge or (platform.spec.git.forge if platform else "GitHub")
-    tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
-    click.echo(text(declared.model.spec, tenants, lambda tenant: members_of(source, tenant), wanted), nl=False)
+    click.echo(codeowners.codeowners(found, wanted), nl=False)

@@ -6,7 +6,7 @@ It asks; what enforces is `allot plan`: a forge knows neither fields nor roles, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from allotment.declared.approvers import OWNERSHIP, PLATFORM_TEAM, accounts_of, covers, matches
@@ -17,33 +17,38 @@ from allotment.declared.people import Account, account
 _HEAD = (
     "# Written by `allot ownership codeowners` from platform/ownership.yaml and the tenants' members: change those.\n"
 )
+ALL = "**"
 _IN_PATTERNS = re.compile(r"[.*]")
 
 
-class _Line(NamedTuple):
-    """A pattern as an Ownership has it, and the forge's names of its owners."""
+class Owned(NamedTuple):
+    """A pattern as an Ownership has it, and the forge's names of its owners, with `@`."""
 
     pattern: str
     owners: tuple[str, ...]
 
 
-def codeowners(
-    spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None], forge: str
-) -> str:
-    """Return the file for a forge; `tenants` are those that there are, `members` returns a tenant's people."""
+def owned(spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None]) -> list[Owned]:
+    """Return who owns what: of the patterns that match a path the last counts, and the first, `**`, matches all. `tenants`
+    are those that there are, `members` returns a tenant's people."""
     platform = _owners(spec, [Approver(team=PLATFORM_TEAM)], None)
-    lines: dict[str, _Line] = {}
+    lines: dict[str, Owned] = {}
     for rule in sorted(spec.paths, key=lambda rule: _specificity(rule.path)):
         for pattern, tenant in _of_tenants(rule.path, tenants):
             by_role = any(one.tenant_role for one in rule.approvers)
             people = members(tenant) if tenant else None
             owners = _owners(spec, rule.approvers, people) or platform
-            lines[pattern if by_role else rule.path] = _Line(pattern if by_role else rule.path, owners)
+            lines[pattern if by_role else rule.path] = Owned(pattern if by_role else rule.path, owners)
     if any(matches(rule.path, OWNERSHIP) for rule in spec.paths):
-        lines[OWNERSHIP] = _Line(OWNERSHIP, platform)
+        lines[OWNERSHIP] = Owned(OWNERSHIP, platform)
     ordered = sorted(lines.values(), key=lambda line: (_specificity(line.pattern), line.pattern))
+    return [Owned(ALL, platform), *ordered]
+
+
+def codeowners(owners: Sequence[Owned], forge: str) -> str:
+    """Return the file for a forge that says who owns what."""
     write = _regexes if forge in ("Gitea", "Forgejo") else _globs
-    return _HEAD + "".join(f"{line}\n" for line in write(platform, ordered))
+    return _HEAD + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
 
 
 def _owners(spec: OwnershipSpec, approvers: Collection[Approver], people: Members | None) -> tuple[str, ...]:
@@ -81,14 +86,14 @@ def _specificity(pattern: str) -> tuple[int, int]:
     return -stars, len(pattern.replace("*", ""))
 
 
-def _globs(platform: tuple[str, ...], lines: list[_Line]) -> Iterator[str]:
+def _globs(platform: tuple[str, ...], lines: Sequence[Owned]) -> Iterator[str]:
     """GitHub's and GitLab's: the last line that matches a path decides."""
     yield f"* {' '.join(platform)}"
     for line in lines:
         yield f"/{line.pattern} {' '.join(line.owners)}"
 
 
-def _regexes(platform: tuple[str, ...], lines: list[_Line]) -> Iterator[str]:
+def _regexes(platform: tuple[str, ...], lines: Sequence[Owned]) -> Iterator[str]:
     """Gitea's: every line that matches counts, so that each leaves out what a more specific one has."""
     patterns = [line.pattern for line in lines]
     yield f"{_but(patterns)}.* {' '.join(platform)}"

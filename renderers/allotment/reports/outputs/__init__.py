@@ -27,6 +27,8 @@ OUTPUTS = (
     "wait",
     "catalog",
     "plan",
+    "comment",
+    "ownership",
 )
 
 _NOT_ASCII = re.compile("[^\x00-\x7e]+")
