@@ -66,6 +66,7 @@ def test_it_begins_with_the_least_that_is_valid(forge: str, program: str, allot:
     assert {path for path in written if not path.startswith("schemas/")} == {
         *([] if program == IMAGE else [".allot/program.lock", ".allot/requirements.lock"]),
         WORKFLOWS[forge],
+        ".gitignore",
         ".pre-commit-config.yaml",
         ".vscode/settings.json",
         "README.md",

@@ -439,6 +439,21 @@ def test_the_ownership_is_the_platform_teams_whatever_a_pattern_matches(pull: Pu
     assert pull.by("pat") == []
 
 
+def test_many_files_of_a_folder_that_lack_the_same_approval_are_one_line(pull: Pull) -> None:
+    for number in range(300):
+        path = pull.root / f".venv/lib/python3/site-packages/p{number % 7}/m{number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{number}\n")
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    venv, webui = sorted(pull.by("ada-k"))
+    assert venv == (
+        ".venv/:1:1: (folder): 'ada-k' may not change 300 files of this folder, such as 'lib/python3/site-packages/p0/m0.py':"
+        f" it takes the author or an approval of the newest commit from team platform ({TEAM.split('=')[0]}) [ownership]"
+    )
+    assert webui.startswith(f"{WEBUI}:1:1: (file): 'ada-k' may not change this file")
+    assert pull.by("ada-k", "mio-kite", "pat") == []
+
+
 def test_what_lies_beside_the_declarations_folder_is_the_platform_teams(allot: Allot, tmp_path: Path) -> None:
     for name in ROOTS:
         shutil.copytree(PROJECT / name, tmp_path / "gpus" / name)
@@ -531,7 +546,8 @@ def test_a_tree_that_unfolds_without_end_is_stopped_in_seconds(pull: Pull) -> No
     begun = time.monotonic()
     result = pull._allot("plan", "--repo", pull.root, "--base", "main", "--head", "bomb")
     assert result.code == 1
-    assert "it changes more than 10,000 files: split it [size]" in result.out
+    words = "it changes more than 10,000 files, most of them in 'bomb': split it, or leave that folder out [size]"
+    assert words in result.out
     assert time.monotonic() - begun < 10
 
 

@@ -52,6 +52,6 @@ def content_key(files: Iterable[tuple[str, str]]) -> str:
 
 
 def place_problem(path: str, message: str, rule: str) -> Problem:
-    """Return a problem of a path itself."""
+    """Return a problem of a path itself, which ends with a slash where it is a folder."""
     shown = path.encode("utf-8", "backslashreplace").decode()
-    return Problem(shown, 1, 1, "(file)", message, rule)
+    return Problem(shown, 1, 1, "(folder)" if path.endswith("/") else "(file)", message, rule)

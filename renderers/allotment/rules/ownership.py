@@ -14,6 +14,7 @@ from allotment.declared.reading import nearest
 from allotment.problems import Finding, quoted
 
 RULE = "ownership"
+MOST_NAMED = 5  # files of a folder, each in a line of its own
 
 
 class Review(NamedTuple):
@@ -116,17 +117,41 @@ def _model_of(annotation: Any) -> Any:
 
 
 def authorised(authority: Authority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
-    """Check that each changed file, and each restricted field in it, was changed or approved by one of its owners."""
+    """Check that each changed file, and each restricted field in it, was changed or approved by one of its owners.
+
+    Many files of a folder that lack the same approval are one finding, of their folder.
+    """
+    lacking: dict[tuple[str, str], list[tuple[str, Holders]]] = {}
     for one in files:
         holders = authority.of_path(one.path)
         if not review.suffices(holders):
-            yield Finding(one.path, (), _words(review, "this file", holders), RULE)
+            words = _words(review, "this file", holders)
+            lacking.setdefault((_shared_folder(one.path), words), []).append((one.path, holders))
+    for (folder, words), several in lacking.items():
+        if folder and len(several) > MOST_NAMED:
+            first, holders = several[0]
+            what = f"{len(several):,} files of this folder, such as {quoted(first.removeprefix(folder))}"
+            yield Finding(folder, (), _words(review, what, holders), RULE)
+        else:
+            yield from [Finding(path, (), words, RULE) for path, _ in several]
+    for one in files:
         if not one.kind:
             continue
         before, after = (object(), object()) if one.unread else (one.before, one.after)
         for field, owners in authority.of_fields(one.path, one.kind, before, after):
             if not review.suffices(owners):
                 yield Finding(one.path, tuple(field.split(".")), _words(review, field, owners), RULE)
+
+
+def _shared_folder(path: str) -> str:
+    """Return the folder that a file is told of with others: a tenant's, a cluster's, or one of the topmost; empty for a
+    file in none."""
+    *folders, _ = path.split("/")
+    above = next((depth for depth, one in enumerate(folders) if one != ".."), len(folders))  # beside the declarations
+    if above == len(folders):
+        return ""
+    of_one = above == 0 and folders[0] in ("tenants", "clusters")
+    return "/".join([*folders[: above + 1 + of_one], ""])
 
 
 def _words(review: Review, what: str, holders: Holders) -> str:

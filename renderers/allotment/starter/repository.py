@@ -10,6 +10,13 @@ from allotment.manifests.text import scalar
 from allotment.starter import ci
 from allotment.starter.program import Program, installing, locks
 
+_IGNORED = """\
+# what the commands of README.md leave in this folder and nobody commits
+.venv/
+# what `allot render --out out` writes
+/out/
+"""
+
 
 def beside(forge: str, branch: str, program: Program, runs: str, builds: str) -> dict[str, bytes]:
     """Return what lies beside the declarations: CI, hooks, editor settings, what installs the program, a README.
@@ -23,6 +30,7 @@ def beside(forge: str, branch: str, program: Program, runs: str, builds: str) ->
     texts = {
         path: workflow,
         ".pre-commit-config.yaml": ci.filled(ci.starter_file("pre-commit.yaml"), {}, words),
+        ".gitignore": _IGNORED,
         ".vscode/settings.json": _editor(),
         "README.md": ci.filled(
             ci.starter_file("README.md"), {"@INSTALL@": _by_hand(program), "@PINNED@": _pinned(program)}, words

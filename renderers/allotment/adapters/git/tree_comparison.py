@@ -6,11 +6,13 @@ folders are read level by level, those alone that differ, and no further than a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.trees import MAX_DEPTH, PATH_BYTES, TREE, Entry, Trees
+from allotment.problems import quoted
 
 MOST_CHANGED = 10_000  # files and folders
 MOST_TREES = 256 << 20  # bytes of all trees of a comparison
@@ -38,6 +40,8 @@ class TreeComparison:
         self._trees = trees
         self.met_empty = False  # whether a folder that differs was, or is, one without entries
         self._files = self._names = self._bytes = 0
+        self._within = Counter[str]()  # the entries that were counted, by their folder
+        self._added: set[str] = set()  # folders that were not there before
 
     def of(self, before: str, after: str) -> list[Changed]:
         """Return the files that differ between two trees, sorted by path. Raises TooMuch, and MalformedTree.
@@ -56,7 +60,10 @@ class TreeComparison:
                 for name, one, other in self._differing(here, was, is_now):
                     ids = (one.id if one.mode == TREE else "", other.id if other.mode == TREE else "")
                     if any(ids):
-                        below.setdefault(ids, []).extend([f"{path}{name}/" for path in here])
+                        paths = [f"{path}{name}/" for path in here]
+                        below.setdefault(ids, []).extend(paths)
+                        if not ids[0]:
+                            self._added.update(paths)
                     old, new = (_NOTHING if both.mode == TREE else both for both in (one, other))
                     if old != new:
                         yield from [Changed(path + name, old.mode, new.mode, old.id, new.id) for path in here]
@@ -89,7 +96,7 @@ class TreeComparison:
     def _differing(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
         """Return name, entry before and after of what differs between two folders, which have some paths. Raises
         TooMuch."""
-        self._count(abs(len(was) - len(is_now)) * len(here), 0)
+        self._count(here, abs(len(was) - len(is_now)), 0)
         both = set(was) & set(is_now)
         old, new = (
             {name: Entry(mode.decode(), raw.hex()) for mode, name, raw in side if (mode, name, raw) not in both}
@@ -97,14 +104,32 @@ class TreeComparison:
         )
         names = sorted(old.keys() | new.keys())
         bytes_ = sum(map(len, names)) * len(here) + sum(map(len, here)) * len(names)
-        self._count(len(names) * len(here), bytes_, keep=True)
+        self._count(here, len(names), bytes_, keep=True)
         return [(_shown(name), old.get(name, _NOTHING), new.get(name, _NOTHING)) for name in names]
 
-    def _count(self, files: int, names: int, *, keep: bool = False) -> None:
+    def _count(self, here: list[str], each: int, names: int, *, keep: bool = False) -> None:
+        files = each * len(here)
         if self._files + files > MOST_CHANGED or self._names + names > MOST_CHANGED * PATH_BYTES:
-            raise TooMuch(f"it changes more than {MOST_CHANGED:,} files: split it")
+            self._within.update(dict.fromkeys(here, each))
+            where = self._largest()
+            most, also = (f", most of them in {quoted(where)}", ", or leave that folder out") if where else ("", "")
+            raise TooMuch(f"it changes more than {MOST_CHANGED:,} files{most}: split it{also}")
         if keep:
             self._files, self._names = self._files + files, self._names + names
+            self._within.update(dict.fromkeys(here, each))
+
+    def _largest(self) -> str:
+        """Return the folder that most of what was counted lies in; empty if none has more than half, or the root has.
+
+        A folder that was added counts as a whole: who committed a `.venv` looks for that, not for a folder deep in it.
+        """
+        totals = Counter[str]()
+        for folder, count in self._within.items():
+            parts = folder.split("/")
+            above = ("/".join([*parts[:depth], ""]) for depth in range(1, len(parts)))
+            totals[next((one for one in above if one in self._added), folder)] += count
+        ((where, count),) = totals.most_common(1)
+        return where.removesuffix("/") if 2 * count > totals.total() else ""
 
 
 _NOTHING = Entry("", "")
