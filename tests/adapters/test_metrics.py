@@ -7,8 +7,10 @@ import re
 from prometheus_client import CollectorRegistry
 from tests.conftest import PROJECT
 
-from allotment.adapters.metrics import CommentMetrics, Metrics, ReportMetrics
+from allotment.adapters.metrics import CommentMetrics, Metrics, ReportMetrics, WebhookMetrics, text_of
+from allotment.pipeline.publish.rounds import PUBLISH_REASONS
 
+REASON = re.compile(r"^\| `([a-z-]{1,40})` \|", re.MULTILINE)
 NAME = re.compile(r"\ballotment_[a-z_]+")
 
 
@@ -21,3 +23,23 @@ def test_every_metric_is_documented() -> None:
     told = set(NAME.findall((PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")))
     assert there - told == set()
     assert told - there == {"allotment_webhooks_total"}, "the web server's own"
+
+
+def test_every_reason_is_documented() -> None:
+    assert REASON.findall((PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")) == list(PUBLISH_REASONS)
+
+
+def test_what_can_be_counted_is_at_0_before_it_happens() -> None:
+    """Or else increase() misses the first."""
+    registry = CollectorRegistry()
+    ReportMetrics("eu-1", registry)
+    CommentMetrics(registry)
+    WebhookMetrics(registry)
+    text = text_of(registry).decode()
+    for series in (
+        'allotment_status_commits_total{cluster="eu-1"}',
+        'allotment_foreign_status_commits_total{cluster="eu-1"}',
+        'allotment_reviews_total{state="failure"}',
+        'allotment_webhooks_total{outcome="unsigned"}',
+    ):
+        assert f"{series} 0.0\n" in text

@@ -1,10 +1,18 @@
-"""What a running publisher, reporter and commenter count, in Prometheus' terms."""
+"""What a running publisher, reporter and commenter count, in Prometheus' terms.
+
+A counter with labels begins at 0 for each value that is known before: Prometheus' increase() misses the event that a
+series begins with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from allotment.adapters.forge.forge import State
+from allotment.adapters.web import Came
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -26,6 +34,7 @@ class Metrics:
         self._errors = Counter(
             "allotment_errors", "Rounds that ended with an error, by its reason.", ["reason"], registry=to
         )
+        self._clusters = frozenset[str]()
         self._seconds = Histogram("allotment_publish_seconds", "Duration of a publish.", buckets=BUCKETS, registry=to)
         self._published = Gauge(
             "allotment_published_info", "The last published commit.", ["cluster", "commit"], registry=to
@@ -40,6 +49,18 @@ class Metrics:
         self._waiting = Gauge(
             "allotment_waiting_instances", "Instances that get fewer units than they declare.", registry=to
         )
+
+    def begin(self, reasons: Iterable[str]) -> None:
+        """Count no error of each reason yet."""
+        for reason in reasons:
+            self._errors.labels(reason)
+
+    def declared(self, clusters: Iterable[str]) -> None:
+        """Count nothing yet of each cluster that is new."""
+        for cluster in frozenset(clusters) - self._clusters:
+            self._commits.labels(cluster)
+            self._foreign.labels(cluster)
+        self._clusters |= frozenset(clusters)
 
     def published(
         self,
@@ -113,6 +134,13 @@ class ReportMetrics:
             ["cluster", "time"],
             registry=registry,
         )
+        for counter in (self._commits, self._foreign):
+            counter.labels(cluster)
+
+    def begin(self, reasons: Iterable[str]) -> None:
+        """Count no error of each reason yet."""
+        for reason in reasons:
+            self._errors.labels(self._cluster, reason)
 
     def committed(self, time: str) -> None:
         """Count a status commit."""
@@ -157,6 +185,13 @@ class CommentMetrics:
         )
         self._open = Gauge("allotment_open_pull_requests", "Open pull requests.", registry=registry)
         self._followed = Gauge("allotment_followed_rollouts", "Merges that don't run yet.", registry=registry)
+        for state in get_args(State):
+            self._reviews.labels(state)
+
+    def begin(self, reasons: Iterable[str]) -> None:
+        """Count no error of each reason yet."""
+        for reason in reasons:
+            self._errors.labels(reason)
 
     def reviewed(self, state: str) -> None:
         """Count a review."""
@@ -182,6 +217,8 @@ class WebhookMetrics:
             ["outcome"],
             registry=registry,
         )
+        for outcome in get_args(Came):
+            self._came.labels(outcome)
 
     def came(self, outcome: str) -> None:
         """Count a webhook."""

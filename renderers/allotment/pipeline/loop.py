@@ -14,6 +14,7 @@ from allotment.pipeline.log import Log
 from allotment.problems import AllotmentError
 
 TOLD_SECONDS = 600.0  # an error that stays is told again so often
+REASONS = ("refused", "bug")  # of a failure, where a loop knows no others
 STALLED_TURNS = 20  # a turn that takes as long as so many pauses has stalled, if it isn't allowed longer
 
 

@@ -82,6 +82,15 @@ def test_a_status_that_says_nothing_new_publishes_nothing(bed: Bed, waiting: Pla
     assert bed.publishes == 3, "and what is new is seen"
 
 
+def test_what_never_happened_yet_is_counted_as_0(bed: Bed) -> None:
+    """Or else increase() misses the first."""
+    assert 'allotment_errors_total{reason="braked"} 0.0' in text_of(bed.registry).decode()
+    bed.rounds.once()
+    text = text_of(bed.registry).decode()
+    for cluster in ("eu-1", "us-1"):
+        assert f'allotment_foreign_commits_total{{cluster="{cluster}"}} 0.0' in text
+
+
 def test_a_round_asks_three_times_whatever_the_number_of_clusters(bed: Bed, waiting: Place) -> None:
     bed.rounds.once()
     assert bed.asked() == 3, "the source, the rendered branches, the statuses"

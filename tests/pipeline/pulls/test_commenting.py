@@ -88,6 +88,7 @@ def test_a_round_in_which_nothing_changed_reviews_nothing(bed: Bed) -> None:
     assert bed.round() == []
     assert not [one for one in bed.world.calls if "reviews" in one], "it isn't planned again"
     assert bed.metric("allotment_open_pull_requests") == 1
+    assert bed.metric('allotment_comment_errors_total{reason="rate-limited"}') == 0
 
 
 def test_an_approval_a_push_and_a_new_base_are_seen(bed: Bed) -> None:

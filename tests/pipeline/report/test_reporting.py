@@ -185,6 +185,7 @@ def test_a_commit_of_somebody_else_is_neither_overwritten_nor_believed(
     bed.reporter.once()
     assert bed.warnings() == [f"commit {foreign} is not the reporter's"]
     assert 'allotment_foreign_status_commits_total{cluster="eu-1"} 1.0' in text_of(bed.counts).decode()
+    assert 'allotment_status_errors_total{cluster="eu-1",reason="refused"} 0.0' in text_of(bed.counts).decode()
     assert git(bed.remote, "log", "-1", "--format=%P", BRANCH).split() == [foreign, honest]
     assert bed.status().instances[0].state == "Running"
     assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md", PATH]

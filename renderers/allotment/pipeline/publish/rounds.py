@@ -12,7 +12,7 @@ from allotment.adapters.git.rendered import Unproven, tips
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.log import Log
-from allotment.pipeline.loop import Failure, Loop, Pace
+from allotment.pipeline.loop import REASONS, Failure, Loop, Pace
 from allotment.pipeline.publish.kept import PlatformInvalid
 from allotment.pipeline.publish.known import Known
 from allotment.pipeline.publish.publication import Braked, KeyMissing, Outcome, Publisher, Rewound
@@ -21,6 +21,13 @@ from allotment.problems import AllotmentError, Refused
 AGAIN_SECONDS = 600  # what is on its way out goes on at least so often
 STALLED_SECONDS = 600
 MALFORMED = (MalformedTree, TooMuch, Unsound)
+_REASONS: Mapping[str, tuple[type[Exception], ...]] = {  # of errors that no restart mends
+    "braked": (Braked,),
+    "rewound": (Rewound,),
+    "unsigned": (Unproven, KeyMissing),
+    "malformed": MALFORMED,
+}
+PUBLISH_REASONS = ("platform-invalid", *_REASONS, "unreachable", *REASONS)
 
 
 class _Seen(NamedTuple):
@@ -52,6 +59,7 @@ class Rounds(Loop):
         self._branch = f"refs/heads/{branch}"
         self._publisher = publisher
         self._metrics = metrics
+        metrics.begin(PUBLISH_REASONS)
         self._distrusted: dict[str, str] = {}
         self._seen: _Seen | None = None
         self._due = 0.0
@@ -64,12 +72,7 @@ class Rounds(Loop):
         """Return why nothing was published."""
         if isinstance(error, PlatformInvalid):
             return Failure("platform-invalid", "; ".join(str(one) for one in error.problems), reached=True)
-        for kinds, reason in (
-            ((Braked,), "braked"),
-            ((Rewound,), "rewound"),
-            ((Unproven, KeyMissing), "unsigned"),
-            (MALFORMED, "malformed"),
-        ):
+        for reason, kinds in _REASONS.items():
             if isinstance(error, kinds):
                 return Failure(reason, str(error), reached=True)
         if isinstance(error, Refused):
@@ -86,6 +89,7 @@ class Rounds(Loop):
         if seen is not None and now < self._due and self._look(tip) == seen:
             self._seen = seen
             return
+        self._metrics.declared(self._publisher.clusters(tip))
         begun = time.monotonic()
         outcome = self._publisher.publish(tip)
         self._tell(outcome, time.monotonic() - begun, seen)

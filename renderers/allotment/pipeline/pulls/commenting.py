@@ -15,7 +15,7 @@ from typing import NamedTuple
 from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
 from allotment.adapters.metrics import CommentMetrics
 from allotment.pipeline.log import Log
-from allotment.pipeline.loop import Failure, Loop, Pace
+from allotment.pipeline.loop import REASONS, Failure, Loop, Pace
 from allotment.pipeline.pulls.reviewing import Origin, Reviews, by_head
 from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.pipeline.pulls.troubles import Trouble, tried
@@ -23,6 +23,7 @@ from allotment.problems import AllotmentError, Refused
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds after an error, doubled each time
 RETRIED_SECONDS = 3600.0  # after what the forge declined, or a bug of ours, if nothing changes before
+COMMENT_REASONS = ("forge", "rate-limited", *REASONS)
 STALLED_SECONDS = 3000  # as long as ten plans of one commit and the base may take
 
 
@@ -54,6 +55,7 @@ class Commenter(Loop):
         self._begin = work
         self._work: PullWork | None = None
         self._metrics = metrics
+        metrics.begin(COMMENT_REASONS)
         self._reviewed: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
         self._retried: dict[int, float] = {}  # when those are reviewed again of which nothing could be said
         self._open: dict[str, int] = {}  # a pull request of each commit, as it was in the last round

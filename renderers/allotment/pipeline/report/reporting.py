@@ -36,7 +36,7 @@ from allotment.observed.status import (
     text_of,
 )
 from allotment.pipeline.log import Log
-from allotment.pipeline.loop import Loop, Pace
+from allotment.pipeline.loop import REASONS, Loop, Pace
 from allotment.pipeline.report.observing import LiveSources, Observed, Seeing, plain
 from allotment.pipeline.report.published import PublishedBranch
 from allotment.problems import Refused
@@ -82,6 +82,7 @@ class Reporter(Loop):
         self._seeing = seeing
         self._place = place
         self._metrics = metrics
+        metrics.begin(REASONS)
         self._interval = interval
         self._committed = written
         self._branch: Branch | None = None
