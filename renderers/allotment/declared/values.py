@@ -14,7 +14,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Annotated, Any, NoReturn
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -133,9 +133,7 @@ def _date(value: Any) -> datetime.date:
 @cache
 def _time_zones() -> frozenset[str]:
     """Return the time zones that there are, the same on every machine."""
-    import tzdata  # type: ignore[import-untyped]  # it is data alone
-
-    return frozenset((Path(tzdata.__file__).parent / "zones").read_text(encoding="ascii").split())
+    return frozenset(files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
 
 
 def _time_zone(value: Any) -> str:
