@@ -67,6 +67,58 @@ def test_what_a_tenant_can_have(shown: Allot) -> None:
     assert "held for film-house (clusters/eu-1/stocks/l4-half-film.yaml)" in cannot
 
 
+def test_an_app_that_no_unit_of_the_tenants_holds_is_not_offered(shown: Allot) -> None:
+    """`allot validate` says the same of it: /dev/shm is part of the unit's memory."""
+    said = shown("--tenant", "solo-ada")
+    _, _, cannot = said.out.partition("\nNot for solo-ada now\n")
+    assert "lora-trainer" in cannot
+    assert row(said, "lora-trainer").endswith(
+        "its /dev/shm of 16Gi is more than the memory of a unit of l4-quarter, 12Gi, the largest that is for it now"
+        " (platform/specs/l4-quarter.yaml)"
+    )
+    assert "lora-trainer" in shown("--tenant", "studio-kite").out.partition("\nNot for studio-kite now\n")[0]
+
+
+def test_what_is_overspent_is_said(sample: Path, shown: Allot) -> None:
+    edit(sample, "platform/plans/starter.yaml", 'perMonth: "300"', 'perMonth: "100"')
+    assert "Budget left:   -60.30 of 100.00 EUR a month, only a warning\n" in shown("--tenant", "solo-ada").out
+    (sample / "platform/plans/starter.yaml").write_text(
+        "".join(
+            line
+            for line in (sample / "platform/plans/starter.yaml").read_text().splitlines(keepends=True)
+            if not any(word in line for word in ("budget:", "perMonth:", "enforcement:"))
+        )
+    )
+    assert row(shown("--tenant", "solo-ada"), "Cost:") == "Cost: 160.30 EUR a month, and no budget"
+    found = checked("catalog", shown("--tenant", "solo-ada", "-o", "json").out)
+    assert (found["tenant"]["budget"], found["tenant"]["costPerMonth"]) == (None, 160.3)
+
+
+def test_before_its_first_price_nothing_is_sold(shown: Allot) -> None:
+    said = shown("--as-of", "2020-01-01")
+    assert " TimeSlicing 1/4 - 23/40 - not sold yet; 3 CPU, " in row(said, "l4-quarter")
+    assert row(said, "l4-quarter").endswith("; 0.24 EUR/h from 2026-01-01")
+    found = checked("catalog", shown("--as-of", "2020-01-01", "-o", "json").out)
+    quarter = next(one for one in found["gpuSpecs"] if one["name"] == "l4-quarter")
+    assert (quarter["isSold"], quarter["nextPrice"]) == (False, {"from": "2026-01-01", "price": 0.24})
+
+
+def test_what_each_tenant_costs(sample: Path, shown: Allot) -> None:
+    edit(sample, "platform/plans/starter.yaml", 'perMonth: "300"', 'perMonth: "100"')
+    said = shown("--tenants")
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert lines[0] == "TENANT PLAN EUR/MONTH BUDGET LEFT NOTE"
+    assert [line.split()[0] for line in lines[1:]] == [*sorted(one.name for one in sample.glob("tenants/*")), "TOTAL"]
+    assert "solo-ada starter 160.30 100.00 -60.30 over its budget, which only warns" in lines
+    assert "studio-kite team 2276.90 4000.00 1723.10" in lines
+    found = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]
+    assert {one["tenant"]: one["left"] for one in found["tenants"]}["studio-kite"] == 1723.1
+    total = round(sum(one["costPerMonth"] for one in found["tenants"]), 2)
+    assert (found["totalPerMonth"], lines[-1]) == (total, f"TOTAL {total:.2f}")
+    refused = shown("--tenants", "--tenant", "solo-ada")
+    assert (refused.code, refused.out) == (2, "")
+
+
 def test_json(shown: Allot) -> None:
     found = checked("catalog", shown("--tenant", "solo-ada", "-o", "json").out)
     assert (found["asOf"], found["currency"]) == (DAY, "EUR")

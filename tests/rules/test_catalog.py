@@ -25,7 +25,7 @@ from allotment.rules.tally import Tally, part_of
 KIND = "apiVersion: allotment.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: one-more\nspec:\n  cluster: {cluster}\n"
 INSTANCE = KIND + "  gpuSpec: {spec}\n  app:\n    name: triton\n    version: '26.09'\n"
 STORAGE = KIND + "  storageSpec: {spec}\n  size: {size}\n"
-APP = KIND + "  state: Stopped\n  gpuSpec: {spec}\n  app:\n    name: {app}\n    version: '{version}'\n"
+APP = KIND + "  state: {state}\n  gpuSpec: {spec}\n  app:\n    name: {app}\n    version: '{version}'\n"
 
 
 class Asked:
@@ -113,16 +113,25 @@ def test_a_catalog_and_validation_agree(change: Any, sample: Path) -> None:
     assert min(barred, fine) > 20
 
 
-def test_apps_and_validation_agree(sample: Path) -> None:
-    edit(sample, "platform/plans/starter.yaml", "exposure:\n      - Members\n", "exposure: []\n")
+@pytest.mark.parametrize("exposure", ["exposure:\n      - Members\n", "exposure: []\n"])
+@pytest.mark.parametrize("state", ["Running", "Stopped"])
+def test_apps_and_validation_agree(exposure: str, state: str, sample: Path) -> None:
+    edit(sample, "platform/plans/starter.yaml", "exposure:\n      - Members\n", exposure)
     for path in (*sample.glob("tenants/solo-ada/instances/*.yaml"), *sample.glob("tenants/solo-ada/storages/*.yaml")):
         path.unlink()
     asked = Asked(sample)
     for tenant, spec in (("solo-ada", "l4-quarter"), ("studio-kite", "l4-whole")):
         for one in asked.catalog(tenant).apps:
             app, version = one.app.model.name, one.version.version
-            text = APP.format(kind="GPUInstance", cluster="eu-1", spec=spec, app=app, version=version)
+            text = APP.format(kind="GPUInstance", cluster="eu-1", spec=spec, app=app, version=version, state=state)
             assert asked.refuses(tenant, "instances", text) == bool(one.barred), (tenant, app, one.barred)
+
+
+def test_an_exposure_that_the_plan_does_not_allow(sample: Path) -> None:
+    edit(sample, "platform/plans/starter.yaml", "exposure:\n      - Members\n", "exposure: []\n")
+    for path in (*sample.glob("tenants/solo-ada/instances/*.yaml"), *sample.glob("tenants/solo-ada/storages/*.yaml")):
+        path.unlink()
+    asked = Asked(sample)
     (jupyter,) = [one for one in asked.catalog("solo-ada").apps if one.app.model.name == "jupyter"]
     assert words(jupyter.barred) == [
         ("Members isn't what plan starter allows: Namespace", "platform/plans/starter.yaml")

@@ -35,10 +35,14 @@ def price_on(prices: Sequence[P], day: datetime.date) -> P:
 
 
 def next_price(prices: Sequence[P], day: datetime.date) -> P | None:
-    """Return the entry that begins next after `day`; None where none does. Before the first has begun that is in force."""
-    in_force = price_on(prices, day)
-    later = [price for price in prices if price.start > day and price is not in_force]
+    """Return the entry that begins next after `day`; None where none does."""
+    later = [price for price in prices if price.start > day]
     return min(later, key=lambda price: price.start, default=None)
+
+
+def is_sold(prices: Sequence[_Priced], day: datetime.date) -> bool:
+    """Return whether a price has begun: before the first, nothing of it is sold, though its first price is counted."""
+    return any(price.start <= day for price in prices)
 
 
 class Cost(NamedTuple):
@@ -81,6 +85,11 @@ def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
             per_gib = price_on(offer.model.spec.snapshot_prices, offers.as_of).per_gib_month
             costs.append(Cost(f"snapshot {snapshot.model.name}", snapshot.path, per_gib * of.model.spec.size / GIBI))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.what))
+
+
+def monthly_cost(offers: Offers, tenant: Folder) -> Decimal:
+    """Return what all that a tenant declares costs a month."""
+    return sum((cost.per_month for cost in monthly_costs(offers, tenant)), Decimal(0))
 
 
 def signed(amount: Decimal) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from allotment.reports.catalog import Shown
     from allotment.reports.outputs.catalog import CatalogOutput
     from allotment.rules.catalog import Catalog
+    from allotment.rules.spending import Spending
 
 
 @click.command()
@@ -30,12 +31,19 @@ if TYPE_CHECKING:
     shell_complete=tenants,
     help="What that tenant can have now, and of the rest why it can't.",
 )
+@click.option(
+    "--tenants",
+    "by_tenant",
+    is_flag=True,
+    help="Show what each tenant costs a month, its budget, and what is left of that, instead.",
+)
 @cluster_option
 @from_option
 @output_option()
 @source_options
 def command(
     tenant: str | None,
+    by_tenant: bool,
     cluster: str | None,
     url: str | None,
     style: str,
@@ -48,17 +56,23 @@ def command(
     Free is what the declarations of this folder leave, as `allot validate` counts it. Ready are units on nodes that
     run already, as reporters say; nobody says so where there is a dash. With --tenant one more of each is held
     against its plan, quota, budget and stock; what it can't have names the reason and the file that says so.
+    With --tenants a line a tenant says what it declares costs a month of 730 hours at the prices of the day.
 
     \b
     Examples:
       allot catalog
       allot catalog --tenant solo-ada --cluster eu-1
       allot catalog --as-of 2027-01-01 -o json
+      allot catalog --tenants
     """
+    if by_tenant and (tenant or cluster or url):
+        raise click.UsageError("--tenants shows what all tenants cost, wherever they are: it takes --as-of alone")
     from allotment.declared.kinds.platform import Platform
     from allotment.pipeline.check.survey import survey
-    from allotment.reports.catalog import Shown
+    from allotment.reports.catalog import Shown, spending_table
+    from allotment.reports.sheets import show
     from allotment.rules.catalog import Asking, catalog
+    from allotment.rules.spending import spending
 
     root = repository(repo)
     source = source_of(root, commit)
@@ -67,7 +81,7 @@ def command(
     platform = found.offers.platform.one(Platform)
     if platform is None:
         raise AllotmentError("platform/platform.yaml can't be read: `allot validate` says why")
-    folder = _tenant(source, found, tenant)
+    folder = _tenant(source, found, tenant) if tenant is not None else None
     if cluster is not None and cluster not in found.offers.clusters:
         raise Refused(f"no cluster is named {quoted(cluster)}{near(cluster, found.offers.clusters)}")
     if found.errors and not is_quiet():
@@ -75,42 +89,40 @@ def command(
             f"what is wrong counts for nothing here: {counted(len(found.errors), 'problem')}, see `allot validate`",
             err=True,
         )
+    spent = [spending(found.offers, _folder(source, name)) for name in sorted(found.parts)] if by_tenant else None
+    if spent is not None and style != "json":
+        show(spending_table(spent, platform.model.spec.billing.currency))
+        return
     parts = [found.parts[name] for name in sorted(found.parts)]
     claims = [claim for part in parts for claim in part.claims]
     held = [one for part in parts for one in part.storages]
-    offered = _of(catalog(found.offers, claims, held, folder), cluster)
+    offered = catalog(found.offers, claims, held, folder, cluster)
     who = Asking(found.offers, folder) if folder is not None else None
     shown = Shown(_ready(repo, url), day, platform.model.spec.billing.currency, who)
     if style == "json":
         from allotment.reports.outputs import as_json
 
-        click.echo(as_json(_output(offered, shown)), nl=False)
+        click.echo(as_json(_output(offered, shown, spent)), nl=False)
     else:
         from allotment.reports.catalog import tables
-        from allotment.reports.sheets import show
 
         show(tables(offered, shown))
 
 
-def _tenant(source: Source, found: Survey, tenant: str | None) -> Folder | None:
+def _tenant(source: Source, found: Survey, tenant: str) -> Folder:
     """Return a tenant's folder. Raises Refused where there is no such tenant."""
+    if tenant not in found.parts:
+        raise Refused(f"no tenant is named {quoted(tenant)}{near(tenant, found.parts)}")
+    return _folder(source, tenant)
+
+
+def _folder(source: Source, tenant: str) -> Folder:
     from allotment.declared.layout import Scope
     from allotment.declared.reading import read_folder
     from allotment.pipeline.check.workers import read_scope
 
-    if tenant is None:
-        return None
-    if tenant not in found.parts:
-        raise Refused(f"no tenant is named {quoted(tenant)}{near(tenant, found.parts)}")
     scope = Scope("tenant", tenant)
     return read_folder(scope, read_scope(source, scope).files)[0]
-
-
-def _of(found: Catalog, cluster: str | None) -> Catalog:
-    return found._replace(
-        gpus=[one for one in found.gpus if cluster in (None, one.cluster)],
-        storages=[one for one in found.storages if cluster in (None, one.cluster)],
-    )
 
 
 def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
@@ -137,8 +149,15 @@ def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str
     return found
 
 
-def _output(found: Catalog, shown: Shown) -> CatalogOutput:
-    from allotment.reports.outputs.catalog import CatalogOutput, app_output, asking_output, gpu_output, storage_output
+def _output(found: Catalog, shown: Shown, spent: list[Spending] | None) -> CatalogOutput:
+    from allotment.reports.outputs.catalog import (
+        CatalogOutput,
+        app_output,
+        asking_output,
+        gpu_output,
+        spending_output,
+        storage_output,
+    )
 
     return CatalogOutput(
         as_of=shown.day.isoformat(),
@@ -147,4 +166,5 @@ def _output(found: Catalog, shown: Shown) -> CatalogOutput:
         gpu_specs=tuple(gpu_output(one, shown.ready, shown.day, shown.tenant) for one in found.gpus),
         storage_specs=tuple(storage_output(one, shown.day) for one in found.storages),
         apps=tuple(app_output(one) for one in found.apps),
+        spending=spending_output(spent) if spent is not None else None,
     )

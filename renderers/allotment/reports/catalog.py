@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,14 +12,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from allotment.accounts.capacity import physical_gpus
-from allotment.accounts.pricing import money_text, next_price, price_on
+from allotment.accounts.pricing import is_sold, money_text, next_price, price_on
 from allotment.declared.kinds.app import AppVersion
-from allotment.declared.kinds.gpu_spec import GPUSpecSpec
+from allotment.declared.kinds.gpu_spec import GPUSpecSpec, HourlyPrice
+from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.values import TEBI, cpu_text, decimal_text, size_text
 from allotment.reports.outputs.catalog import Ready, ready_units, snapshot_price
 from allotment.reports.sheets import Facts, Sheet, plain, words
 from allotment.rules.catalog import AppOffer, Asking, Barrier, Catalog, GPUOffer, StorageOffer
 from allotment.rules.limits import way_of_sharing
+from allotment.rules.spending import Spending
 
 
 class Shown(NamedTuple):
@@ -44,6 +47,25 @@ def tables(found: Catalog, shown: Shown) -> RenderableType:
     if not parts:
         return Text("nothing is on offer")
     return Group(*[one for part in parts for one in (Text(), part)][1:])
+
+
+def spending_table(several: Sequence[Spending], currency: str) -> Sheet:
+    """Return a row a tenant with what it costs a month, and one with all of them together."""
+    sheet = Sheet("TENANT", "PLAN", f"{currency}/MONTH", "BUDGET", "LEFT", "NOTE", long=("NOTE",))
+    for one in several:
+        note = ""
+        if one.left is not None and one.left < 0 and one.budget is not None:
+            note = "over its budget" + (", which only warns" if one.budget.enforcement == "Warn" else "")
+        sheet.add(
+            plain(one.tenant),
+            plain(one.plan or "can't be read"),
+            plain(money_text(one.cost)),
+            plain("-" if one.budget is None else money_text(one.budget.per_month)),
+            plain("-" if one.left is None else money_text(one.left)),
+            words(note),
+        )
+    sheet.add(*map(plain, ("TOTAL", "", money_text(sum((one.cost for one in several), Decimal(0))), "", "", "")))
+    return sheet
 
 
 def _sheets(found: Catalog, shown: Shown, *, barred: bool) -> list[Sheet]:
@@ -73,8 +95,10 @@ def _asking(who: Asking, currency: str) -> Facts:
         facts.append(("Left", ", ".join([*gpus, *counts, size])))
     if plan is not None and (budget := plan.model.spec.budget) is not None:
         warns = ", only a warning" if budget.enforcement == "Warn" else ""
-        left = money_text(max(budget.per_month - who.cost, budget.per_month * 0))
+        left = money_text(budget.per_month - who.cost)
         facts.append(("Budget left", f"{left} of {money_text(budget.per_month)} {currency} a month{warns}"))
+    elif plan is not None:
+        facts.append(("Cost", f"{money_text(who.cost)} {currency} a month, and no budget"))
     if plan is not None:
         facts.append(
             ("Own images", ", ".join(plan.model.spec.allow.image_registries) or "none: the platform's apps alone")
@@ -97,12 +121,17 @@ def _gpus(several: Sequence[GPUOffer], shown: Shown) -> Sheet:
             plain(one.cluster),
             plain(f"{spec.gpu.count} {spec.gpu.model}"),
             plain(_sharing(spec)),
-            plain(price_on(spec.prices, shown.day).per_hour),
+            plain(price_on(spec.prices, shown.day).per_hour if is_sold(spec.prices, shown.day) else "-"),
             plain(f"{one.free + own.free}/{one.units + own.units}"),
             plain("-" if ready is None else ready),
-            words("; ".join(_barriers(one.barred) or _gpu_notes(one, shown))),
+            words("; ".join([*_not_sold(spec.prices, shown.day), *(_barriers(one.barred) or _gpu_notes(one, shown))])),
         )
     return sheet
+
+
+def _not_sold(prices: Sequence[HourlyPrice | MonthlyPrice], day: datetime.date) -> list[str]:
+    """Return what says that nothing of it is sold yet."""
+    return [] if is_sold(prices, day) else ["not sold yet"]
 
 
 def _sharing(spec: GPUSpecSpec) -> str:
@@ -135,9 +164,11 @@ def _storages(several: Sequence[StorageOffer], shown: Shown) -> Sheet:
             plain(one.cluster),
             plain(spec.volume.access_mode if spec.volume is not None else "Bucket"),
             plain(f"{size_text(spec.size.min)} to {size_text(spec.size.max)}"),
-            plain(price_on(spec.prices, shown.day).per_gib_month),
+            plain(price_on(spec.prices, shown.day).per_gib_month if is_sold(spec.prices, shown.day) else "-"),
             plain(_roughly(one.free)),
-            words("; ".join(_barriers(one.barred) or _storage_notes(one, shown))),
+            words(
+                "; ".join([*_not_sold(spec.prices, shown.day), *(_barriers(one.barred) or _storage_notes(one, shown))])
+            ),
         )
     return sheet
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim, Holdings, holdings, physical_gpus
-from allotment.accounts.pricing import HOURS_A_MONTH, money_text, monthly_costs, price_on
+from allotment.accounts.pricing import HOURS_A_MONTH, money_text, monthly_cost, price_on
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.app import App, AppVersion
 from allotment.declared.kinds.cluster import Cluster, ClusterStorage
@@ -86,16 +86,24 @@ class Catalog(NamedTuple):
     apps: list[AppOffer]
 
 
-def catalog(offers: Offers, claims: Iterable[Claim], storages: Iterable[Held], tenant: Folder | None = None) -> Catalog:
-    """Return what is on offer by what all tenants hold; what is barred is so for one tenant, if one is given."""
+def catalog(
+    offers: Offers,
+    claims: Iterable[Claim],
+    storages: Iterable[Held],
+    tenant: Folder | None = None,
+    cluster: str | None = None,
+) -> Catalog:
+    """Return what is on offer, in one cluster or all, by what all tenants hold; what is barred is so for one tenant, if
+    one is given."""
     who = Asking(offers, tenant) if tenant is not None else None
     kept = list(storages)
-    gpus = [_gpu(offers, one, who) for one in holdings(offers, claims) if one.stocks.all]
+    here = [one for one in holdings(offers, claims) if one.stocks.all and cluster in (None, one.cluster)]
+    gpus = [found for one in here if (found := _gpu(offers, one, who)) is not None]
     return Catalog(
-        [one for one in gpus if one is not None],
-        list(_storages(offers, kept, who)),
+        gpus,
+        [one for one in _storages(offers, kept, who) if cluster in (None, one.cluster)],
         [
-            AppOffer(app, version, tuple(who.app(app, version)) if who else ())
+            AppOffer(app, version, tuple(who.app(app, version, gpus)) if who else ())
             for app in offers.platform.of(App).values()
             for version in app.model.spec.versions
         ],
@@ -143,7 +151,7 @@ class Asking:
     @cached_property
     def cost(self) -> Decimal:
         """What it declares costs a month."""
-        return sum((one.per_month for one in monthly_costs(self._offers, self._tenant)), Decimal(0))
+        return monthly_cost(self._offers, self._tenant)
 
     @property
     def lifecycle(self) -> str:
@@ -211,8 +219,8 @@ class Asking:
         price = price_on(spec.prices, self._offers.as_of).per_gib_month
         yield from self._budget(price * least / GIBI)
 
-    def app(self, app: Declared[App], version: AppVersion) -> Iterator[Barrier]:
-        """Yield why it can't run a version."""
+    def app(self, app: Declared[App], version: AppVersion, gpus: Iterable[GPUOffer]) -> Iterator[Barrier]:
+        """Yield why it can't run a version: also where none of the GPUSpecs that it can have now fits that."""
         if version.lifecycle in ("Retired", "Revoked"):
             go_to = f": go to {version.replaced_by}" if version.replaced_by else ""
             yield Barrier(f"it is {version.lifecycle}{go_to}", app.path)
@@ -230,6 +238,25 @@ class Asking:
             elif exposure == "Members" and lacks_people(self._tenant):
                 path = path_of(Members.__name__, Scope("tenant", self.name), self.name)
                 yield Barrier("nobody could log in: no group, and no user with a subject", path)
+        yield from self._unit(version, list(gpus))
+
+    def _unit(self, version: AppVersion, gpus: list[GPUOffer]) -> Iterator[Barrier]:
+        """Yield why no unit that it can have now is for a version."""
+        least = version.container.shm_size or 0
+        for_it = [one.spec for one in gpus if not one.barred]
+        if any(spec.model.spec.memory >= least for spec in for_it):
+            return
+        if for_it:
+            largest = max(for_it, key=lambda spec: spec.model.spec.memory)
+            words = (
+                f"its /dev/shm of {size_text(least)} is more than the memory of a unit of {largest.model.name},"
+                f" {size_text(largest.model.spec.memory)}, the largest that is for it now"
+            )
+            yield Barrier(words, largest.path)
+            return
+        of_all = [barrier for barrier in (gpus[0].barred if gpus else ()) if all(barrier in one.barred for one in gpus)]
+        assert self.plan is not None  # of what has none, nothing is asked here
+        yield from of_all or [Barrier("no GPU spec is for it now", self.plan.path)]
 
     def _unread(self) -> Barrier:
         return Barrier("the tenant's plan can't be read", self.path)
@@ -257,6 +284,6 @@ class Asking:
         if self.plan is None or budget is None or budget.enforcement == "Warn" or platform is None:
             return
         if self.cost + more > budget.per_month:
-            left = max(Decimal(0), budget.per_month - self.cost)
+            left = budget.per_month - self.cost
             words = f"a month of it costs {money_text(more)} {platform.model.spec.billing.currency}, and {money_text(left)} of {money_text(budget.per_month)} is left"
             yield Barrier(words, self.plan.path)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Literal
 
 import msgspec
 
 from allotment.accounts.capacity import physical_gpus
-from allotment.accounts.pricing import next_price, price_on
+from allotment.accounts.pricing import is_sold, next_price, price_on
 from allotment.declared.kinds.gpu_spec import HourlyPrice
 from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.values import size_text
 from allotment.reports.outputs.output import Output, Part
 from allotment.rules.catalog import AppOffer, Asking, Barrier, GPUOffer, StorageOffer
 from allotment.rules.limits import way_of_sharing
+from allotment.rules.spending import Spending
 
 Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, "" of all
 
@@ -47,8 +48,8 @@ class GPUSpecOutput(Part, frozen=True):
     """A GPUSpec in a cluster. Any tenant may hold `units` of it, and `free` of them are; `readyAtOnce` of those are on a node
     already, null where no reporter says so. With --tenant `units`, `free` and `readyAtOnce` have that tenant's own among them.
 
-    `gpus` is what a unit takes of the quota: a quarter of a GPU is 0.25. The price is of a unit and hour. `barred` is empty
-    where the tenant can have one more.
+    `gpus` is what a unit takes of the quota: a quarter of a GPU is 0.25. The price is of a unit and hour; where `isSold` is
+    false none has begun yet, and it is the first. `barred` is empty where the tenant can have one more.
     """
 
     name: str
@@ -71,11 +72,12 @@ class GPUSpecOutput(Part, frozen=True):
     ready_at_once: int | None
     reserved: tuple[ReservedOutput, ...]
     barred: tuple[BarrierOutput, ...]
+    is_sold: bool
 
 
 class StorageSpecOutput(Part, frozen=True):
     """A StorageSpec in a cluster: what is free of its capacity there. Prices are of a GiB and month; a null one for snapshots
-    says that there are none."""
+    says that there are none. Where `isSold` is false no price has begun yet, and it is the first."""
 
     name: str
     cluster: str
@@ -90,6 +92,7 @@ class StorageSpecOutput(Part, frozen=True):
     next_price: PriceOutput | None
     snapshot_price_per_gib_month: Decimal | None = msgspec.field(name="snapshotPricePerGiBMonth")
     barred: tuple[BarrierOutput, ...]
+    is_sold: bool
 
 
 class AppOutput(Part, frozen=True):
@@ -124,7 +127,8 @@ class BudgetOutput(Part, frozen=True):
 
 
 class AskingOutput(Part, frozen=True):
-    """The tenant that asks. `imageRegistries` are those that its own images may come from."""
+    """The tenant that asks: what it declares costs `costPerMonth`, and `imageRegistries` are those that its own images may
+    come from."""
 
     name: str
     plan: str | None
@@ -132,10 +136,29 @@ class AskingOutput(Part, frozen=True):
     quota: tuple[QuotaOutput, ...]
     budget: BudgetOutput | None
     image_registries: tuple[str, ...]
+    cost_per_month: Decimal
+
+
+class TenantSpendingOutput(Part, frozen=True):
+    """What a tenant declares costs a month, its plan's budget (null without one) and what is left of that: less than nothing
+    where it is overspent. `plan` is null where it can't be read."""
+
+    tenant: str
+    plan: str | None
+    cost_per_month: Decimal
+    budget_per_month: Decimal | None
+    left: Decimal | None
+
+
+class SpendingOutput(Part, frozen=True):
+    """What each tenant costs a month, and all of them together, in the currency of the catalog."""
+
+    tenants: tuple[TenantSpendingOutput, ...]
+    total_per_month: Decimal
 
 
 class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
-    """What is on offer on a day; for one tenant, if one was given."""
+    """What is on offer on a day; for one tenant, if one was given. `spending` is null without --tenants."""
 
     as_of: str
     currency: str
@@ -143,6 +166,7 @@ class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
     gpu_specs: tuple[GPUSpecOutput, ...]
     storage_specs: tuple[StorageSpecOutput, ...]
     apps: tuple[AppOutput, ...]
+    spending: SpendingOutput | None
 
 
 def gpu_output(one: GPUOffer, ready: Ready, day: datetime.date, tenant: str = "") -> GPUSpecOutput:
@@ -169,6 +193,7 @@ def gpu_output(one: GPUOffer, ready: Ready, day: datetime.date, tenant: str = ""
         ready_at_once=ready_units(one, ready, tenant),
         reserved=tuple(ReservedOutput(*each) for each in one.reserved),
         barred=_barred(one.barred),
+        is_sold=is_sold(spec.prices, day),
     )
 
 
@@ -195,6 +220,7 @@ def storage_output(one: StorageOffer, day: datetime.date) -> StorageSpecOutput:
         next_price=_next(next_price(spec.prices, day)),
         snapshot_price_per_gib_month=snapshot_price(one, day),
         barred=_barred(one.barred),
+        is_sold=is_sold(spec.prices, day),
     )
 
 
@@ -241,7 +267,19 @@ def asking_output(who: Asking) -> AskingOutput:
         tuple(quota),
         budget,
         tuple(plan.allow.image_registries) if plan is not None else (),
+        who.cost,
     )
+
+
+def spending_output(several: Sequence[Spending]) -> SpendingOutput:
+    """Return what tenants cost as it is printed."""
+    tenants = tuple(
+        TenantSpendingOutput(
+            one.tenant, one.plan or None, one.cost, None if one.budget is None else one.budget.per_month, one.left
+        )
+        for one in several
+    )
+    return SpendingOutput(tenants, sum((one.cost for one in several), Decimal(0)))
 
 
 def _next(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:
