@@ -97,7 +97,7 @@ def test_published_before_any_reporter_was_there(out: Seen) -> None:
     assert out.row() == Row("Published", NEVER)
     said = out("solo-ada/webui")
     assert (
-        "What to do:    `allot report --cluster eu-1`, or `allot run --report eu-1`, reports it from there\n"
+        "What to do:    to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it\n"
         in said.out
     )
     assert f"Declared by:   {WEBUI}\n" in said.out

@@ -81,7 +81,7 @@ def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot, place: 
     assert lines[1][-1] == "https://webui.example/"
     assert lines[3][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
     assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in said.out
-    missing = "us-1: nothing has reported it yet: `allot report --cluster us-1`, or `allot run --report us-1`, reports it from there"
+    missing = "us-1: nothing has reported it yet: to have it reported, run `allot run --report us-1`, or `allot report --cluster us-1` in it"
     assert (said.code, said.err.splitlines()[1:]) == (0, [missing])
     assert said.err.startswith(f"declared: main of origin at {git(place.root, 'rev-parse', 'HEAD')[:12]}, ")
     quiet = shown("status", "solo-ada", "-q")

@@ -17,7 +17,8 @@ from allotment.observed.status import Instance, Storage, TenantStatus
 from allotment.problems import Refused
 
 NEVER = "what runs in eu-1 isn't known: nothing has reported it yet"
-REPORTS = "`allot report --cluster eu-1`, or `allot run --report eu-1`, reports it from there"
+REPORTS = "to have it reported, run `allot run --report eu-1`, or `allot report --cluster eu-1` in it"
+UNKNOWN = "time is up, and whether it is {} isn't known (eu-1: nothing has reported it yet)"
 MODELS = "tenants/solo-ada/storages/models.yaml"
 _CLOCK = re.compile(r"^[0-9]{2}:[0-9]{2}:[0-9]{2}Z ", re.MULTILINE)
 
@@ -97,6 +98,44 @@ def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "goal", "way_out"),
+    [
+        ("", "Stopped", f"{WEBUI} declares it to run: write `state: Stopped` there, and merge it"),
+        ("", "Gone", f"{WEBUI} declares it: remove that file, and merge it"),
+        ("spec:\n  state: Stopped\n", "Running", f"{WEBUI} is declared not to run: state: Stopped"),
+        ("spec:\n  state: Stopped\n", "Ready", f"{WEBUI} is declared not to run: state: Stopped"),
+    ],
+)
+def test_what_is_declared_otherwise_is_not_waited_for(
+    state: str, goal: str, way_out: str, wait: Wait, published: Place
+) -> None:
+    """Also where nothing reports its cluster."""
+    if state:
+        edit(published.root, WEBUI, "spec:\n", state)
+        published.merge()
+    said = wait("solo-ada/webui", "--for", goal, meanwhile=(lambda: pytest.fail("it waits"),))
+    assert (said.code, said.err) == (1, f"solo-ada/webui isn't {goal}: it won't be so by itself; {way_out}\n")
+
+
+def test_a_suspended_tenants_instance_stops_though_its_file_declares_it_to_run(wait: Wait, published: Place) -> None:
+    edit(published.root, "tenants/solo-ada/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Suspended\n")
+    published.merge()
+    steps = (published.publish, says(published, "Stopped", "TenantSuspended"))
+    assert wait("solo-ada/webui", "--for", "Stopped", meanwhile=steps).code == 0
+    assert wait("solo-ada/webui", "--for", "Running").err.endswith("is declared not to run: tenant is Suspended\n")
+
+
+def test_a_status_that_names_it_twice_is_not_believed(wait: Wait, published: Place) -> None:
+    blob = running(published, WEBUI).instances[0].observed_blob
+    twice = (Instance("webui", blob, "Running", ""), Instance("webui", blob, "Failed", "CrashLoop"))
+    published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), twice), observed=now())
+    said = wait("solo-ada/webui", "--timeout", "10s")
+    assert said.code == 124
+    words = "tenants/solo-ada.yaml isn't believed: it names instance 'webui' 2 times, which no reporter does"
+    assert f"isn't known (eu-1: {words})" in said.err
+
+
 def test_it_failed(wait: Wait, published: Place) -> None:
     failed = says(published, "Failed", "ImagePullFailed", "the image x can't be pulled\x1b[2J")
     said = wait("solo-ada/webui", meanwhile=(says(published, "Init"), failed))
@@ -120,7 +159,7 @@ def test_time_is_up(wait: Wait) -> None:
     assert said == (
         124,
         f"instance solo-ada/webui in eu-1: Published: {NEVER}\n",
-        f"solo-ada/webui isn't Running: time is up; {REPORTS}\n",
+        f"solo-ada/webui: {UNKNOWN.format('Running')}; {REPORTS}\n",
     )
 
 
@@ -182,7 +221,7 @@ def test_until_a_storage_is_prepared(wait: Wait, published: Place) -> None:
         return lambda: published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (), (one,)), observed=now())
 
     late = wait("solo-ada/models", "--timeout", "1s")
-    assert late.err == f"solo-ada/models isn't Ready: time is up; {REPORTS}\n"
+    assert late.err == f"solo-ada/models: {UNKNOWN.format('Ready')}; {REPORTS}\n"
     said = wait("solo-ada/models", "--for", "Prepared", meanwhile=(report("Preparing"), report("Ready")))
     assert (said.code, said.out.splitlines()[1:]) == (
         0,
@@ -193,15 +232,14 @@ def test_until_a_storage_is_prepared(wait: Wait, published: Place) -> None:
 def test_until_it_is_gone(wait: Wait, published: Place) -> None:
     says(published, "Running")()
     (published.root / WEBUI).unlink()
+    published.merge()
     steps = (
-        published.merge,
         published.publish,
         lambda: published.report("eu-1", TenantStatus("solo-ada", "eu-1"), observed=now()),
     )
     said = wait("solo-ada/webui", "--for", "gone", meanwhile=steps)
     assert said.code == 0
     assert [line.partition(": ")[2].partition(": what")[0] for line in said.out.splitlines()] == [
-        "Running",
         "Running: removed: merged, not published yet",
         "Running: removed: published, being removed",
         "nothing declares it, and no cluster reports it; known: models, styles",

@@ -53,7 +53,7 @@ def storage(state: str, stage: Stage, *conditions: Condition) -> Joined:
         ("Prepared", storage("Pending", GOING, *PREPARED), "reached"),
         ("Prepared", storage("Ready", DONE), "reached"),
         ("Prepared", storage("Failed", FAILED), "failed"),
-        ("Gone", instance("Running", DONE), "going"),
+        ("Gone", instance("Running", DONE), "failed"),
         ("Gone", row(INSTANCE._replace(blob=""), GOING, Instance("webui", "b1", "Running", "")), "going"),
         ("Gone", row(INSTANCE._replace(blob=""), FAILED, Instance("webui", "b1", "Running", "")), "failed"),
     ],

@@ -10,7 +10,7 @@ from tests import live
 from tests.observed.test_instances import RUNS, look
 
 from allotment.manifests.text import Malformed
-from allotment.observed.status import ClusterStatus, Stock, read_cluster, read_tenant, text_of
+from allotment.observed.status import ClusterStatus, Stock, Storage, TenantStatus, read_cluster, read_tenant, text_of
 
 
 def test_a_tenants_status_is_read_back() -> None:
@@ -37,6 +37,7 @@ def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
         b"apiVersion: allotment.dev/v1alpha1\nkind: TenantStatus\n",
         b"apiVersion: allotment.dev/v1alpha1\nkind: TenantStatus\nmetadata:\n  name: x\nstatus:\n  cluster: 5\n",
         b"apiVersion: allotment.dev/v1alpha1\nkind: ClusterStatus\nmetadata:\n  name: x\nstatus:\n  cluster: a\n",
+        text_of(TenantStatus("x", "a", storages=2 * (Storage("models", "b", "Ready", ""),))),
     ],
 )
 def test_what_is_no_status_is_refused(data: bytes) -> None:

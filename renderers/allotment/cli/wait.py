@@ -93,6 +93,7 @@ class _Waiting:
         self._invalid = Invalid(clone.root)
         self._rows: list[Joined] = []
         self._said: tuple[str, ...] = ()
+        self._unknown: dict[str, str] = {}  # the clusters of which nobody knows what runs there, and why
         self._begun = time.monotonic()
 
     def wait(self, seconds: int) -> str:
@@ -145,9 +146,16 @@ class _Waiting:
             for row in view.rows
             if row.thing.name == name and row.thing.kind in GOALS[goal] and cluster in (None, row.thing.cluster)
         ]
-        self._rows = self._invalid.explained(view, chosen)
-        silent = silent_clusters(view)
-        found = verdict(self._rows, goal, silent)
+        self._rows, silent = list(self._invalid.explained(view, chosen)), silent_clusters(view)
+        self._unknown = {
+            one: view.now.troubles.get(one, "it has been silent for long")
+            for one in sorted(silent & {row.thing.cluster for row in chosen})
+        }
+        against = {row.path: words for row in self._rows if (words := self._otherwise(view, row))}
+        for at, row in enumerate(self._rows):
+            if row.thing.blob and row.path in against:
+                self._rows[at] = row._replace(stage=row.stage._replace(way_out=against[row.path]))
+        found = "failed" if against else verdict(self._rows, goal, silent)
         lines = [_line(row, silent) for row in self._rows]
         if goal == GONE and found == "reached":
             where = view.where_published(tenant, name, cluster)
@@ -160,6 +168,25 @@ class _Waiting:
                 lines = [f"{self._awaited}: nothing declares it, and no cluster reports it{hint}"]
         self._say(tuple(lines) or (f"{self._awaited}: nothing declares it any more",))
         return found
+
+    def _otherwise(self, view: View, row: Joined) -> str:
+        """Return what declares the opposite of the goal, and what to do; empty where nothing does."""
+        from allotment.conditions import PREPARED, STOPPED
+        from allotment.declared.things import INSTANCE
+        from allotment.observed.awaited import GONE
+        from allotment.pipeline.report.things import stopped_by
+
+        goal = self._awaited.goal
+        if not row.thing.blob:
+            return ""
+        if goal == GONE:
+            return f"{row.path} declares it: remove that file, and merge it"
+        if row.thing.kind != INSTANCE.word or goal == PREPARED:
+            return ""
+        stopped = stopped_by(view.declared.source, row.path)
+        if goal == STOPPED and stopped == "":
+            return f"{row.path} declares it to run: write `state: Stopped` there, and merge it"
+        return f"{row.path} is declared not to run: {stopped}" if stopped and goal != STOPPED else ""
 
     def _say(self, lines: tuple[str, ...]) -> None:
         """Say where it is, if that is new: for people, so beside JSON on standard error."""
@@ -182,10 +209,15 @@ class _Waiting:
             click.echo(as_json(result), nl=False)
         if outcome == "Reached":
             return
-        what = "time is up" if outcome == "TimedOut" else "it won't be so by itself"
         ways = sorted({row.stage.way_out for row in self._rows} - {""})
         more = f"; {printable('; '.join(ways), 1000)}" if ways else ""
-        click.echo(f"{self._awaited} isn't {self._awaited.goal}: {what}{more}", err=True)
+        words = "time is up" if outcome == "TimedOut" else "it won't be so by itself"
+        head = f"{self._awaited} isn't {self._awaited.goal}: {words}"
+        if outcome == "TimedOut" and self._unknown:
+            unknown = "; ".join(f"{cluster}: {words}" for cluster, words in self._unknown.items())
+            head = f"{self._awaited}: time is up, and whether it is {self._awaited.goal} isn't known"
+            head += f" ({printable(unknown, 1000)})"
+        click.echo(f"{head}{more}", err=True)
 
 
 def _line(row: Joined, silent: set[str]) -> str:

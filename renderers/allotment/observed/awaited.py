@@ -30,8 +30,7 @@ def verdict(rows: Sequence[Joined], goal: str, silent: Collection[str] = ()) -> 
     believed.
     """
     if goal == GONE:
-        left = [one for one in rows if not one.thing.blob]
-        failed = len(left) == len(rows) and any(one.stage.progress == "failed" for one in left)
+        failed = any(one.thing.blob or one.stage.progress == "failed" for one in rows)
         return "failed" if failed else "going" if rows else "reached"
     declared = [one for one in rows if one.thing.blob]
     if not declared:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from allotment.declared.kinds.declaration import API_VERSION
 from allotment.manifests.text import Malformed, dump, load_one, split
+from allotment.problems import quoted
 
 S = TypeVar("S", bound="_Part")
+
+
+class Ambiguous(Malformed):
+    """A status that names something twice: no reporter writes that, so neither of the two is believed."""
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -184,13 +191,25 @@ def _plain(value: Any) -> Any:
 
 
 def read_tenant(data: bytes) -> TenantStatus:
-    """Return a tenant's status from its file. Raises Malformed where it is no such file."""
-    return _read(data, TenantStatus, "tenant")
+    """Return a tenant's status from its file. Raises Malformed where it is no such file, and Ambiguous."""
+    found = _read(data, TenantStatus, "tenant")
+    for kind, several in (("instance", found.instances), ("storage", found.storages), ("snapshot", found.snapshots)):
+        _check_names(kind, several)
+    return found
 
 
 def read_cluster(data: bytes) -> ClusterStatus:
-    """Return a cluster's status from its file. Raises Malformed where it is no such file."""
-    return _read(data, ClusterStatus, "cluster")
+    """Return a cluster's status from its file. Raises Malformed where it is no such file, and Ambiguous."""
+    found = _read(data, ClusterStatus, "cluster")
+    _check_names("stock", found.stocks)
+    return found
+
+
+def _check_names(kind: str, several: Sequence[Instance | Storage | Snapshot | Stock]) -> None:
+    """Raise Ambiguous where two of them have one name."""
+    for name, count in Counter(one.name for one in several).items():
+        if count > 1:
+            raise Ambiguous(f"it names {kind} {quoted(name)} {count} times")
 
 
 def _read(data: bytes, kind: type[S], key: str) -> S:

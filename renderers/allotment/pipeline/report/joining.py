@@ -232,7 +232,7 @@ class View:
 
 def reporting(cluster: str) -> str:
     """Return in words what reports a cluster."""
-    return f"`allot report --cluster {cluster}`, or `allot run --report {cluster}`, reports it from there"
+    return f"to have it reported, run `allot run --report {cluster}`, or `allot report --cluster {cluster}` in it"
 
 
 def _several(problems: Sequence[Problem]) -> str:

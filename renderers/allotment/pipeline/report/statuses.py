@@ -11,7 +11,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, look_statuses, tenant_of, tenant_path
 from allotment.manifests.text import Malformed
-from allotment.observed.status import ClusterStatus, TenantStatus, Transition, read_cluster, read_tenant
+from allotment.observed.status import Ambiguous, ClusterStatus, TenantStatus, Transition, read_cluster, read_tenant
 from allotment.problems import Refused
 
 NEVER = "nothing has reported it yet"
@@ -40,6 +40,8 @@ def read_now(
         for path, data in zip(wanted, look.branch.read_all(wanted), strict=True):
             try:
                 _take(found, cluster, path, data)
+            except Ambiguous as error:
+                found.troubles[cluster] = f"{path} isn't believed: {error}, which no reporter does"
             except Malformed:
                 found.troubles[cluster] = f"{path} is of another version of Allotment"
     found.tenants.sort(key=lambda one: (one.tenant, one.cluster))

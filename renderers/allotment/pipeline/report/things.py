@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.declared.inventory import Declared
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.app import App
 from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.layout import Meaning, Scope, path_of, scope_of, spot_of
+from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.layout import PLATFORM, Meaning, Scope, path_of, scope_of, spot_of
 from allotment.declared.reading import read_declaration
 from allotment.declared.things import THINGS, TenantThing
 from allotment.manifests import paths
 from allotment.manifests.published import declared_blob
 from allotment.observed.rollout import Merged, MergedBlobs
+from allotment.readiness.instances import waits_for
+from allotment.readiness.standing import PREPARED
 
 
 class DeclaredThing(NamedTuple):
@@ -61,6 +67,21 @@ def cluster_of(source: CommitSource, declared: Declared[Declaration] | None) -> 
         scope = scope_of(declared.path)
         return cluster_of(source, declared_at(source, path_of(GPUStorage.__name__, scope, declared.model.spec.storage)))
     return str(declared.model.spec.cluster)  # type: ignore[attr-defined]  # both have one
+
+
+def stopped_by(source: CommitSource, path: str) -> str | None:
+    """Return why an instance isn't to run by what a commit declares, in words; empty where it is to, and None where it
+    can't be read, or is no instance."""
+    declared = declared_at(source, path)
+    if declared is None or not isinstance(declared.model, GPUInstance):
+        return None
+    scope, choice = scope_of(path), declared.model.spec.app
+    tenant = declared_at(source, path_of(Tenant.__name__, scope, scope.name))
+    app = declared_at(source, path_of(App.__name__, PLATFORM, choice.name)) if choice is not None else None
+    offers = Offers(Folder(PLATFORM, [app] if app else []), {}, datetime.date.min)  # of which nothing is priced
+    folder = Folder(scope, [declared, *([tenant] if tenant else [])])
+    waits = waits_for(offers, folder, PREPARED, declared.model)
+    return waits[0].words if waits else ""
 
 
 def is_declared_in(source: CommitSource, spot: DeclaredThing, cluster: str) -> bool:
