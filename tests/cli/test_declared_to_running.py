@@ -261,12 +261,29 @@ def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], said
     assert (found.code, found.out, found.err.splitlines()[-1]) == (2, "", said)
 
 
+def test_stocks_that_nothing_reports_are_as_declared(out: Seen) -> None:
+    said = out("--stocks")
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert lines[0] == "STOCK CLUSTER GPU SPEC UNITS HELD FREE READY TENANT"
+    assert "l4-quarter eu-1 l4-quarter 40 17 23 -" in lines
+    assert "l4-half-film eu-1 l4-half 6 2 4 - film-house" in lines
+    assert {line.split()[1] for line in lines[1:]} == {"eu-1", "us-1"}
+    (cluster,) = checked("status", out("--stocks", "--cluster", "eu-1", "-o", "json").out)["clusters"]
+    (quarter,) = [one for one in cluster["stocks"] if one["name"] == "l4-quarter"]
+    assert (quarter["count"], quarter["held"], quarter["free"], quarter["ready"]) == (40, 17, 23, None)
+
+
 def test_the_exit_code_says_whether_all_is_as_declared(out: Seen) -> None:
     paths = [f"tenants/solo-ada/{one}.yaml" for one in ("instances/webui", "storages/models", "storages/styles")]
     assert out("solo-ada", "--exit-code").code == 1
     out.place.report("eu-1", running(out.place, *paths), observed=now())
-    assert out("solo-ada", "--exit-code", "-q").code == 0
+    assert out("solo-ada", "--exit-code", "-q")[:2] == (0, "")
+    assert out("solo-ada", "-q").out, "that was asked for"
     assert out("--exit-code").code == 1
+    amiss = out("--exit-code", "-q")
+    assert amiss.code == 1
+    assert "studio-kite/webui" in amiss.out
+    assert "solo-ada/" not in amiss.out, "of what is fine nothing is said"
     assert out("--exit-code", "--spec", "h100-eight").code == 1
     old = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
     out.place.report("eu-1", running(out.place, *paths), observed=old)

@@ -105,7 +105,15 @@ def test_stocks(bed: Recent, shown: Allot) -> None:
         "labels": {"allotment.dev/stock": "l4", "allotment.dev/gpu-spec": "l4-quarter"},
     }
     bed.report(*RUNS, placeholder)
-    assert shown("status", "--stocks").out.split()[-7:] == ["l4", "eu-1", "l4-quarter", "4", "1", "3", "0"]
+    assert shown("status", "--stocks", "--cluster", "eu-1").out.split()[-7:] == [
+        "l4",
+        "eu-1",
+        "l4-quarter",
+        "4",
+        "1",
+        "3",
+        "0",
+    ]
     found = checked("status", shown("status", "--stocks", "-o", "json").out)["clusters"]
     assert found[0]["stocks"] == [
         {"name": "l4", "gpuSpec": "l4-quarter", "count": 4, "held": 1, "free": 3, "ready": 0, "tenant": None}

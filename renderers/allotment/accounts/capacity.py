@@ -237,29 +237,43 @@ def holdings(offers: Offers, claims: Iterable[Claim]) -> list[Holdings]:
     ]
 
 
-def placeholders(offers: Offers, claims: Iterable[Claim]) -> dict[tuple[str, str], int]:
-    """Return how many placeholders each stock (cluster, name) keeps: min(warm, max(0, count − units rendered)).
+class StockUse(NamedTuple):
+    """How many units of a cluster's stock are held."""
 
-    A tenant's rendered units lie on its own stocks first, then on shared ones, each in the order of names.
+    cluster: str
+    stock: Declared[Stock]
+    held: int
+
+    @property
+    def free(self) -> int:
+        """The units that nobody holds."""
+        return self.stock.model.spec.count - self.held
+
+
+def stock_uses(offers: Offers, claims: Iterable[Claim]) -> list[StockUse]:
+    """Return how many units of each stock are held, by cluster and name.
+
+    A tenant's units lie on its own stocks first, then on shared ones, each in the order of names.
     """
-    rendered = [claim._replace(units=claim.rendered) for claim in claims]
-    kept: dict[tuple[str, str], int] = {}
-    for one in holdings(offers, rendered):
-        shared_left = one.shared_held
-        for owner, stocks in sorted(one.stocks.reserved.items()):
-            left = one.held.get(owner, 0)
+    found: list[StockUse] = []
+    for one in holdings(offers, claims):
+        own = [(one.held.get(owner, 0), stocks) for owner, stocks in one.stocks.reserved.items()]
+        for units, stocks in [*own, (one.shared_held, one.stocks.shared)]:
+            left = units
             for stock in stocks:
-                left = _keep(kept, one.cluster, stock, left)
-        for stock in one.stocks.shared:
-            shared_left = _keep(kept, one.cluster, stock, shared_left)
+                used = min(left, stock.model.spec.count)
+                found.append(StockUse(one.cluster, stock, used))
+                left -= used
+    return sorted(found, key=lambda one: (one.cluster, one.stock.model.name))
+
+
+def placeholders(offers: Offers, claims: Iterable[Claim]) -> dict[tuple[str, str], int]:
+    """Return how many placeholders each stock (cluster, name) keeps: min(warm, count − units rendered)."""
+    kept: dict[tuple[str, str], int] = {}
+    for one in stock_uses(offers, [claim._replace(units=claim.rendered) for claim in claims]):
+        spec = one.stock.model.spec
+        kept[one.cluster, one.stock.model.name] = one.free if spec.warm is None else min(spec.warm, one.free)
     return kept
-
-
-def _keep(kept: dict[tuple[str, str], int], cluster: str, stock: Declared[Stock], used: int) -> int:
-    spec = stock.model.spec
-    free = max(0, spec.count - used)
-    kept[(cluster, stock.model.name)] = free if spec.warm is None else min(spec.warm, free)
-    return max(0, used - spec.count)
 
 
 def pool_stocks(offers: Offers, cluster: Folder, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:

@@ -24,10 +24,11 @@ from allotment.cli.looking import (
     say_declared,
     silent_clusters,
 )
-from allotment.cli.options import output_option
+from allotment.cli.options import day_of, is_quiet, output_option, recalled
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
+    from allotment.accounts.capacity import StockUse
     from allotment.observed.joined import Joined
     from allotment.pipeline.report.joining import View
     from allotment.reports.outputs.status import StatusOutput
@@ -94,7 +95,9 @@ def command(
     tenant is invalid) or Published (not in its cluster yet), and WHY says what is missing.
 
     With --exit-code: 0 all that is declared to run runs, storages and snapshots are ready, and what is declared stopped
-    is stopped; 1 something isn't, or nobody knows, because its cluster is silent.
+    is stopped; 1 something isn't, or nobody knows, because its cluster is silent. With --quiet too, only that is shown.
+
+    With --stocks, units of a cluster that nothing reports are as they are declared and held in Git, and READY is a dash.
 
     \b
     Examples:
@@ -118,11 +121,15 @@ def command(
         rows = [] if stocks else invalid.explained(view, _chosen(view, name, cluster, states, spec))
         if watch:
             click.clear()
-        _print(view, rows, cluster, style, stocks=stocks, one=bool(name))
+        uses = _declared_stocks(view, cluster) if stocks else []
+        amiss = _amiss(view, rows) if by_exit_code else []
+        shown = amiss if by_exit_code and is_quiet() else rows
+        if shown or not rows or style == "json":
+            _print(view, rows if style == "json" else shown, cluster, style, uses, stocks=stocks, one=bool(name))
         if not watch:
             break
         time.sleep(LOOK_SECONDS)
-    if by_exit_code and not _is_as_declared(view, rows):
+    if amiss:
         raise click.exceptions.Exit(1)
 
 
@@ -142,14 +149,29 @@ def _chosen(view: View, name: str, cluster: str | None, states: Collection[str],
     ]
 
 
-def _is_as_declared(view: View, rows: Collection[Joined]) -> bool:
-    """Return whether rows are as they are declared, and are said to be so by clusters that were seen lately."""
+def _amiss(view: View, rows: Collection[Joined]) -> list[Joined]:
+    """Return the rows that aren't as they are declared, or of which no cluster that was seen lately says so."""
     silent = silent_clusters(view)
-    declared = [row for row in rows if row.thing.blob]
-    return all(row.is_as_declared and row.thing.cluster not in silent for row in declared)
+    return [row for row in rows if row.thing.blob and not (row.is_as_declared and row.thing.cluster not in silent)]
 
 
-def _print(view: View, rows: list[Joined], cluster: str | None, style: str, *, stocks: bool, one: bool) -> None:
+def _declared_stocks(view: View, cluster: str | None) -> list[StockUse]:
+    """Return the stocks of clusters that nothing reports, as they are declared and held by what is declared."""
+    from allotment.accounts.capacity import stock_uses
+    from allotment.pipeline.check.survey import survey
+
+    reported = {one.cluster for one in view.now.clusters}
+    if reported >= view.keys.keys():
+        return []
+    source = view.declared.source
+    found = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
+    uses = stock_uses(found.offers, [claim for part in found.parts.values() for claim in part.claims])
+    return [one for one in uses if one.cluster not in reported and cluster in (None, one.cluster)]
+
+
+def _print(
+    view: View, rows: list[Joined], cluster: str | None, style: str, uses: list[StockUse], *, stocks: bool, one: bool
+) -> None:
     from allotment.reports import tables
     from allotment.reports.sheets import show
 
@@ -159,9 +181,9 @@ def _print(view: View, rows: list[Joined], cluster: str | None, style: str, *, s
     if style == "json":
         from allotment.reports.outputs import as_json
 
-        click.echo(as_json(_output(view, rows, cluster, now)), nl=False)
+        click.echo(as_json(_output(view, rows, cluster, uses, now)), nl=False)
     elif stocks:
-        show(tables.stocks(clusters, now))
+        show(tables.stocks(clusters, uses, now))
     elif one:
         for number, row in enumerate(rows):
             if number:
@@ -173,7 +195,9 @@ def _print(view: View, rows: list[Joined], cluster: str | None, style: str, *, s
             click.echo("nothing that is declared or reported matches", err=True)
 
 
-def _output(view: View, rows: list[Joined], cluster: str | None, now: datetime.datetime) -> StatusOutput:
+def _output(
+    view: View, rows: list[Joined], cluster: str | None, uses: list[StockUse], now: datetime.datetime
+) -> StatusOutput:
     from allotment.observed.status import ClusterStatus
     from allotment.reports.outputs.status import DeclaredOutput, StatusOutput, cluster_output, tenant_outputs
     from allotment.reports.tables import is_stale
@@ -186,7 +210,13 @@ def _output(view: View, rows: list[Joined], cluster: str | None, now: datetime.d
     return StatusOutput(
         declared=declared,
         clusters=tuple(
-            cluster_output(one, view.now.troubles.get(one.cluster, ""), stale=is_stale(one, now)) for one in clusters
+            cluster_output(
+                one,
+                view.now.troubles.get(one.cluster, ""),
+                stale=is_stale(one, now),
+                uses=[use for use in uses if use.cluster == one.cluster],
+            )
+            for one in clusters
         ),
         tenants=tenant_outputs(rows),
     )

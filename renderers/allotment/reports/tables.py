@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from allotment import conditions as word
+from allotment.accounts.capacity import StockUse
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE, THINGS, TenantThing
 from allotment.observed.joined import Joined
 from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition
@@ -138,13 +139,17 @@ def _of(rows: Iterable[Joined], kind: TenantThing) -> Iterator[Joined]:
     return (row for row in rows if row.thing.kind == kind.word)
 
 
-def stocks(clusters: Sequence[ClusterStatus], now: datetime.datetime) -> RenderableType:
-    """Return all stocks: units declared, held, free, and ready at once."""
+def stocks(clusters: Sequence[ClusterStatus], uses: Iterable[StockUse], now: datetime.datetime) -> RenderableType:
+    """Return all stocks: units declared, held, free, and ready at once. `uses` are those of which nothing is reported."""
     sheet = Sheet("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
     for cluster in clusters:
         for one in cluster.stocks:
             numbers = (plain(number) for number in (one.count, one.held, one.free, one.ready))
             sheet.add(plain(one.name), plain(cluster.cluster), plain(one.gpu_spec), *numbers, plain(one.tenant))
+    for use in uses:
+        spec = use.stock.model.spec
+        values = (use.stock.model.name, use.cluster, spec.gpu_spec, spec.count, use.held, use.free, "-")
+        sheet.add(*map(plain, values), plain(spec.tenant or ""))
     return Group(*_notices(clusters, now), sheet)
 
 

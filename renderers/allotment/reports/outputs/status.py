@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from allotment.accounts.capacity import StockUse
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.joined import Joined
 from allotment.observed.status import (
@@ -134,14 +135,15 @@ class TenantOutput(Part, frozen=True):
 
 
 class StockOutput(Part, frozen=True):
-    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once; `tenant` has them alone."""
+    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once; `tenant` has them alone. `ready` is
+    null where nothing has reported the cluster: with --stocks the rest is then as it is declared."""
 
     name: str
     gpu_spec: str
     count: int
     held: int
     free: int
-    ready: int
+    ready: int | None
     tenant: str | None
 
 
@@ -176,9 +178,14 @@ class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
     tenants: tuple[TenantOutput, ...]
 
 
-def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool) -> ClusterOutput:
-    """Return a cluster as it is printed."""
-    stocks = tuple(_part(StockOutput, each) for each in one.stocks)
+def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUse] = ()) -> ClusterOutput:
+    """Return a cluster as it is printed; `uses` are its stocks where it reports none."""
+    declared = (
+        StockOutput(use.stock.model.name, spec.gpu_spec, spec.count, use.held, use.free, None, spec.tenant)
+        for use in uses
+        if (spec := use.stock.model.spec)
+    )
+    stocks = (*(_part(StockOutput, each) for each in one.stocks), *declared)
     return _part(ClusterOutput, one, trouble=trouble, stale=stale, stocks=stocks)
 
 
