@@ -21,13 +21,13 @@ from allotment.problems import AllotmentError, Refused
 AGAIN_SECONDS = 600  # what is on its way out goes on at least so often
 STALLED_SECONDS = 600
 MALFORMED = (MalformedTree, TooMuch, Unsound)
-_REASONS: Mapping[str, tuple[type[Exception], ...]] = {  # of errors that no restart mends
-    "braked": (Braked,),
-    "rewound": (Rewound,),
-    "unsigned": (Unproven, KeyMissing),
-    "malformed": MALFORMED,
-}
-PUBLISH_REASONS = ("platform-invalid", *_REASONS, "unreachable", *REASONS)
+_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (  # of errors that no restart mends
+    ((Braked,), "braked"),
+    ((Rewound,), "rewound"),
+    ((Unproven, KeyMissing), "unsigned"),
+    (MALFORMED, "malformed"),
+)
+PUBLISH_REASONS = ("platform-invalid", *(reason for _, reason in _REASONS), "unreachable", *REASONS)
 
 
 class _Seen(NamedTuple):
@@ -72,7 +72,7 @@ class Rounds(Loop):
         """Return why nothing was published."""
         if isinstance(error, PlatformInvalid):
             return Failure("platform-invalid", "; ".join(str(one) for one in error.problems), reached=True)
-        for reason, kinds in _REASONS.items():
+        for kinds, reason in _REASONS:
             if isinstance(error, kinds):
                 return Failure(reason, str(error), reached=True)
         if isinstance(error, Refused):
