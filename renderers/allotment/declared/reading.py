@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -115,12 +115,17 @@ def nearest(word: object, known: Iterable[str]) -> str:
     names = sorted(known)
     if not names:
         return ""
-    from difflib import get_close_matches
-
-    if close := get_close_matches(str(word)[:64], names, 1, 0.7):
-        return f"; did you mean '{close[0]}'?"
+    if close := _nearest(word, names):
+        return f"; did you mean '{close}'?"
     shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return f"; known: {shown}"
+
+
+def _nearest(word: object, names: Collection[str]) -> str:
+    """Return the name that a word is nearly; empty where it is none."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(str(word)[:64], sorted(names), 1, 0.7)), "")
 
 
 def _envelope(path: str, value: dict[str, Any], spot: Meaning) -> Iterator[Finding]:
@@ -140,7 +145,7 @@ def _envelope(path: str, value: dict[str, Any], spot: Meaning) -> Iterator[Findi
                 f"{quoted(kind)} does not lie here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
             )
         else:
-            message = f"{quoted(kind)} is not known: write {spot.kind.name}{nearest(kind, KINDS)}"
+            message = f"{quoted(kind)} is not known: write {spot.kind.name}"
         yield Finding(path, ("kind",), message, "kind")
 
 
@@ -158,12 +163,27 @@ _TYPES = {
 
 def _findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
     """Return what is wrong, the first of very many, and how many there are besides."""
-    found = [_finding(path, model, one) for one in error.errors(include_url=False)[:MOST_FINDINGS]]
-    if (left := error.error_count() - MOST_FINDINGS) > 0:
+    several = _once(model, error.errors(include_url=False))
+    found = [_finding(path, model, one) for one in several[:MOST_FINDINGS]]
+    if (left := len(several) - MOST_FINDINGS) > 0:
         found.append(
             found[-1]._replace(message=f"and {left:,} more problems of this file: correct these first", rule="size")
         )
     return found
+
+
+def _once(model: type[BaseModel], several: list[Any]) -> list[Any]:
+    """Return errors without the missing fields that a misspelt one beside them stands for: that says which is meant."""
+    missing = {one["loc"] for one in several if one["type"] == "missing"}
+    around = {loc[:-1] for loc in missing}
+    unknown = [one["loc"] for one in several if one["type"] == "extra_forbidden" and one["loc"][:-1] in around]
+    meant = {
+        (*loc[:-1], near)
+        for loc in unknown[:MOST_FINDINGS]
+        if (near := _nearest(loc[-1], _fields_at(model, tuple(part for part in loc[:-1] if part != "[key]"))))
+    }
+    taken = missing & meant
+    return [one for one in several if one["type"] != "missing" or one["loc"] not in taken]
 
 
 def wants_quotes(one: Problem) -> bool:

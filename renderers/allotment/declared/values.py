@@ -84,7 +84,7 @@ def _text(value: Any, want: str, rule: str = "type") -> str:
 
 
 def _size(value: Any) -> int:
-    text = _text(value, "a quoted size such as 16Gi", "quantity")
+    text = _text(value, "a size such as 16Gi", "quantity")
     if found := _SIZE.fullmatch(text):
         return int(found[1]) * _SIZE_UNITS[found[2]]
     return refuse("quantity", f"{quoted(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi")
