@@ -62,6 +62,32 @@ def test_a_variable_says_where_the_repository_is(
     assert allot(*DECLARED).code == 0
 
 
+def test_what_a_variable_says_wrong_is_the_variables(allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALLOT_REPO", "/nowhere")
+    found = allot(*DECLARED)
+    assert found.code == 2
+    assert found.err.splitlines()[-1] == "Error: Invalid value for ALLOT_REPO: Directory '/nowhere' does not exist."
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("validat", "; did you mean 'validate'?"), ("help", "; did you mean '--help'?"), ("x", "; known: bootstrap, ")],
+)
+def test_a_command_that_isnt_there_names_the_nearest(word: str, hint: str, allot: Allot) -> None:
+    found = allot(word)
+    assert (found.code, found.out) == (2, "")
+    assert found.err.splitlines()[-1].startswith(f"Error: no command is named '{word}'{hint}")
+
+
+@pytest.mark.parametrize(
+    "words", [("--help",), ("validate",), ("catalog", "-q"), ("explain", "rule"), ("render", "--stdout")]
+)
+def test_an_output_that_cannot_be_written_is_no_bug(words: tuple[str, ...], sample: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*ALLOT, *words], cwd=sample, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "allot: the output can't be written: No space left on device\n")
+
+
 @pytest.mark.parametrize("words", [("--repo", "nowhere"), ("-C", "nowhere")])
 @pytest.mark.parametrize("command", ["validate", "fmt", "schema", "bootstrap", "status", "render"])
 def test_a_folder_that_isnt_there_is_the_commands_fault(
@@ -129,7 +155,13 @@ def completed(words: str, root: Path, shell: str = "bash") -> list[str]:
         ("allot explain GPUSt", ["GPUStorage", "GPUStorageSnapshot"]),
         ("allot explain Stock.spec.g", ["Stock.spec.gpuSpec"]),
         ("allot explain rule pack", ["packing"]),
-        ("allot recover solo", ["solo-ada"]),
+        ("allot recover solo", ["solo-ada/models", "solo-ada/styles"]),
+        ("allot wait solo", ["solo-ada/models", "solo-ada/styles", "solo-ada/webui"]),
+        (
+            "allot wait ",
+            ["acme-robotics", "film-house", "ml-orbit", "northlight", "solo-ada", "studio-kite", "uni-lab"],
+        ),
+        ("allot status solo", ["solo-ada"]),
         ("allot recover solo-ada/", ["solo-ada/models", "solo-ada/styles"]),
         ("allot render --cluster ", ["eu-1", "us-1"]),
         ("allot render --tenant uni", ["uni-lab"]),
@@ -144,6 +176,12 @@ def completed(words: str, root: Path, shell: str = "bash") -> list[str]:
 )
 def test_names_are_completed_from_the_repository(words: str, names: list[str], sample: Path) -> None:
     assert completed(words, sample) == names
+
+
+def test_names_are_completed_from_the_folder_that_is_gone_to(sample: Path, tmp_path: Path) -> None:
+    assert completed(f"allot -C {sample} status solo", tmp_path) == ["solo-ada"]
+    assert completed(f"allot status -C {sample} solo-ada/w", tmp_path) == ["solo-ada/webui"]
+    assert completed(f"allot -C {sample.parent} status --repo {sample.name} solo", tmp_path) == ["solo-ada"]
 
 
 def test_where_there_is_no_repository_there_are_no_names(tmp_path: Path) -> None:

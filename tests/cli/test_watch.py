@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
+from tests.cli.test_interrupted import BEGIN
 from tests.conftest import DAY, edit
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 
 
 def test_it_checks_again_on_save(sample: Path) -> None:
-    run = [sys.executable, "-u", "-m", "allotment", "validate", "--repo", str(sample), "--watch", "--as-of", DAY]
+    run = [sys.executable, "-u", "-c", BEGIN, "validate", "--repo", str(sample), "--watch", "--as-of", DAY]
     with subprocess.Popen(
-        run, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     ) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         lines: queue.Queue[str] = queue.Queue()
         threading.Thread(
             target=lambda out: [lines.put(line) for line in out], args=(process.stdout,), daemon=True
@@ -42,4 +45,5 @@ def test_it_checks_again_on_save(sample: Path) -> None:
         assert "fine" in closing()
         edit(sample, "platform/plans/starter.yaml", "instances: 3", "instances: 0")
         assert closing().startswith("1 problem in tenants/solo-ada/tenant.yaml")
-        process.terminate()
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(10), process.stderr.read().strip()) == (130, "")

@@ -8,15 +8,16 @@ from pathlib import Path
 import click
 
 from allotment.adapters.folder import find_root
+from allotment.cli.options import FOLDER
 from allotment.problems import Refused
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def _root(context: click.Context) -> Path | None:
-    given = context.params.get("repo")
+    given, here = context.params.get("repo"), context.meta.get(FOLDER, Path.cwd())
     try:
-        return Path(given) if given else find_root(Path.cwd())
+        return here / given if given else find_root(here)
     except Refused:  # there is nothing to complete from
         return None
 
@@ -43,21 +44,27 @@ def specs(context: click.Context, parameter: click.Parameter, incomplete: str) -
     return _matching(_names(root / "platform/specs", "*.yaml") if root else [], incomplete)
 
 
-def things(*folders: str) -> Completer:
-    """Return what completes TENANT, then TENANT/NAME of what lies in some of a tenant's folders."""
+def things(*folders: str, alone: bool = False) -> Completer:
+    """Return what completes TENANT/NAME of what lies in some of a tenant's folders. TENANT comes first, with what lies
+    there at once where no other begins so and it isn't meant `alone`: a shell would add a blank to it."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         root = _root(context)
         tenant, slash, _ = incomplete.partition("/")
         if root is None or not slash:
-            return tenants(context, parameter, incomplete)
+            known = tenants(context, parameter, incomplete)
+            if root is None or alone or len(known) != 1:
+                return known
+            (tenant,) = known
         found = {name for folder in folders for name in _names(root / "tenants" / tenant / folder, "*.yaml")}
         return _matching(sorted(f"{tenant}/{name}" for name in found), incomplete)
 
     return complete
 
 
-ANY_THING = things("instances", "storages", "snapshots")
+ALL_FOLDERS = ("instances", "storages", "snapshots")
+ANY_THING = things(*ALL_FOLDERS)
+TENANT_OR_THING = things(*ALL_FOLDERS, alone=True)
 
 
 def subjects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

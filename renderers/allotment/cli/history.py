@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from allotment.cli.completing import ANY_THING
+from allotment.cli.completing import TENANT_OR_THING
 from allotment.cli.looking import check_known, clone_of, cluster_option, parted, place_options
 from allotment.cli.options import is_quiet, output_option
 from allotment.problems import printable
 
 
 @click.command()
-@click.argument("what", metavar="TENANT[/NAME]", shell_complete=ANY_THING)
+@click.argument("what", metavar="TENANT[/NAME]", shell_complete=TENANT_OR_THING)
 @cluster_option
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="The most changes to show.")
 @output_option()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import errno
 import os
 import sys
 import time
@@ -10,10 +11,11 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from allotment import VERSION
 from allotment.cli.options import shared_options
-from allotment.problems import AllotmentError
+from allotment.problems import AllotmentError, quoted
 
 COMMANDS = {
     "init": "Write a repository of declarations to begin with.",
@@ -39,6 +41,8 @@ COMMANDS = {
 
 
 READER_GONE = 141  # as a shell says of SIGPIPE
+_INSTEAD = {"help": "--help", "version": "--version"}  # what other programs have as commands
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 
 
 class _Commands(click.Group):
@@ -55,11 +59,22 @@ class _Commands(click.Group):
             command.params += shared_options()
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            from allotment.declared.reading import nearest
+
+            hint = f"; did you mean '{_INSTEAD[name]}'?" if name in _INSTEAD else nearest(name, COMMANDS)
+            ctx.fail(f"no command is named {quoted(name)}{hint}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # who reads it, such as `head`, has read enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _write_no_more()
             raise click.exceptions.Exit(READER_GONE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,6 +93,21 @@ def allot(context: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         context.color = False  # https://no-color.org
+
+
+def _write_no_more() -> None:
+    """Let nothing that is still to be written, when Python ends, say again that it can't be."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say_wrong(error: click.ClickException) -> None:
+    """Say what is wrong with the command; a value that a variable gave is told as the variable's."""
+    if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
+        name = error.param.name or ""
+        if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
+            known = error.param.envvar or f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
+            error.param_hint = known if isinstance(known, str) else " / ".join(known)
+    error.show()
 
 
 def _interrupted_again(unraisable: Any) -> None:
@@ -111,7 +141,7 @@ def main(arguments: list[str] | None = None) -> None:
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        _say_wrong(error)
         sys.exit(2)
     except AllotmentError as error:
         click.echo(f"allot: {error}", err=True)
@@ -121,6 +151,10 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if _is_of_interrupt(error):
             sys.exit(130)
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+            _write_no_more()
+            click.echo(f"allot: {error.filename or 'the output'} can't be written: {error.strerror}", err=True)
+            sys.exit(2)
         from allotment.cli.crash import write_report
 
         click.echo(f"allot: this is a bug of ours, not of your declarations; please send us {write_report()}", err=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 TO_LOOK_AT = 4  # exit status: done, and something is left to look at, as the command's page says
+FOLDER = "allotment.folder"  # of a context: the folder that -C goes to, which completing doesn't stay in
 _QUIET = "allotment.quiet"
 
 
@@ -86,6 +87,7 @@ def output_option(*more: str) -> Callable[..., Any]:
 def _go_to(context: click.Context, parameter: click.Parameter, folder: Path | None) -> None:
     if folder is not None:
         context.with_resource(contextlib.chdir(folder))
+        context.meta[FOLDER] = Path.cwd()
 
 
 def _be_quiet(context: click.Context, parameter: click.Parameter, quiet: bool) -> None:

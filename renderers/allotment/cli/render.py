@@ -204,8 +204,13 @@ def _selected(path: str, selection: Selection) -> bool:
         return False
     if not tenants:
         return True
-    owner = parts[2] if parts[1:2] == ["tenants"] else stem_of(path)
-    return owner in tenants
+    return _owner(path) in tenants
+
+
+def _owner(path: str) -> str:
+    """Return whose a file is: a tenant's folder, or the Application or namespace of its name."""
+    parts = path.split("/")
+    return parts[2] if parts[1:2] == ["tenants"] else stem_of(path)
 
 
 def _outside_sources(root: Path, out: Path) -> None:
@@ -220,6 +225,7 @@ def _outside_sources(root: Path, out: Path) -> None:
 
 def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path, style: str) -> None:
     clusters = len({path.split("/")[0] for path in produced if "/" in path})
+    tenants = len({owner for path in produced if (owner := _owner(path)) in found.parts})
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.render import RenderOutput
@@ -227,7 +233,7 @@ def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path, 
         said = RenderOutput(
             folder=str(out),
             clusters=clusters,
-            tenants=len(found.parts),
+            tenants=tenants,
             files=len(produced) - 1,
             added=written.added,
             changed=written.changed,
@@ -238,7 +244,7 @@ def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path, 
         click.echo(outputs.as_json(said), nl=False)
         return
     note(
-        f"{out}: {counted(clusters, 'cluster')}, {counted(len(found.parts), 'tenant')}, {counted(len(produced) - 1, 'file')}:"
+        f"{out}: {counted(clusters, 'cluster')}, {counted(tenants, 'tenant')}, {counted(len(produced) - 1, 'file')}:"
         f" {written.added:,} added, {written.changed:,} changed, {written.removed:,} removed, {written.kept:,} unchanged"
         + (f"; {counted(len(found.problems), 'warning')}, see `allot validate`" if found.problems else "")
     )

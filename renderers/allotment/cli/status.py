@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from allotment.cli.completing import ANY_THING, specs
+from allotment.cli.completing import TENANT_OR_THING, specs
 from allotment.cli.looking import (
     LOOK_SECONDS,
     Invalid,
@@ -55,7 +55,7 @@ class State(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("what", metavar="[TENANT[/NAME]]", default="", shell_complete=ANY_THING)
+@click.argument("what", metavar="[TENANT[/NAME]]", default="", shell_complete=TENANT_OR_THING)
 @cluster_option
 @click.option(
     "--state",

@@ -164,7 +164,7 @@ def _watch(root: Path, whole: Callable[[], Survey], compares: bool, show: Callab
     click.clear()
     show(found)
     roots = [root / name for name in ("platform", "clusters", "tenants") if (root / name).is_dir()]
-    for changes in watch(*roots, debounce=100, step=20, raise_interrupt=False):
+    for changes in watch(*roots, debounce=100, step=20):
         parts = [Path(path).relative_to(root).parts for _, path in changes]
         if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
             found = whole()
