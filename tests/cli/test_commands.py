@@ -87,6 +87,18 @@ def test_a_rule_has_a_page(allot: Allot) -> None:
     )
 
 
+def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
+    said = allot("explain", "nofreeunit")
+    assert said.out.startswith(
+        "REASON   NoFreeUnit\n\n    No unit of its GPUSpec is free in the cluster.\n\n    What to do: Wait, "
+    )
+    assert allot("explain", "reason", "NoFreeUnit").out == said.out
+    assert "\nNoFreeUnit " in allot("explain", "reason").out
+    assert "its containers have started" in allot("explain", "Started").out
+    assert allot("explain", "NoFreUnit").err == "allot: no kind is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"
+    assert checked("explain", allot("explain", "NoFreeUnit", "-o", "json").out)["subject"] == "reason NoFreeUnit"
+
+
 def test_who_reads_no_further_hears_of_no_bug() -> None:
     ours, theirs = os.pipe()
     os.close(ours)

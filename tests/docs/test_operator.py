@@ -10,9 +10,11 @@ from tests.conftest import PROJECT
 
 import allotment
 from allotment import conditions
+from allotment.reports.reason_pages import CONDITIONS, REASONS, WELL
 
 PAGE = (PROJECT / "docs/operate/operator.md").read_text(encoding="utf-8")
 METRICS = (PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")
+LINK = re.compile(r"\[([^\]]{1,80})\]\([^)]{1,80}\)")
 CODE = re.compile(r"`([^`]+)`")
 COUNTED = re.compile(r"(?:Failure\(|Trouble\(|^ +\(.*, )\"([a-z-]+)\"(?:\),$|, )", re.MULTILINE)
 TOLD = set(CODE.findall(PAGE))
@@ -42,6 +44,15 @@ def words_of(*levels: str) -> set[str]:
 
 def test_every_condition_and_reason_is_explained() -> None:
     assert sorted(set(NAMES.values()) - STATES - TOLD) == []
+
+
+def test_explain_says_the_same() -> None:
+    """A reader of a terminal and one of the guide are told the same."""
+    rows = [line.strip("| ").split(" | ") for line in LINK.sub(r"\1", PAGE).splitlines() if line.startswith("| `")]
+    told = {name: (cells[1], cells[2]) for cells in rows if len(cells) == 3 for name in CODE.findall(cells[0])}
+    for name, page in {**CONDITIONS, **REASONS}.items():
+        assert told[name] == tuple(page), name
+    assert {*CONDITIONS, *REASONS, *WELL} == set(NAMES.values()) - (STATES - {conditions.STOPPED})
 
 
 def test_every_state_is_explained() -> None:

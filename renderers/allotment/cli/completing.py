@@ -68,16 +68,19 @@ TENANT_OR_THING = things(*ALL_FOLDERS, alone=True)
 
 
 def subjects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return what has a manual page: kinds, their fields, rules."""
+    """Return what has a manual page: kinds, their fields, rules, reasons."""
     from allotment.declared.kinds import KINDS
     from allotment.reports.manual import page
+    from allotment.reports.reason_pages import reason_pages
     from allotment.reports.rule_pages import rule_pages
 
     if context.params.get("words") and context.params["words"][0] == "rule":
         return _matching(list(rule_pages()), incomplete)
+    if context.params.get("words") and context.params["words"][0] == "reason":
+        return _matching(list(reason_pages()), incomplete)
     above, dot, _ = incomplete.rpartition(".")
     if not dot:
-        return _matching([*KINDS, "rule"], incomplete)
+        return _matching([*KINDS, "rule", "reason", *(reason_pages() if incomplete else ())], incomplete)
     try:
         return _matching([f"{above}.{field.name}" for field in page(above).fields], incomplete)
     except Refused:

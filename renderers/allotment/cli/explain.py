@@ -1,4 +1,4 @@
-"""`allot explain`: the manual page of a kind, a field or a rule."""
+"""`allot explain`: the manual page of a kind, a field, a rule, or a reason of a status."""
 
 from __future__ import annotations
 
@@ -16,11 +16,20 @@ if TYPE_CHECKING:
     from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
 
 
+INDEXES = ("", "rule", "reason")
+_ALL = {
+    "": "All kinds.",
+    "rule": "All rules, by the id that stands in brackets behind a problem.",
+    "reason": "All conditions and reasons that a status has.",
+}
+
+
 @click.command()
-@click.argument("words", nargs=-1, metavar="[KIND[.FIELD...] | rule [NAME]]", shell_complete=subjects)
+@click.argument("words", nargs=-1, metavar="[KIND[.FIELD...] | rule [NAME] | reason [NAME]]", shell_complete=subjects)
 @output_option()
 def command(words: tuple[str, ...], style: str) -> None:
-    """Show the manual page of a kind, a field or a rule; without anything, all kinds.
+    """Show the manual page of a kind, a field or a rule, or what a condition or reason of a status means; without
+    anything, all kinds.
 
     \b
     Examples:
@@ -29,15 +38,14 @@ def command(words: tuple[str, ...], style: str) -> None:
       allot explain GPUInstance.spec.storages
       allot explain rule
       allot explain rule packing
+      allot explain NoFreeUnit
     """
     subject = " ".join(words)
     if style == "json":
         from allotment.reports import outputs
 
-        click.echo(
-            outputs.as_json(_with_example(subject) if subject not in ("", "rule") else _index(subject)), nl=False
-        )
-    elif subject in ("", "rule"):
+        click.echo(outputs.as_json(_with_example(subject) if subject not in INDEXES else _index(subject)), nl=False)
+    elif subject in INDEXES:
         page = _index(subject)
         width = max(len(one.name) for one in page.fields)
         for one in page.fields:
@@ -63,18 +71,20 @@ def _with_example(subject: str) -> ExplainOutput:
 
 
 def _index(subject: str) -> ExplainOutput:
-    """Return a page that lists all kinds, or all rules."""
+    """Return a page that lists all kinds, all rules, or all conditions and reasons."""
     from allotment.reports.manual import first_line
     from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
+    from allotment.reports.reason_pages import reason_pages
     from allotment.reports.rule_pages import rule_pages
 
-    if subject == "rule":
-        known = {rule: ("", text) for rule, text in rule_pages().items()}
+    if subject in INDEXES[1:]:
+        pages = rule_pages() if subject == "rule" else reason_pages()
+        known = {name: ("", text) for name, text in pages.items()}
     else:
         known = {kind.name: (kind.path, first_line(kind.model)) for kind in KINDS.values()}
     return ExplainOutput(
         subject=subject or "kinds",
-        description="All rules, by the id that stands in brackets behind a problem." if subject else "All kinds.",
+        description=_ALL[subject],
         fields=tuple(
             FieldOutput(name=name, type=path, limits="", required=False, default="", description=" ".join(text.split()))
             for name, (path, text) in known.items()
@@ -89,9 +99,8 @@ def _line(one: FieldOutput, width: int) -> str:
 
 
 def _show(page: ExplainOutput) -> None:
-    title = "KIND" if page.file else "RULE"
-    subject = page.subject.removeprefix("rule ").split(".")[0]
-    click.echo(f"{click.style(title, bold=True)}     {subject}")
+    title, _, name = ("KIND", "", page.subject.split(".")[0]) if page.file else page.subject.partition(" ")
+    click.echo(f"{click.style(title.upper().ljust(6), bold=True)}   {name}")
     if page.file:
         click.echo(f"{click.style('FILE', bold=True)}     {page.file}")
     if page.itself is not None:

@@ -14,6 +14,7 @@ from allotment.declared.reading import nearest, without_optional
 from allotment.declared.values import NAME_PATTERN
 from allotment.problems import Refused, quoted
 from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
+from allotment.reports.reason_pages import reason_pages
 from allotment.reports.rule_pages import rule_page
 
 NAME_RULE = "a-z, 0-9 and single '-', a letter first, no '-' last"
@@ -21,14 +22,15 @@ KIND_WORDS = "What the file declares; its folder says it too."
 
 
 def page(subject: str) -> ExplainOutput:
-    """Return the page of a kind, `KIND.field.field`, or `rule NAME`. Raises Refused, with the nearest that is known."""
+    """Return the page of a kind, `KIND.field.field`, `rule NAME`, or a condition or reason of a status. Raises Refused,
+    with the nearest that is known."""
     name, *fields = subject.split(".")
     if name.startswith("rule "):
         rule = subject.removeprefix("rule ").strip()
         return ExplainOutput(subject=f"rule {rule}", description=rule_page(rule))
     kind_name = next((known for known in KINDS if known.lower() == name.lower()), None)
     if kind_name is None:
-        raise Refused(f"no kind is named {quoted(name)}{nearest(name, KINDS)}")
+        return _reason_page(subject.removeprefix("reason ").strip())
     kind = KINDS[kind_name]
     model, itself, path = kind.model, None, kind.name
     for field in fields:
@@ -47,6 +49,16 @@ def page(subject: str) -> ExplainOutput:
         if is_model(model)
         else (),
     )
+
+
+def _reason_page(name: str) -> ExplainOutput:
+    pages = reason_pages()
+    known = next((one for one in pages if one.lower() == name.lower()), None)
+    if known is not None:
+        return ExplainOutput(subject=f"reason {known}", description=pages[known])
+    hint = nearest(name, [*KINDS, *pages])
+    hint = hint if hint.startswith("; did you mean") else nearest(name, KINDS)
+    raise Refused(f"no kind is named {quoted(name)}{hint}")
 
 
 def described(itself: FieldOutput | None, model: Any) -> str:

@@ -17,7 +17,8 @@ class FieldOutput(Part, frozen=True):
 
 
 class ExplainOutput(Output, frozen=True, kw_only=True, tag="ExplainOutput"):
-    """The manual page of `subject`: a kind, a field with its path, or `rule NAME`.
+    """The manual page of `subject`: a kind, a field with its path, `rule NAME`, or `reason NAME` of a
+    condition or reason that a status has.
 
     `file` is where a kind's files lie; `itself` is the field, where the subject is one; `fields` are those below it.
     `example` is a file of the kind.

@@ -1,0 +1,292 @@
+"""What each condition and reason of a status means, and what to do: the manual page of `allot explain REASON`.
+
+The operator's guide has the same words, in its tables.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment import conditions as word
+
+
+class Reason(NamedTuple):
+    """Why something isn't where it should be, and what to do about it."""
+
+    means: str
+    to_do: str
+
+
+class Held(NamedTuple):
+    """When a condition is True, and of what there is one."""
+
+    when: str
+    of: str
+
+
+CONDITIONS: dict[str, Held] = {
+    word.ADMITTED: Held("a publish has given it its units", "an instance"),
+    word.STORAGES_PREPARED: Held("the storages that it mounts are prepared, or need no preparation", "an instance"),
+    word.SYNCED: Held("Argo CD has applied it as it is published", "all"),
+    word.SCHEDULED: Held("its pods have nodes", "an instance"),
+    word.STARTED: Held("its containers have started", "an instance"),
+    word.AVAILABLE: Held("its probes were answered", "an instance"),
+    word.EXPOSED: Held("the Gateway has accepted its routes", "an instance"),
+    word.BOUND: Held("it has a volume, or a bucket", "a storage"),
+    word.PREPARED: Held("its preparation was seen to succeed", "a storage"),
+    word.RESIZED: Held("its volume is as large as declared", "a storage"),
+    word.ACCESSOR_AVAILABLE: Held("its web page answers", "a storage"),
+    word.MARKED: Held("the cluster has `deletionPolicy: Delete`; the hour counts from here", "what holds data"),
+    word.UNPROTECTED: Held("it was let go, and may be deleted", "what holds data"),
+    word.PROTECTED: Held("its namespace can't be deleted", "a tenant"),
+    word.DECLARED: Held("never: it is `False` of what is removed from Git and still there", "all"),
+    word.STOPPED_DECLARED: Held("never: it is `False` of what is declared stopped and still runs", "an instance"),
+}
+REASONS: dict[str, Reason] = {
+    word.NO_FREE_UNIT: Reason(
+        "no unit of its GPUSpec is free in the cluster",
+        "wait, stop something, or choose another GPUSpec or cluster (`allot catalog`). A platform admin adds nodes and stock. If units should be free, see which nodes are not Ready",
+    ),
+    word.STORAGE_UNPREPARED: Reason(
+        "a storage that it mounts isn't prepared; it holds no unit meanwhile",
+        "look at that storage's reason",
+    ),
+    word.SOURCE_UNPREPARED: Reason(
+        "what a storage or snapshot is made from isn't prepared itself",
+        "look at the source's reason",
+    ),
+    word.VERSION_REVOKED: Reason(
+        "the app's version was revoked",
+        "choose another version; `allot explain App` says where they stand",
+    ),
+    word.TENANT_SUSPENDED: Reason(
+        "the tenant is suspended",
+        "the platform team lifts it, in `tenant.yaml`",
+    ),
+    word.STOPPED_AS_DECLARED: Reason(
+        "it is declared `Stopped`",
+        "write `state: Running`",
+    ),
+    word.NOT_PUBLISHED: Reason(
+        "it is merged, and no publish had it yet",
+        "after minutes: the publisher",
+    ),
+    word.TENANT_KEPT: Reason(
+        "something of its tenant is invalid, so the tenant keeps what it had",
+        "`allot validate tenants/TENANT`, and mend it by a pull request",
+    ),
+    word.NOT_APPLIED: Reason(
+        "it is published, and its cluster doesn't show it",
+        "is its Application Synced? does its cluster report?",
+    ),
+    word.ROLLOUT_PENDING: Reason(
+        "its pods are being made",
+        "wait",
+    ),
+    word.SCHEDULING: Reason(
+        "a unit is handed over: its placeholder goes, its pod comes",
+        "wait; after minutes look at the pod's events",
+    ),
+    word.STARTING: Reason(
+        "its image is pulled, its volumes are mounted",
+        "wait; large images take long. `kubectl describe pod` says which of the two it is",
+    ),
+    word.PROBE_PENDING: Reason(
+        "the container runs and hasn't answered its probe yet",
+        "wait as long as the app's `startTimeout`; look at its log",
+    ),
+    word.TERMINATING: Reason(
+        "its pods are ending",
+        "wait",
+    ),
+    word.STOPPING: Reason(
+        "its pods are ending",
+        "wait",
+    ),
+    word.REMOVED: Reason(
+        "it was removed from Git, and goes",
+        "wait two minutes",
+    ),
+    word.BINDING: Reason(
+        "its volume, or bucket, isn't there yet",
+        "look at the storage class, its driver, and `kubectl describe pvc`",
+    ),
+    word.RESIZING: Reason(
+        "its volume is growing",
+        "wait; some drivers finish when it is mounted next",
+    ),
+    word.SNAPSHOT_PENDING: Reason(
+        "it is being taken",
+        "wait; then look at the snapshot controller",
+    ),
+    word.JOB_PENDING: Reason(
+        "its Job has no pod yet, or fills the volume",
+        "wait until `timeout`; its log is linked",
+    ),
+    word.JOB_ACTIVE: Reason(
+        "its Job has no pod yet, or fills the volume",
+        "wait until `timeout`; its log is linked",
+    ),
+    word.ROUTE_PENDING: Reason(
+        "no gateway has accepted its route yet",
+        "does the Gateway take routes of this namespace? `kubectl -n edge describe gateway`",
+    ),
+    word.OUT_OF_SYNC: Reason(
+        "the cluster doesn't have it as it is published yet",
+        "look at its Application",
+    ),
+    word.NOT_OBSERVED: Reason(
+        "Argo CD says nothing of it",
+        "is there its Application? is the controller running?",
+    ),
+    word.CREATION_REFUSED: Reason(
+        "the cluster lets no pod of it be made: quota, Pod Security, an admission policy",
+        "the message says which. Somebody changed the namespace, or has a policy of their own",
+    ),
+    word.ADMISSION_FAILED: Reason(
+        "its node didn't take the pod",
+        "mostly the device plugin: it restarted, or its configuration is another. Look at the node",
+    ),
+    word.EVICTED: Reason(
+        "its node threw it out",
+        "the node lacked memory or disk; it is started anew",
+    ),
+    word.IMAGE_PULL_FAILED: Reason(
+        "its image can't be pulled",
+        "the message says why: not found, no access, no room. Check the digest and the registry",
+    ),
+    word.CONFIG_FAILED: Reason(
+        "the container can't be made",
+        "a Secret that is missing, a command that isn't in the image: `kubectl describe pod`",
+    ),
+    word.CRASH_LOOP: Reason(
+        "the container ended, again and again or once",
+        "look at its log; the exit code stands in the message",
+    ),
+    word.CONTAINER_ENDED: Reason(
+        "the container ended, again and again or once",
+        "look at its log; the exit code stands in the message",
+    ),
+    word.OUT_OF_MEMORY: Reason(
+        "it used up its unit's memory",
+        "a larger GPUSpec, or less in memory. GPU memory isn't meant",
+    ),
+    word.PROBE_FAILED: Reason(
+        "it runs, and doesn't answer its probe now",
+        "look at its log; it gets no traffic meanwhile",
+    ),
+    word.SYNC_FAILED: Reason(
+        "Argo CD couldn't apply it",
+        "its dashboard says why, under the Application's conditions",
+    ),
+    word.ROUTE_REFUSED: Reason(
+        "the gateway refused its route",
+        "`kubectl describe httproute`",
+    ),
+    word.VOLUME_LOST: Reason(
+        "the volume is gone from under its claim",
+        "ask who keeps the storage; restore it from a snapshot",
+    ),
+    word.BUCKET_FAILED: Reason(
+        "the object store, or the driver, can't make it",
+        "look at its controller's log",
+    ),
+    word.SNAPSHOT_FAILED: Reason(
+        "the object store, or the driver, can't make it",
+        "look at its controller's log",
+    ),
+    word.JOB_FAILED: Reason(
+        "the preparation ended with an error",
+        "read its log; then `allot recover TENANT/STORAGE --reason TEXT`",
+    ),
+    word.DEADLINE_EXCEEDED: Reason(
+        "the preparation took longer than `timeout`",
+        "a longer `timeout`, then `allot recover`",
+    ),
+    word.LOCKED: Reason(
+        "another preparation still holds the volume",
+        "wait for it to end, then `allot recover`",
+    ),
+    word.CHECKSUM_MISMATCH: Reason(
+        "what was fetched has another SHA-256",
+        "is the file another now? Declare the hash that you trust",
+    ),
+    word.ADDRESS_REFUSED: Reason(
+        "the source isn't an https address of the internet",
+        "declare one; private addresses are refused",
+    ),
+    word.SOURCE_UNAVAILABLE: Reason(
+        "the source can't be had, or isn't what it should be",
+        "look at it from elsewhere, then `allot recover`",
+    ),
+    word.SOURCE_UNREADABLE: Reason(
+        "the source can't be had, or isn't what it should be",
+        "look at it from elsewhere, then `allot recover`",
+    ),
+    word.ACCESS_DENIED: Reason(
+        "the source isn't open to it",
+        "check the Secret with the credentials, and what they may read",
+    ),
+    word.NO_SPACE: Reason(
+        "the storage is full",
+        "raise `size`, then `allot recover`",
+    ),
+    word.SUPERSEDED: Reason(
+        "another preparation has begun on the volume since",
+        "raise `spec.prepare.attempt` to overwrite it",
+    ),
+    word.OF_ANOTHER_VOLUME: Reason(
+        "the attempt prepared a volume that is gone",
+        "`allot recover`",
+    ),
+    word.STILL_RUNNING: Reason(
+        "it was removed two minutes ago or longer, and runs",
+        "refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
+    ),
+    word.STILL_THERE: Reason(
+        "it is there, and doesn't run",
+        "refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
+    ),
+    word.STILL_OPEN: Reason(
+        "its address still answers",
+        "at once, refresh the Application that the message names: `argocd app get NAME --hard-refresh`",
+    ),
+    word.STOPPED_STILL_RUNNING: Reason(
+        "it was stopped ten minutes ago or longer, and runs; its unit stays held",
+        "refresh the Application that the message names: `argocd app get NAME --hard-refresh`; then look for a finalizer on its pods",
+    ),
+}
+# Why a condition holds: nothing is to be done.
+WELL = (
+    word.UNITS_HELD,
+    word.ALL_PREPARED,
+    word.NOTHING_TO_PREPARE,
+    word.APPLIED,
+    word.ON_NODE,
+    word.CONTAINERS_STARTED,
+    word.PROBES_ANSWERED,
+    word.ROUTES_ACCEPTED,
+    word.VOLUME_BOUND,
+    word.BUCKET_BOUND,
+    word.SNAPSHOT_TAKEN,
+    word.PREPARATION_SUCCEEDED,
+    word.ALREADY_PREPARED,
+    word.AS_DECLARED,
+    word.DELETION_DECLARED,
+    word.LET_GO,
+)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
+
+
+def reason_pages() -> dict[str, str]:
+    """Return the pages of all conditions and reasons by their names, sorted."""
+    pages = {
+        name: f"A condition of {'everything' if one.of == 'all' else one.of}, which is True when: {one.when}."
+        for name, one in CONDITIONS.items()
+    }
+    pages |= {name: f"{_sentence(one.means)}\n\nWhat to do: {_sentence(one.to_do)}" for name, one in REASONS.items()}
+    pages |= dict.fromkeys(WELL, "It says why a condition holds: all is well.")
+    return dict(sorted(pages.items()))
