@@ -36,6 +36,19 @@ def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     )
 
 
+def test_what_fmt_mends_is_said_once_at_the_end(broken: Path, allot: Allot) -> None:
+    path = broken / "tenants/uni-lab/tenant.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    edit(broken, "tenants/film-house/tenant.yaml", "Film House", "1.10")
+    found = allot("validate", "--repo", broken, "--as-of", DAY)
+    before = len(errors(found))
+    assert found.out.endswith(" `allot fmt --fix` mends 2 of these.\n")
+    assert found.out.count("fmt --fix") == 1
+    allot("fmt", "--repo", broken, "--fix")
+    found = allot("validate", "--repo", broken, "--as-of", DAY)
+    assert (len(errors(found)), "fmt --fix" in found.out) == (before - 2, False)
+
+
 def test_a_part_says_what_it_judged_and_how_much_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
     there = broken / "tenants/uni-lab"
     found = allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml")

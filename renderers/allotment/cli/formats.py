@@ -69,11 +69,21 @@ def as_text(problems: Sequence[Problem], judged: Judged, reader: Reader = NOBODY
         where = printable(reader.path(paths[0]), 400) if len(paths) == 1 else counted(len(paths), "file")
         lines.append(
             f"{count} in {where} ({judged} read{rest}). Correct them and run `allot validate` again; `allot explain KIND.field` says what a field takes."
+            f"{_mended(errors)}"
         )
     else:
         warned = f", {counted(len(problems), 'warning')}" if problems else ""
         lines.append(click.style(f"{judged}: fine{warned}", fg="green") + rest)
     return "\n".join(lines) + "\n"
+
+
+def _mended(errors: Sequence[Problem]) -> str:
+    """Return how many of some errors `allot fmt --fix` mends; empty where it mends none."""
+    from allotment.declared.mending import is_mended
+
+    count = sum(map(is_mended, errors))
+    them = f"{count} of these" if count < len(errors) else "it" if count == 1 else "all of them"
+    return f" `allot fmt --fix` mends {them}." if count else ""
 
 
 def _pointed(text: str, column: int, colour: str) -> list[str]:

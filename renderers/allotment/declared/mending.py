@@ -7,6 +7,7 @@ import json
 from allotment.declared import documents
 from allotment.declared.layout import Meaning
 from allotment.declared.reading import read_declaration, wants_quotes
+from allotment.problems import Problem
 
 SCHEMA = "# yaml-language-server: $schema="
 _MARK = b"\xef\xbb\xbf"
@@ -16,6 +17,12 @@ _MOST_READ = 400  # times; a file of the most keys and values needs no more, at 
 def schema_line(path: str, kind: str) -> str:
     """Return the first line of a declaration, by which editors find its schema."""
     return f"{SCHEMA}{'../' * path.count('/')}schemas/{kind}.schema.json\n"
+
+
+def is_mended(one: Problem) -> bool:
+    """Return whether a problem is gone once its file is mended: a value that wants quotes, or a byte order mark."""
+    is_mark = (one.rule, one.line, one.column) == ("encoding", 1, 1) and "U+FEFF" in one.message
+    return is_mark or wants_quotes(one)
 
 
 def mended(path: str, data: bytes, spot: Meaning) -> bytes:
