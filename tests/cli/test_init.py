@@ -111,6 +111,14 @@ def test_it_says_what_is_still_to_be_filled_in_and_where(allot: Allot, tmp_path:
     )
 
 
+def test_the_readme_keeps_what_is_still_to_be_filled_in(allot: Allot, tmp_path: Path) -> None:
+    blanks = checked("init", init(allot, tmp_path / "gpus", "GitHub", "-o", "json").out)["blanks"]
+    lines = [line for line in (tmp_path / "gpus/README.md").read_text().splitlines() if line.startswith("- [ ] ")]
+    assert lines == [f"- [ ] [{one['path']}]({one['path']}), `{one['field']}`: {one['description']}" for one in blanks]
+    sample(allot, tmp_path / "sample")
+    assert "filled in" not in (tmp_path / "sample/README.md").read_text()
+
+
 def test_what_it_wrote_is_json_too(allot: Allot, tmp_path: Path) -> None:
     found = checked("init", init(allot, tmp_path, "GitHub", "-o", "json").out)
     assert found["files"] == sorted(files(tmp_path))
@@ -257,7 +265,39 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(allot: Allot, tmp_path: Pa
         "--oidc-issuer",
         "--admin",
     ]
+    both = allot("init", tmp_path, "--forge", "gitlab", "--program", "x", "--cluster", "EU")
+    assert [line.split(":")[0].strip() for line in both.err.splitlines()[3:]] == [
+        "Error", "--url", "--domain", "--oidc-issuer", "--admin", "these are wrong", "--program", "--cluster"
+    ]  # fmt: skip
+    fine = allot("init", tmp_path, "--domain", "gpu.acme.dev", "--cluster", "EU")
+    assert [line.split(":")[0].strip() for line in fine.err.splitlines()[-2:]] == ["these are wrong", "--cluster"]
+    assert "wrong" not in allot("init", tmp_path, "--domain", "gpu.acme.dev").err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_each_answer_is_checked_as_it_is_given(tmp_path: Path) -> None:
+    session = Session(tmp_path, {})
+    session.begins(shlex.join([*ALLOT, "init", "gpus", "--forge", "gitea", "--admin", "alice"]))
+    session.asks("an image@sha256:…:", "allotment")
+    session.asks("names nothing that stays the same", COMMIT)
+    session.asks("to clone, https://…:", "git@git.acme.dev:acme/gpus")
+    session.asks("Error: ", URL)
+    session.asks("The first cluster's name [eu-1]:", "EU")
+    session.asks("'EU' is not allowed", "us-1")
+    session.asks("served below:", "gpu..dev")
+    session.asks("Error: ", "gpu.acme.dev")
+    session.asks("https://…:", "https://id.acme.dev")
+    assert "Next:" in session.ended()
+    session.close()
+    cluster = yaml.safe_load((tmp_path / "gpus/clusters/us-1/cluster.yaml").read_text())
+    assert cluster["spec"]["domain"] == "us-1.gpu.acme.dev"
+
+
+def test_on_a_terminal_what_is_given_wrong_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    session = Session(tmp_path, {})
+    said = session.types(shlex.join([*ALLOT, "init", "gpus", "--program", "x"]), status=2)
+    assert "Error: --program: 'x' names nothing that stays the same" in said
+    session.close()
 
 
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:

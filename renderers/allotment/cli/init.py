@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -67,8 +67,7 @@ def command(folder: Path, sample: bool, branch: str, style: str, **given: str | 
     there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if found := [name for name in there if name not in BESIDE]:
         raise Refused(f"{quoted(str(folder))} holds {quoted(found[0])}: name an empty folder")
-    _ask(given, _ASKED.keys() - (_OF_A_CLOUD if sample else ()))
-    program, cloud = _found_good(branch, given, sample)
+    program, cloud = _asked(branch, given, sample)
     made = _made(program, cloud, sample)
     _write(folder, made)
     _say(folder, cloud, made, sample, style)
@@ -78,48 +77,76 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _ask(given: dict[str, str | None], wanted: Any) -> None:
-    """Fill in what is missing, by asking a person; in a script all that is missing is told at once."""
-    missing = [name for name in _ASKED if name in wanted and not given[name]]
-    if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(
-            "\n".join(["these are missing:", *(f"  {_option(name)}: {_ASKED[name]}" for name in missing)])
-        )
-    for name in missing:
-        choices = click.Choice(list(FORGES), case_sensitive=False) if name == "forge" else None
-        given[name] = click.prompt(_ASKED[name], type=choices, default="eu-1" if name == "cluster" else None)
-
-
-def _found_good(branch: str, given: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
-    """Return where the program comes from, and the cloud. Raises UsageError with all values that are wrong."""
-    from allotment.starter.declarations import Cloud, wrong
+def _asked(branch: str, given: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
+    """Return where the program comes from, and the cloud. What is missing a person is asked for, each until it is right;
+    a script is told at once what is missing and what is wrong. Raises UsageError."""
     from allotment.starter.program import program_of
 
-    found: list[tuple[str, str]] = []
-    try:
-        program = program_of(given["program"] or "")
-    except ValueError as error:
-        found.append(("program", str(error)))
+    wanted = _ASKED.keys() - (_OF_A_CLOUD if sample else ())
+    missing = [name for name in _ASKED if name in wanted and not given[name]]
+    wrong = [f"{_option(name)}: {words}" for name, words in _wrong(branch, given, sample) if name not in missing]
+    if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        lacks = ["these are missing:", *(f"  {_option(name)}: {_ASKED[name]}" for name in missing)]
+        raise click.UsageError(
+            "\n".join([*lacks, *(["these are wrong:", *(f"  {one}" for one in wrong)] if wrong else [])])
+        )
+    if wrong:
+        raise click.UsageError("\n".join(wrong))
+    for name in missing:
+        _ask(name, branch, given, sample)
+    return program_of(given["program"] or ""), _cloud(branch, given)
+
+
+def _ask(name: str, branch: str, given: dict[str, str | None], sample: bool) -> None:
+    """Fill in what a person says, once it is right."""
+    choice = click.Choice(list(FORGES), case_sensitive=False)
+
+    def right(text: str) -> str:
+        given[name] = choice.convert(text, None, None) if name == "forge" else text
+        for option, words in _wrong(branch, given, sample):
+            if option == name:
+                raise click.UsageError(words)
+        return text
+
+    shown = f" ({', '.join(FORGES)})" if name == "forge" else ""
+    click.prompt(f"{_ASKED[name]}{shown}", value_proc=right, default="eu-1" if name == "cluster" else None)
+
+
+def _cloud(branch: str, given: dict[str, str | None]) -> Cloud:
+    from allotment.declared.layout import LONGEST_NAME, wrong_name
+    from allotment.starter.declarations import Cloud
+
     cluster, domain = given["cluster"] or "", given["domain"] or ""
-    cloud = Cloud(
+    above = "" if wrong_name(cluster, LONGEST_NAME["cluster"]) else f"{cluster}."  # of a wrong name it isn't blamed
+    return Cloud(
         forge=given["forge"] or "",
         url=given["url"] or "",
         branch=branch,
         cluster=cluster,
-        domain=domain if domain.startswith(f"{cluster}.") else f"{cluster}.{domain}",
+        domain=domain if domain.startswith(above) else f"{above}{domain}",
         issuer=given["oidc_issuer"] or "",
         admin=given["admin"] or "",
         currency=given["currency"] or "EUR",
         time_zone=given["time_zone"] or "UTC",
     )
-    if found := [*found, *wrong(cloud, sample=sample)]:
-        raise click.UsageError("\n".join(f"{_option(name)}: {words}" for name, words in found))
-    return program, cloud
+
+
+def _wrong(branch: str, given: dict[str, str | None], sample: bool) -> list[tuple[str, str]]:
+    """Return which values are wrong, by their option's name, and why; what isn't given is wrong too."""
+    from allotment.starter.declarations import wrong
+    from allotment.starter.program import program_of
+
+    found: list[tuple[str, str]] = []
+    try:
+        program_of(given["program"] or "")
+    except ValueError as error:
+        found.append(("program", str(error)))
+    return [*found, *wrong(_cloud(branch, given), sample=sample)]
 
 
 def _made(program: Program, cloud: Cloud, sample: bool) -> dict[str, bytes]:
     """Return all files of the repository, by path."""
-    from allotment.starter.declarations import declarations, sample_platform
+    from allotment.starter.declarations import blanks, declarations, sample_platform
     from allotment.starter.repository import beside, tenants_page
 
     source = sample_folder()
@@ -131,7 +158,8 @@ def _made(program: Program, cloud: Cloud, sample: bool) -> dict[str, bytes]:
         made |= declarations(cloud)
         made["tenants/README.md"] = tenants_page(cloud.admin)
     runs, builds = ((source / f"requirements-{what}.lock").read_text(encoding="utf-8") for what in ("run", "build"))
-    return made | beside(cloud.forge, cloud.branch, program, runs, builds)
+    left = [] if sample else blanks(cloud, made)
+    return made | beside(cloud.forge, cloud.branch, program, runs, builds, left)
 
 
 def _write(folder: Path, made: dict[str, bytes]) -> None:
@@ -170,6 +198,7 @@ def _say(folder: Path, cloud: Cloud, made: dict[str, bytes], sample: bool, style
         note("\nStill to be filled in, in this folder:")
         for one in left:
             note(f"  {one.path}:{one.line}  {one.field}  {one.words}")
+        note("\nREADME.md has this list too, to be ticked off.")
     if sample:
         note("\nIts people, hosts and images are nobody's: `allot validate` warns of hosts until they are yours.")
     note(
@@ -186,7 +215,7 @@ def _pushing(folder: Path, cloud: Cloud) -> list[str]:
     return [
         *([] if known else begin),
         "git add --all && git commit --message Begin",
-        f"git push origin {cloud.branch}",
+        f"git push --set-upstream origin {cloud.branch}",
     ]
 
 

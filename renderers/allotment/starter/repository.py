@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from allotment import VERSION
 from allotment.declared.kinds import KINDS
 from allotment.manifests.text import scalar
 from allotment.starter import ci
+from allotment.starter.declarations import Blank
 from allotment.starter.program import Program, installing, locks
 
 _IGNORED = """\
@@ -18,23 +20,24 @@ _IGNORED = """\
 """
 
 
-def beside(forge: str, branch: str, program: Program, runs: str, builds: str) -> dict[str, bytes]:
+def beside(
+    forge: str, branch: str, program: Program, runs: str, builds: str, blanks: Sequence[Blank]
+) -> dict[str, bytes]:
     """Return what lies beside the declarations: CI, hooks, editor settings, what installs the program, a README.
 
-    `runs` and `builds` are the requirements of this program, with hashes.
+    `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks`.
     """
     path, workflow = ci.workflow(forge, branch, program)
     words = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
     if program.is_image:
         words |= {"@ALLOT@": program.address, "@LANGUAGE@": "docker_image"}
+    blocks = {"@INSTALL@": _by_hand(program), "@PINNED@": _pinned(program), "@BLANKS@": _to_fill_in(blanks)}
     texts = {
         path: workflow,
         ".pre-commit-config.yaml": ci.filled(ci.starter_file("pre-commit.yaml"), {}, words),
         ".gitignore": _IGNORED,
         ".vscode/settings.json": _editor(),
-        "README.md": ci.filled(
-            ci.starter_file("README.md"), {"@INSTALL@": _by_hand(program), "@PINNED@": _pinned(program)}, words
-        ),
+        "README.md": ci.filled(ci.starter_file("README.md"), blocks, words),
         **locks(program, runs, builds),
     }
     return {path: text.encode() for path, text in texts.items()}
@@ -53,6 +56,20 @@ def _pinned(program: Program) -> list[str]:
         f"CI gets `allot` from where {where} say{'' if program.is_image else 's'}, and nothing else; a pull request is checked",
         "with what the branch says that it goes into. For a later version, let its `allot init` write an empty folder, and take",
         f"{where}{also} from there.",
+    ]
+
+
+def _to_fill_in(blanks: Sequence[Blank]) -> list[str]:
+    """Return the list of what only a cloud's team can know; its lines aren't named, since they move."""
+    if not blanks:
+        return []
+    return [
+        "## Still to be filled in",
+        "",
+        "`allot init` wrote these as an example. Tick off what is yours, and remove this list at last:",
+        "",
+        *(f"- [ ] [{one.path}]({one.path}), `{one.field}`: {one.words}" for one in blanks),
+        "",
     ]
 
 
