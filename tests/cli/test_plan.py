@@ -348,7 +348,14 @@ def test_what_is_wrong_with_another_tenants_tree_hides_nothing(pull: Pull, stray
 
 def test_a_plan_of_what_was_merged_is_empty(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    assert pull.planned()["files"] == {"declared": 1, "added": 0, "changed": 4, "removed": 0, "markers": 2}
+    assert pull.planned()["files"] == {
+        "declared": 1,
+        "outside": 0,
+        "added": 0,
+        "changed": 4,
+        "removed": 0,
+        "markers": 2,
+    }
     git(pull.root, "checkout", "-q", "main")
     git(pull.root, "merge", "-q", "feature")
     git(pull.root, "checkout", "-q", "feature")
@@ -772,7 +779,7 @@ def test_programs_that_jobs_run_are_shown_with_what_changes(pull: Pull) -> None:
     assert storage == "eu-1/tenants/studio-kite/storage/styles.rendered.yaml"
     assert programs.startswith("eu-1/tenants/studio-kite/storage/allotment--programs-fetch-url-")
     assert found["objects"][1]["diff"].startswith("--- /dev/null\n")
-    assert found["files"] == {"declared": 1, "added": 2, "changed": 1, "removed": 0, "markers": 1}
+    assert found["files"] == {"declared": 1, "outside": 0, "added": 2, "changed": 1, "removed": 0, "markers": 1}
 
 
 def test_colours_are_for_a_terminal_alone(pull: Pull, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -829,3 +836,41 @@ def test_a_name_of_no_text_names_no_commit(words: tuple[str, ...], pull: Pull, a
     said = allot("plan", "--repo", pull.root, *words)
     assert said.code == 2
     assert "names no commit here" in said.err
+
+
+def test_a_file_outside_the_declarations_is_named_and_what_it_decides_is_said_first(pull: Pull) -> None:
+    pull.write(".github/workflows/allot.yaml", "on: push\n")
+    pull.write(".allot/program.lock", "evil==1.0\n")
+    pull.write("notes.md", "Hello\n")
+    result = pull.plan()
+    first, *_ = lines = result.out.splitlines()
+    assert first == "can be merged · ⚠ changes which program runs, what runs in CI · 3 files outside the declarations"
+    assert "⚠ Outside the declarations" in lines
+    assert "  changes which program runs: .allot/program.lock added" in lines
+    assert "  changes what runs in CI: .github/workflows/allot.yaml added" in lines
+    assert "  notes.md  added" in lines
+    assert "0 declared files, 3 other files and 0 rendered files change." in lines
+    found = pull.planned()
+    assert (found["changes"], found["outsideCount"], found["files"]["outside"]) == (True, 3, 3)
+    assert found["outside"] == [
+        {"path": ".allot/program.lock", "written": "added", "decides": "program"},
+        {"path": ".github/workflows/allot.yaml", "written": "added", "decides": "ci"},
+        {"path": "notes.md", "written": "added", "decides": ""},
+    ]
+    said = pull.plan("-o", "markdown").out
+    assert "#### ⚠️ Outside the declarations\n\n- changes which program runs: `.allot/program.lock` added\n" in said
+    assert "| `notes.md` | `added` |" in said
+    assert pull.plan("--detailed-exitcode").code == 4
+
+
+def test_very_many_files_outside_the_declarations_are_counted_and_their_names_are_inert(pull: Pull) -> None:
+    for at in range(3_000):
+        pull.write(f".github/workflows/{at:04}-@everyone.yaml", "")
+        pull.write(f"notes/{at:04}.md", "")
+    pull.write(".gitea/workflows/\x1b]0;owned\x07`|.yaml", "")
+    result = pull.plan("-o", "markdown")
+    assert (result.code, len(result.out.encode()) < 60_000) == (0, True)
+    assert "and 2,961 more" in result.out
+    assert "6,001 files outside the declarations" in result.out.splitlines()[2]
+    assert "and 2,961 more" in (text := pull.plan().out)
+    assert not any(one in text + result.out for one in "\x1b\x07")

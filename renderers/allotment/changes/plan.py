@@ -13,6 +13,7 @@ from allotment.accounts.pricing import money_text, signed
 from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange, Topic
 from allotment.changes.files import NO_FILES, Diff, FileCounts
 from allotment.changes.money import CostChange, CostDay
+from allotment.changes.outside import NOTHING_OUTSIDE, WORDS, Outside
 from allotment.problems import Problem, counted
 
 NAMED = 3  # tenants in a summary
@@ -90,7 +91,7 @@ class Plan:
     first; `declared_count` counts all. `urls` counts the URLs, of what stays, that are gone, lie elsewhere or open to others.
     `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
-    repository. `skipped` says in words which check didn't run.
+    repository, `outside` what it writes beside them. `skipped` says in words which check didn't run.
     """
 
     base: str
@@ -114,6 +115,7 @@ class Plan:
     things: tuple[ThingChange, ...] = ()
     declarations: tuple[Diff, ...] = ()
     declared_files: int = 0
+    outside: Outside = NOTHING_OUTSIDE
     objects: tuple[Diff, ...] = ()
     files: FileCounts = NO_FILES
     checksum: str = ""
@@ -132,7 +134,7 @@ class Plan:
     @property
     def changes(self) -> bool:
         """Whether anything is another afterwards."""
-        return bool(self.files.total or self.declarations)
+        return bool(self.files.total or self.declarations or self.outside.total)
 
     @property
     def verdict(self) -> str:
@@ -168,11 +170,15 @@ def summary_of(plan: Plan) -> list[str]:
     if plan.perhaps_lost:
         found.append("perhaps more destroyed" if plan.losses else "perhaps something destroyed")
     found += [f"⚠ {topic}" for topic in NEVER_CUT if plan.of_topics(topic)]
+    if decided := [WORDS[one] for one, *_ in plan.outside.decisive]:
+        found.append(f"⚠ changes {', '.join(decided)}")
     counted_apart = (*NEVER_CUT, "addresses")
     if topics := [topic for topic in TOPICS if topic not in counted_apart and plan.of_topics(topic)]:
         found.append(f"{', '.join(topics)} changed")
     if plan.urls:
         found.append(f"{counted(plan.urls, 'URL')} changed")
+    if plan.outside.total:
+        found.append(f"{counted(plan.outside.total, 'file')} outside the declarations")
     found += _money(plan)
     over = [one for cost in plan.costs if (one := cost.excess)]
     for one in over[:NAMED]:

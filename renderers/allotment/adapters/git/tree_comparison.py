@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.trees import MAX_DEPTH, PATH_BYTES, TREE, Entry, Trees
@@ -27,6 +27,13 @@ class Changed(NamedTuple):
     mode: str
     old_blob: str
     blob: str
+
+    @property
+    def written(self) -> Literal["added", "changed", "removed"]:
+        """What becomes of it."""
+        if not self.old_mode:
+            return "added"
+        return "changed" if self.mode else "removed"
 
 
 _Entries = list[tuple[bytes, bytes, bytes]]

@@ -17,6 +17,7 @@ from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_chang
 from allotment.changes.fields import Noted
 from allotment.changes.files import Diff, Files, checksum
 from allotment.changes.money import MOST_DAYS, totals
+from allotment.changes.outside import outside_of
 from allotment.changes.plan import Loss, Plan, caused
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.platform import Platform
@@ -134,6 +135,7 @@ class MergePlan:
             things=tuple(thing for one in found for thing in one.things),
             declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
             declared_files=len(declarations),
+            outside=outside_of((one.path, one.written) for one in self._outside()),
             objects=tuple(files.diffs),
             files=files.counts(),
             checksum=checksum(steps),
@@ -158,6 +160,11 @@ class MergePlan:
                 found.append(replace(one, note=count) if count and one.field == "spec.domain" else one)
         found += [each for one in outcomes for each in (*one.declared, *one.reach.told)]
         return sorted(found, key=in_order)
+
+    def _outside(self) -> Iterator[Changed]:
+        """Yield the files that change outside the declarations, beside their folder or in it."""
+        inside = frozenset(declared_of(self.changed))
+        return (one for one in (*self.changed, *self.beside) if one not in inside)
 
     def _unauthorised(self) -> Iterable[Problem]:
         if self.asked.reviewed is None:

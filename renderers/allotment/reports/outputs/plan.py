@@ -8,6 +8,7 @@ from fractions import Fraction
 from allotment.changes.declared import DeclaredChange, Topic
 from allotment.changes.files import Diff
 from allotment.changes.money import CostChange, CostDay
+from allotment.changes.outside import Decides, OutsideFile, Written
 from allotment.changes.plan import Action, Amount, Loss, Plan, ThingChange, Units
 from allotment.reports.outputs.output import Output, Part
 from allotment.reports.outputs.validate import ProblemOutput, problem_output
@@ -125,10 +126,21 @@ class DiffOutput(Part, frozen=True):
     diff: str
 
 
+class OutsideOutput(Part, frozen=True):
+    """A file that changes outside the declarations, and what it decides: which program runs, what runs in CI, whom the forge
+    asks to approve, what runs when somebody commits (hooks), what Argo CD and `allot run` are set up with; or nothing."""
+
+    path: str
+    written: Written
+    decides: Decides
+
+
 class FilesOutput(Part, frozen=True):
-    """How many files change: declared ones, and rendered ones; `markers` of these only say that their folder changed."""
+    """How many files change: declared ones, those outside the declarations, and rendered ones; `markers` of these only say
+    that their folder changed."""
 
     declared: int
+    outside: int
     added: int
     changed: int
     removed: int
@@ -139,7 +151,8 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     """What merging `head`, or the work tree on it, into `base` would change.
 
     `summary` says it in a line. `asOf` is the day whose prices count. `declared` has the first of `declaredCount` changes, and
-    all of the topics access and approvals. `declarations` and `objects` have the first of the files that `files` counts.
+    all of the topics access and approvals; `outside` the first of `outsideCount` files outside the declarations, those that
+    decide something first. `declarations` and `objects` have the first of the files that `files` counts.
     """
 
     verdict: str
@@ -166,6 +179,8 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     things: tuple[ThingOutput, ...]
     units: tuple[UnitsOutput, ...]
     quota: tuple[QuotaOutput, ...]
+    outside: tuple[OutsideOutput, ...]
+    outside_count: int
     files: FilesOutput
     declarations: tuple[DiffOutput, ...]
     objects: tuple[DiffOutput, ...]
@@ -199,7 +214,11 @@ def plan_output(plan: Plan) -> PlanOutput:
         things=tuple(map(_thing, plan.things)),
         units=tuple(map(_units, plan.units)),
         quota=tuple(map(_quota, plan.quota)),
-        files=FilesOutput(plan.declared_files, files.added, files.changed, files.removed, files.markers),
+        outside=tuple(map(_outside, plan.outside.files)),
+        outside_count=plan.outside.total,
+        files=FilesOutput(
+            plan.declared_files, plan.outside.total, files.added, files.changed, files.removed, files.markers
+        ),
         declarations=tuple(map(_diff, plan.declarations)),
         objects=tuple(map(_diff, plan.objects)),
     )
@@ -211,6 +230,10 @@ def _loss(one: Loss) -> LossOutput:
 
 def _declared(one: DeclaredChange) -> DeclaredOutput:
     return DeclaredOutput(one.topic, one.path, one.field, one.before, one.after, one.note)
+
+
+def _outside(one: OutsideFile) -> OutsideOutput:
+    return OutsideOutput(one.path, one.written, one.decides)
 
 
 def _day(one: CostDay) -> CostDayOutput:

@@ -11,15 +11,17 @@ from typing import NamedTuple
 
 from allotment.changes.declared import DeclaredChange
 from allotment.changes.files import Diff
+from allotment.changes.outside import MOST_OUTSIDE
 from allotment.changes.plan import Loss, Plan
 from allotment.problems import counted
 from allotment.reports.markdown import code, fenced, table, visible
-from allotment.reports.plan.rows import Table, decisive, diff_lines, files_text, tables
+from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, files_text, outside, tables
 from allotment.reports.plan.text import origin
 
 MARKER = "<!-- allotment:plan -->"
 _NOTE = 160  # bytes that are kept for saying what is left out
 _MESSAGE = 2_000
+_FEW_OUTSIDE = 3  # files that are named of each thing that they decide, where room is short
 _WHOLE = 1 << 20  # characters: what may not be cut isn't
 
 
@@ -48,9 +50,9 @@ def comment(plan: Plan, limit: int) -> PlanText:
     head = "\n\n".join([MARKER, *_head(plan)])
     tail = f"{files_text(plan)}\n\nChecksum {code(plan.checksum or 'none')}."
     room = limit - _size(head) - _size(tail) - 2 * _NOTE
-    dangers = _dangers(plan, _each, _each_change)
+    dangers = _dangers(plan, _each, _each_change, MOST_OUTSIDE)
     if _size(dangers) > room:
-        dangers = _dangers(plan, _alike, _of_file)
+        dangers = _dangers(plan, _alike, _of_file, _FEW_OUTSIDE)
     if _size(dangers) > room:
         return PlanText(f"{head}\n\n{_too_many(plan)}\n\n{tail}\n", False)
     problems = _fitting(_problems(plan), room - _size(dangers))
@@ -101,11 +103,15 @@ def _dangers(
     plan: Plan,
     rows: Callable[[tuple[Loss, ...]], Iterator[str]],
     changes: Callable[[tuple[DeclaredChange, ...]], Iterator[str]],
+    most: int,
 ) -> str:
-    """Return everything that is destroyed, or may be, and everything that says who may do what."""
+    """Return everything that is destroyed, or may be, everything that says who may do what, and what files outside the
+    declarations decide, the first `most` of each with their names."""
     lost = (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost))
     blocks = [(title, rows(losses)) for title, losses in lost if losses]
     blocks += [(title, changes(several)) for title, several in decisive(plan)]
+    if decided := [f"- {words}" for words in outside(plan, code, most)]:
+        blocks.append((OUTSIDE, iter(decided)))
     return "\n\n".join(f"#### ⚠️ {title}\n\n" + "\n".join(items) for title, items in blocks)
 
 

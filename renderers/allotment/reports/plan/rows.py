@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from allotment.accounts.pricing import HOURS_A_MONTH, money_text, signed
 from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange
 from allotment.changes.files import Diff
 from allotment.changes.money import CostChange
+from allotment.changes.outside import MOST_OUTSIDE, WORDS
 from allotment.changes.plan import NAMED, Amount, Plan
 from allotment.declared.values import decimal_text, size_text
 from allotment.problems import counted, printable
@@ -20,6 +21,7 @@ from allotment.problems import counted, printable
 MOST_LINES = 1_500  # of a file that is compared line by line
 MOST_WIDTH = 500  # characters of a line
 MOST_PARTS = 8
+OUTSIDE = "Outside the declarations"
 MOST_DAYS = 6  # of one tenant's cost
 _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 
@@ -40,7 +42,7 @@ class Table(NamedTuple):
 
 def tables(plan: Plan) -> Iterator[Table]:
     """Yield the tables that have rows, those that decide first."""
-    for one in (_costs(plan), _declared(plan), _things(plan), _units(plan), _quota(plan), _parts(plan)):
+    for one in (_costs(plan), _declared(plan), _things(plan), _units(plan), _quota(plan), _parts(plan), _outside(plan)):
         if one.rows:
             yield one
 
@@ -50,6 +52,22 @@ def decisive(plan: Plan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
     for topic in NEVER_CUT:
         if found := plan.of_topics(topic):
             yield topic.capitalize(), found
+
+
+def outside(plan: Plan, shown: Callable[[str], str], most: int = MOST_OUTSIDE) -> Iterator[str]:
+    """Yield a line for each file outside the declarations that decides something, the first `most` of what they decide, its
+    name as it may be `shown`."""
+    for decides, named, more in plan.outside.decisive:
+        does = f"changes {WORDS[decides]}"
+        yield from (f"{does}: {shown(one.path)} {one.written}" for one in named[:most])
+        if left := more + len(named[most:]):
+            yield f"{does}: and {left:,} more"
+
+
+def _outside(plan: Plan) -> Table:
+    named, more = plan.outside.others
+    rows = [(printable(one.path, 400), one.written) for one in named]
+    return Table(f"Other files {OUTSIDE.lower()}", ("File", "Change"), rows, frozenset(), hidden=more)
 
 
 def _declared(plan: Plan) -> Table:
@@ -167,7 +185,10 @@ def files_text(plan: Plan) -> str:
     kinds = ((files.added, "added"), (files.changed, "changed"), (files.removed, "removed"))
     how = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
     markers = f", {files.markers:,} of them markers that say so of their folder" if files.markers else ""
-    declared = f"{counted(plan.declared_files, 'declared file')} and {counted(files.total, 'rendered file')} change"
+    beside = f", {counted(plan.outside.total, 'other file')}" if plan.outside.total else ""
+    declared = (
+        f"{counted(plan.declared_files, 'declared file')}{beside} and {counted(files.total, 'rendered file')} change"
+    )
     return f"{declared}{f' ({how}{markers})' if how else ''}."
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allotment.changes.plan import Plan
-from allotment.problems import counted
+from allotment.problems import counted, printable
 from allotment.reports.markdown import visible
-from allotment.reports.plan.rows import Table, decisive, diff_lines, files_text, tables
+from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, files_text, outside, tables
 
 MOST_ROWS = 200  # of a table
 
@@ -35,6 +35,9 @@ def lines(plan: Plan, *, diffs: bool) -> Iterator[Line]:
     for title, several in decisive(plan):
         yield from (Line(""), Line(f"⚠ {title}", "title"))
         yield from (Line(f"  {one.path}: {one.words}", "warn") for one in several)
+    if decided := list(outside(plan, lambda path: printable(path, 400))):
+        yield from (Line(""), Line(f"⚠ {OUTSIDE}", "title"))
+        yield from (Line(f"  {words}", "warn") for words in decided)
     for table in tables(plan):
         yield Line("")
         yield from _table(table)

@@ -1,0 +1,98 @@
+"""Files that a change writes outside the declarations. Nothing is rendered from them, but some decide more than any
+declaration: which program reads those, what CI runs, whom a forge asks to approve.
+
+Which these are is told by their paths alone: what they say is read by other programs than this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Written = Literal["added", "changed", "removed"]
+Decides = Literal["program", "ci", "approvals", "hooks", "setup", ""]
+WORDS: dict[Decides, str] = {
+    "program": "which program runs",
+    "ci": "what runs in CI",
+    "approvals": "whom the forge asks to approve",
+    "hooks": "what runs when somebody commits",
+    "setup": "what Argo CD and `allot run` are set up with",
+}
+MOST_OUTSIDE = 40  # files that a plan names of each thing that they decide, and of the others; all are counted
+
+_FORGES = frozenset((".github", ".gitlab", ".gitea", ".forgejo"))
+_CI = frozenset((".woodpecker", ".circleci", ".buildkite"))
+_CI_FILES = (".gitlab-ci.", ".woodpecker.", ".drone.", "jenkinsfile", "azure-pipelines.")
+_HOOKS = frozenset((".husky", ".githooks"))
+_HOOKS_FILES = (".pre-commit-config.", ".pre-commit-hooks.", "lefthook.", ".lefthook.")
+_FOR_PEOPLE = (".md", ".markdown", ".txt", ".rst")
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideFile:
+    """A file outside the declarations that is written otherwise, and what it decides: a key of WORDS, or nothing."""
+
+    path: str
+    written: Written
+    decides: Decides = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The files outside the declarations that a change writes: the first of each kind, what decides most first, and how many
+    there are of each."""
+
+    files: tuple[OutsideFile, ...] = ()
+    counts: tuple[tuple[Decides, int], ...] = ()
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(count for _, count in self.counts)
+
+    @property
+    def decisive(self) -> Iterator[tuple[Decides, list[OutsideFile], int]]:
+        """What they decide, each with the first of the files that do, and how many more do."""
+        for decides, count in self.counts:
+            if decides:
+                named = [one for one in self.files if one.decides == decides]
+                yield decides, named, count - len(named)
+
+    @property
+    def others(self) -> tuple[list[OutsideFile], int]:
+        """The first of the files that decide nothing, and how many more there are."""
+        named = [one for one in self.files if not one.decides]
+        return named, dict(self.counts).get("", 0) - len(named)
+
+
+NOTHING_OUTSIDE = Outside()
+
+
+def outside_of(several: Iterable[tuple[str, Written]]) -> Outside:
+    """Return what some files outside the declarations are, by their paths from the declarations' folder."""
+    found: dict[Decides, list[OutsideFile]] = {one: [] for one in (*WORDS, "")}
+    for path, written in sorted(several):
+        decides = decided_by(path)
+        found[decides].append(OutsideFile(path, written, decides))
+    named = [one for files in found.values() for one in files[:MOST_OUTSIDE]]
+    return Outside(tuple(named), tuple((one, len(files)) for one, files in found.items() if files))
+
+
+def decided_by(path: str) -> Decides:
+    """Return what a file decides. How a name is written doesn't count, as on a file system that tells no cases apart."""
+    parts = [one for one in path.casefold().split("/") if one != ".."]
+    top, name = parts[0], parts[-1]
+    if top == ".allot":
+        return "program"
+    if name == "codeowners":
+        return "approvals"
+    if top in _CI or name.startswith(_CI_FILES):
+        return "ci"
+    if top in _FORGES and not name.endswith(_FOR_PEOPLE):
+        return "ci"
+    if top in _HOOKS or name.startswith(_HOOKS_FILES):
+        return "hooks"
+    if top == "argo" and not name.endswith(_FOR_PEOPLE):
+        return "setup"
+    return ""

@@ -1,0 +1,51 @@
+"""What a file outside the declarations decides, by where it lies."""
+
+from __future__ import annotations
+
+import pytest
+
+from allotment.changes.outside import MOST_OUTSIDE, WORDS, decided_by, outside_of
+
+CASES = {
+    ".allot/program.lock": "program",
+    ".allot": "program",  # a link, or a repository, in its place
+    "../.allot/requirements.lock": "program",
+    ".Allot/program.lock": "program",
+    ".github/workflows/allot.yaml": "ci",
+    "../../.github/workflows/allot.yaml": "ci",
+    ".github/actions/own/index.js": "ci",
+    ".github": "ci",
+    ".gitlab-ci.yml": "ci",
+    ".gitlab/ci/plan.yml": "ci",
+    ".gitea/workflows/allot.yaml": "ci",
+    ".forgejo/workflows/allot.yaml": "ci",
+    ".woodpecker.yaml": "ci",
+    "ci/Jenkinsfile": "ci",
+    ".pre-commit-config.yaml": "hooks",
+    ".githooks/pre-push": "hooks",
+    "CODEOWNERS": "approvals",
+    ".github/CODEOWNERS": "approvals",
+    "docs/CODEOWNERS": "approvals",
+    "argo/bootstrap/eu-1.yaml": "setup",
+    "argo/README.md": "",
+    ".github/pull_request_template.md": "",
+    "README.md": "",
+    "docs/.allot/notes": "",
+    "schemas/Plan.schema.json": "",
+}
+
+
+@pytest.mark.parametrize("path", CASES)
+def test_what_a_file_decides_is_told_by_where_it_lies(path: str) -> None:
+    assert decided_by(path) == CASES[path]
+
+
+def test_what_decides_comes_first_and_pushes_nothing_else_out() -> None:
+    many = [(f".github/workflows/{at:05}.yaml", "changed") for at in range(9_998)]
+    found = outside_of([("README.md", "changed"), *many, ("zz.txt", "added")])  # type: ignore[list-item]
+    assert found.total == 10_000
+    assert [(WORDS[decides], len(named), more) for decides, named, more in found.decisive] == [
+        ("what runs in CI", MOST_OUTSIDE, 9_998 - MOST_OUTSIDE)
+    ]
+    named, more = found.others
+    assert ([one.path for one in named], more) == (["README.md", "zz.txt"], 0)
