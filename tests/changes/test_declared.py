@@ -224,7 +224,7 @@ CASES = {
     ),
     "a plan that allows what everybody reaches": (
         swap("platform/plans/starter.yaml", "    exposure:\n", "    exposure:\n      - Public\n"),
-        ["plans: platform/plans/starter.yaml: spec.allow.exposure added: Public"],
+        ["access: platform/plans/starter.yaml: spec.allow.exposure added: Public"],
     ),
     "an app that everybody reaches": (
         swap(APP, "exposure: Members", "exposure: Public"),

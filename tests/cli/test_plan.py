@@ -322,7 +322,7 @@ def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> No
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     found = pull.planned()
     assert [one["what"] for one in found["perhapsLost"]] == ["what the platform offers"]
-    assert found["summary"] == "can be merged · perhaps something destroyed · offers changed"
+    assert found["summary"] == "can be merged · perhaps something destroyed · tenants, offers changed"
 
 
 @pytest.mark.parametrize("stray", ["tenants/NOTES.txt", "tenants/ml-orbit/instances/copy.yaml"])
@@ -747,6 +747,25 @@ def test_another_plan_restarts_nothing_and_says_what_the_tenant_may_have(pull: P
     assert quota["instances"] == (1, 1, 3, 100)
     (cost,) = found["costs"]
     assert (cost["budgetBefore"], cost["budget"]) == (300, None)
+    (change,) = found["declared"]
+    assert (change["topic"], change["path"], change["field"]) == ("access", f"{ADA}/tenant.yaml", "spec.plan")
+    assert change["note"] == (
+        "newly allows exposure Public, images of registry.example/, sharing Exclusive, sharing Mig"
+    )
+
+
+def test_a_plan_that_allows_more_is_told_where_nobody_misses_it(pull: Pull) -> None:
+    pull.edit("platform/plans/starter.yaml", "    exposure:\n", "    exposure:\n      - Public\n")
+    lines = pull.plan().out.splitlines()
+    assert lines[0] == "can be merged · ⚠ access"
+    assert "  platform/plans/starter.yaml: spec.allow.exposure added: Public" in lines
+
+
+def test_what_an_invalid_tenant_declares_otherwise_is_told(pull: Pull) -> None:
+    pull.edit(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: l4-nothing")
+    pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    told = [f"{one['path']}: {one['field']}" for one in pull.planned()["declared"]]
+    assert told == [f"{KITE}/instances/comfy.yaml: spec.state", f"{WEBUI}: spec.gpuSpec"]
 
 
 def test_each_reason_names_its_file(pull: Pull) -> None:

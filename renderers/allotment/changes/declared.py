@@ -2,12 +2,12 @@
 capacity, clusters, apps.
 
 Instances, storages and snapshots are told by what becomes of them (`comparison`) and of their addresses (`reach`); of
-theirs only who may copy a storage stands here.
+theirs only who may copy a storage stands here, and what nothing is rendered from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -54,8 +54,11 @@ _OF_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Cluster", "spec.oidc"): "access",
     ("Cluster", "spec.network"): "access",
     ("Cluster", "spec.reporter"): "access",
+    ("Plan", "spec.allow"): "access",
+    ("Platform", "spec.git"): "access",
     ("Platform", "spec.publisher"): "access",
     ("Platform", "spec.brake"): "approvals",
+    ("Platform", "spec.deletion"): "approvals",
     ("GPUStorage", "spec.sharedWith"): "access",
 }
 _PRICES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
@@ -95,6 +98,25 @@ def declared_changes(before: Folder, after: Folder, currency: str, noted: Noted)
             if old is None or new is None or old.data != new.data:
                 found += _of(name, old, new, currency, noted)
     return sorted(found, key=in_order)
+
+
+def untold(before: Folder, after: Folder, told: Collection[str], noted: Noted) -> Iterator[DeclaredChange]:
+    """Yield what the files of a tenant's things declare otherwise, but those whose change is `told`, by what is rendered from
+    them: what else they say, such as a name for people, is rendered nowhere."""
+    for kind in (one.kind for one in THINGS.values()):
+        was, is_now = before.of(kind.model), after.of(kind.model)
+        for name in sorted(was.keys() | is_now.keys()):
+            old, new = was.get(name), is_now.get(name)
+            there = new or old
+            if there is None or there.path in told or (new is None and not after.lacks(kind.model, name)):
+                continue
+            if old is None or new is None:
+                text = digest(there)
+                yield DeclaredChange("tenants", there.path, "", None if new else text, text if new else None)
+                continue
+            for one in noted.of(old, new):
+                if _topic(kind.name, one) != "access":  # told already
+                    yield DeclaredChange("tenants", there.path, one.field, one.before, one.after)
 
 
 def in_order(one: DeclaredChange) -> tuple[int, str, str, bool]:

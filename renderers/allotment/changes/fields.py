@@ -175,6 +175,8 @@ def _compared(at: str, old: _Tree | None, new: _Tree | None, label: str = "") ->
     elif old is None or new is None:
         there = new if old is None else old
         if not isinstance(there, _Leaf) and not there:
+            if isinstance(there, dict):  # what says by being there alone what something is, such as `bucket: {}`
+                yield FieldChange(at, None, "") if old is None else FieldChange(at, "", None)
             return
         if isinstance(there, _Entries):
             empty = _Entries()

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from allotment.adapters.source import Source
+from allotment.changes.allowed import with_allowed
 from allotment.changes.comparison import Compared, Side, compare
-from allotment.changes.declared import DeclaredChange, declared_changes
+from allotment.changes.declared import DeclaredChange, declared_changes, untold
 from allotment.changes.fields import Noted
 from allotment.changes.files import Files, Step
 from allotment.changes.reach import Reach, reach
@@ -15,6 +16,7 @@ from allotment.changes.reasons import End
 from allotment.declared.inventory import Folder, Offers, blob_id
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
+from allotment.declared.things import THINGS
 from allotment.manifests import paths
 from allotment.manifests.folders import folder_of, of_platform
 from allotment.pipeline.check.workers import read_scope
@@ -61,23 +63,30 @@ class Comparing(NamedTuple):
             read_folder(scope, read_scope(source, scope).files)[0] if name in there else Folder(scope)
             for source, there in zip(self.sources, self.there, strict=True)
         ]
-        declared, files = declared_changes(folders[0], folders[1], self.currency, noted), Files(MOST_TEXTS)
-        reached = reach(*(End(*both) for both in zip(self.offers, folders, strict=True)))
+        before, after = folders
+        ends = [End(*both) for both in zip(self.offers, folders, strict=True)]
+        declared, files = declared_changes(before, after, self.currency, noted), Files(MOST_TEXTS)
+        declared = with_allowed(declared, *ends)
+        reached = reach(*ends)
         if name in self.invalid:
+            declared += untold(before, after, (), noted)
             return TenantOutcome(name, None, declared, reached, files, ((), ()))
         done = frozenset(
             (one.model.spec.cluster, job_name(one.model.name, one.model.spec.prepare))
             for one in folders[0].of(GPUStorage).values()
             if one.model.spec.prepare is not None
         )
-        ends, standing = list(zip(self.offers, folders, strict=True)), Standing(done)
+        standing = Standing(done)
         claims = tuple(tuple(part_of(*end, standing).claims) for end in ends)
         rendered = [dict(render_tenant(*end, standing)) for end in ends]
         take_changed(files, *rendered)
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
         check_tenant(gate, *ends[1], new)
         sides = [Side(*both) for both in zip(self.offers, folders, rendered, strict=True)]
-        return TenantOutcome(name, compare(sides[0], sides[1], noted), declared, reached, files, (claims[0], claims[1]))
+        compared = compare(sides[0], sides[1], noted)
+        told = {THINGS[one.kind].kind.path.format(tenant=name, name=one.name) for one in compared.things}
+        declared += untold(before, after, told, noted)
+        return TenantOutcome(name, compared, declared, reached, files, (claims[0], claims[1]))
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:

@@ -1,0 +1,38 @@
+"""What another plan lets a tenant choose that its plan didn't: said beside the change, and as what it opens to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from allotment.changes.declared import DeclaredChange
+from allotment.changes.reasons import End
+from allotment.declared.kinds.plan import Allow
+from allotment.rules.limits import plan_of
+
+_FIELD = "spec.plan"
+
+
+def with_allowed(changes: list[DeclaredChange], before: End, after: End) -> list[DeclaredChange]:
+    """Return what a tenant declares otherwise; a change of its plan says what the new one newly allows, and belongs to
+    access where that opens something to more people or programs."""
+    old, new = plan_of(*before), plan_of(*after)
+    if old is None or new is None or old.model.name == new.model.name:
+        return changes
+    was, is_now = old.model.spec.allow, new.model.spec.allow
+    opened = list(_opened(was, is_now))
+    shared = [f"sharing {one}" for one in is_now.sharing if one not in was.sharing]
+    if not opened and not shared:
+        return changes
+    note = f"newly allows {', '.join([*opened, *shared])}"
+    told = [one for one in changes if one.field == _FIELD]
+    opening = [replace(one, topic="access" if opened else one.topic, note=note) for one in told]
+    return [*(one for one in changes if one.field != _FIELD), *opening]
+
+
+def _opened(was: Allow, is_now: Allow) -> Iterator[str]:
+    """Yield who may newly be let in, and from where images may newly come."""
+    yield from (f"exposure {one}" for one in is_now.exposure if one not in was.exposure)
+    for one in is_now.image_registries:
+        if not one.startswith(tuple(was.image_registries)):
+            yield f"images of {one}"
