@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allotment.changes.brake import Counted, Judgement, judge, things
+from allotment.changes.brake import Counted, Judgement, foreseen, judge, things
 from allotment.declared.kinds.platform import Brake
 
 LIMITS = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
@@ -64,3 +64,10 @@ def test_an_approval_is_of_exactly_that() -> None:
 def test_who_deletes_nothing_is_never_stopped(before: set[int], published: set[int], more: set[int]) -> None:
     now = instances(*published, *more)
     assert judge(LIMITS, instances(*before), instances(*published), now, (), {}).stop is None
+
+
+@given(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
+def test_a_plan_foresees_what_the_brake_says(before: set[int], after: set[int]) -> None:
+    was, is_now = instances(*before), instances(*after)
+    found = foreseen(LIMITS, was, is_now, 0)
+    assert (found is not None) == (verdict(was, is_now).stop is not None)

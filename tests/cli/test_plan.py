@@ -893,3 +893,27 @@ def test_very_many_files_outside_the_declarations_are_counted_and_their_names_ar
     assert "6,001 files outside the declarations" in result.out.splitlines()[2]
     assert "and 2,961 more" in (text := pull.plan().out)
     assert not any(one in text + result.out for one in "\x1b\x07")
+
+
+def test_a_plan_foresees_that_the_brake_stops_it(pull: Pull) -> None:
+    gone = sorted(pull.root.glob("tenants/*/instances/*.yaml"))[:15]
+    for file in gone:
+        file.unlink()
+    result = pull.plan()
+    assert "⚠ the brake will stop it, and publish nothing for anybody" in result.out.splitlines()[0]
+    words = "the brake will stop this: 15 of 17 instances would be deleted, more than 30 %: "
+    assert f"⚠ The brake\n  {words}" in result.out
+    found = pull.planned()["brake"]
+    assert (found["what"], found["deleted"], found["of"], found["maxDeletedPercent"]) == ("instances", 15, 17, 30)
+    assert "15 of 17 instances would be deleted" in pull.plan("-o", "markdown").out
+    for file in gone[5:]:
+        git(pull.root, "checkout", "main", "--", str(file))
+    assert pull.planned()["brake"] is None, "5 of 17 are 29 %"
+
+
+def test_what_the_brake_counts_is_counted_in_all_tenants(pull: Pull) -> None:
+    for file in (pull.root / "tenants/uni-lab/instances").iterdir():
+        file.unlink()
+    assert pull.planned()["brake"] is None, "all of one tenant, and few of all"
+    shutil.rmtree(pull.root / "clusters/us-1")
+    assert pull.planned()["brake"] is None, "the branch of a cluster that is gone stays as it is"

@@ -723,6 +723,28 @@ def test_much_at_once_is_stopped_until_exactly_that_is_approved(place: Place) ->
     assert place.merged().code == 1, "an approval counts once"
 
 
+def test_a_deletion_may_be_approved_before_it_is_merged(place: Place) -> None:
+    brake(place, 20)
+    place.merged()
+    before = place.refs()
+    git(place.root, "checkout", "-q", "-b", "feature")
+    remove(place, GROUPS)
+    author = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+    git(place.root, *author, "commit", "-q", "-a", "-m", "Delete")
+    plan = place._allot("plan", "--repo", place.root, "--as-of", DAY, "--base", "main", "--head", "feature")
+    (words,) = [line for line in plan.out.splitlines() if "the brake will stop this: 4 of 17 instances" in line]
+    assert "`allot publish --dry-run --commit HEAD`" in words
+    said = place.publish("--dry-run", "--commit", "HEAD")
+    assert (said.code, place.refs()) == (1, before)
+    checksum = said.err.split("merge ")[1].split(" ")[0]
+    git(place.root, "checkout", "-q", "main")
+    brake(place, 20, 10, checksum)
+    assert place.merged().code == 0
+    git(place.root, *author, "merge", "-q", "feature")
+    assert place.merged().code == 0
+    assert not any("uni-lab/compute/group-" in path for path in place.tree("eu-1"))
+
+
 def test_bit_by_bit_within_a_day_is_stopped_too(place: Place) -> None:
     brake(place, 20)
     place.merged(hours_ago=20)

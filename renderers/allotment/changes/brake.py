@@ -3,13 +3,17 @@ that.
 
 An approval is the checksum of what one publish deletes. It counts when it was published before the deletion was, and
 once: the checksum also covers the last deletion that was let through so.
+
+A plan foresees what the brake will say, as far as it knows: what a day brought isn't among its two commits, nor is what was
+approved and let through before.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from allotment.declared.kinds.platform import Brake
@@ -41,6 +45,30 @@ class Judgement(NamedTuple):
     checksum: str
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """That the brake will stop a change once it is merged: so many of the things of a kind are deleted, the first of them by
+    name; `approvals` are there already, of which one may be of exactly this."""
+
+    what: str
+    deleted: int
+    of: int
+    percent: int
+    named: str
+    approvals: int = 0
+
+    @property
+    def words(self) -> str:
+        """What happens, and what to do where the deletion is meant."""
+        unless = ", unless a checksum that the base approves is of exactly this" if self.approvals else ""
+        return (
+            f"the brake will stop this: {self.deleted:,} of {self.of:,} {self.what} would be deleted, more than"
+            f" {self.percent} %: {self.named}. Once it is merged nothing is published, for anybody{unless}. If it is meant:"
+            " `allot publish --dry-run --commit HEAD`, on this branch and with the base in it, says the deletion's checksum;"
+            " merge that into spec.brake.approvedPlans of platform/platform.yaml, let it be published, and merge this then"
+        )
+
+
 def things(cluster: str, files: Iterable[str]) -> frozenset[Counted]:
     """Return what a cluster's tree holds, by its paths. What is leaving is gone already."""
     found: set[Counted] = set()
@@ -70,15 +98,30 @@ def judge(
     """
     deleted = published - now
     checksum = _checksum(deleted, used)
-    for kind in sorted(_PLURALS):
-        there = {one for one in a_day_ago | published if one.kind == kind}
-        lost = there - now
-        too_many = len(there) >= brake.min_objects and len(lost) * 100 > brake.max_deleted_percent * len(there)
-        if too_many and any(one.kind == kind for one in deleted):
+    for kind, there, lost in _too_many(brake, a_day_ago | published, now):
+        if any(one.kind == kind for one in deleted):
             if checksum in approvals:
                 return Judgement(None, True, checksum)
             return Judgement(_words(brake, kind, there, lost, checksum), False, checksum)
     return Judgement(None, False, checksum)
+
+
+def foreseen(brake: Brake, before: frozenset[Counted], after: frozenset[Counted], approvals: int) -> Foreseen | None:
+    """Return what the brake will say where `after` is published upon `before`; None where that passes."""
+    for kind, there, lost in _too_many(brake, before, after):
+        return Foreseen(_PLURALS[kind], len(lost), len(there), brake.max_deleted_percent, _named(lost), approvals)
+    return None
+
+
+def _too_many(
+    brake: Brake, before: frozenset[Counted], now: frozenset[Counted]
+) -> Iterator[tuple[str, set[Counted], set[Counted]]]:
+    """Yield each kind of which too many are gone, with those that there were, and those that are gone."""
+    for kind in sorted(_PLURALS):
+        there = {one for one in before if one.kind == kind}
+        lost = there - now
+        if len(there) >= brake.min_objects and len(lost) * 100 > brake.max_deleted_percent * len(there):
+            yield kind, there, lost
 
 
 def _checksum(deleted: frozenset[Counted], used: Mapping[str, str]) -> str:
@@ -89,10 +132,13 @@ def _checksum(deleted: frozenset[Counted], used: Mapping[str, str]) -> str:
 
 
 def _words(brake: Brake, kind: str, there: set[Counted], lost: set[Counted], checksum: str) -> str:
-    named = ", ".join(str(one) for one in sorted(lost)[:NAMED])
-    more = f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
     return (
         f"the brake stops this: {len(lost)} of {len(there)} {_PLURALS[kind]} would be deleted within 24 hours, more than"
-        f" {brake.max_deleted_percent} %: {named}{more}. Put them back. If it is meant: put them back, merge {checksum} into"
+        f" {brake.max_deleted_percent} %: {_named(lost)}. Put them back. If it is meant: put them back, merge {checksum} into"
         " spec.brake.approvedPlans of platform/platform.yaml, let that be published, and delete them again"
     )
+
+
+def _named(lost: set[Counted]) -> str:
+    named = ", ".join(str(one) for one in sorted(lost)[:NAMED])
+    return f"{named} and {len(lost) - NAMED} more" if len(lost) > NAMED else named

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from allotment.accounts.pricing import money_text, signed
+from allotment.changes.brake import Foreseen
 from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange, Topic
 from allotment.changes.files import NO_FILES, Diff, FileCounts
 from allotment.changes.money import CostChange, CostDay
@@ -91,7 +92,8 @@ class Plan:
     first; `declared_count` counts all. `urls` counts the URLs, of what stays, that are gone, lie elsewhere or open to others.
     `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
-    repository, `outside` what it writes beside them. `skipped` says in words which check didn't run.
+    repository, `outside` what it writes beside them. `brake` says that the publish of it
+    will be stopped. `skipped` says in words which check didn't run.
     """
 
     base: str
@@ -116,6 +118,7 @@ class Plan:
     declarations: tuple[Diff, ...] = ()
     declared_files: int = 0
     outside: Outside = NOTHING_OUTSIDE
+    brake: Foreseen | None = None
     objects: tuple[Diff, ...] = ()
     files: FileCounts = NO_FILES
     checksum: str = ""
@@ -164,6 +167,8 @@ def summary_of(plan: Plan) -> list[str]:
     """Return the parts of a plan's summary, what decides first."""
     actions = Counter(one.action for one in plan.things)
     found = [plan.verdict]
+    if plan.brake:
+        found.append("⚠ the brake will stop it, and publish nothing for anybody")
     found += [f"{actions[one]:,} {one}" for one in ACTIONS if actions[one]]
     if plan.losses:
         found.append(f"{len(plan.losses):,} destroyed")

@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Believe what the rendered branches hold without that key's signature, or without our refs beside them.",
 )
-@click.option("--dry-run", is_flag=True, help="Write nothing; say what would be committed.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing; say what would be committed, also of a commit that isn't merged."
+)
 @output_option()
 def command(
     repo: Path | None,
@@ -88,7 +90,7 @@ def command(
     root = repository(repo)
     source = CommitSource(root, ref)
     to, seen_at = places(source, "origin", url, status)
-    if url is None:
+    if url is None and not dry_run:  # what isn't merged yet may be looked at, such as the brake's checksum of it
         _check_merged(source)
     remote = Remote(source.repository, to)
     with on_terminal("Rendering tenants") as progress:

@@ -42,7 +42,9 @@ class Brake(Strict):
     )
     min_objects: Count = Field(default=10, description="Below so many objects the brake doesn't act.")
     approved_plans: list[Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]] = Field(
-        default=[], description="Checksums of plans that may pass, once each."
+        default=[],
+        description="Checksums, which a stopped publish or `allot publish --dry-run` says, of deletions that may pass, once each; "
+        "one counts once it is published itself.",
     )
 
 

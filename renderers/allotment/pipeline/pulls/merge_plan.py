@@ -12,6 +12,7 @@ from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR
 from allotment.changes.addresses import addresses_lost
+from allotment.changes.brake import Counted, Foreseen, foreseen
 from allotment.changes.comparison import pools_lost, units_changed
 from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_changes, in_order
 from allotment.changes.fields import Noted
@@ -21,8 +22,9 @@ from allotment.changes.outside import outside_of
 from allotment.changes.plan import Loss, Plan, caused
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import ROOTS, Scope
+from allotment.declared.layout import ROOTS, Meaning, Scope, spot_of
 from allotment.declared.people import Account
+from allotment.declared.things import THINGS
 from allotment.pipeline.check.survey import Recall, Survey, resurvey, survey, tenants_part
 from allotment.pipeline.check.workers import results
 from allotment.pipeline.pulls.authority import unauthorised
@@ -136,6 +138,7 @@ class MergePlan:
             declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
             declared_files=len(declarations),
             outside=outside_of((one.path, one.written) for one in self._outside()),
+            brake=self._foreseen(outcomes),
             objects=tuple(files.diffs),
             files=files.counts(),
             checksum=checksum(steps),
@@ -160,6 +163,30 @@ class MergePlan:
                 found.append(replace(one, note=count) if count and one.field == "spec.domain" else one)
         found += [each for one in outcomes for each in (*one.declared, *one.reach.told)]
         return sorted(found, key=in_order)
+
+    def _foreseen(self, outcomes: Iterable[TenantOutcome]) -> Foreseen | None:
+        """Return that the brake will stop it. Tenants that aren't compared keep what is published of them."""
+        compared = {one.name: one.held for one in outcomes if one.compared is not None}
+        platforms = [each.offers.platform.one(Platform) for each in (self.first, self.second)]
+        if platforms[1] is None or not any(before - after for before, after in compared.values()):
+            return None
+        others = frozenset(self._declared_of_others(compared))
+        before, after = (others.union(*(held[end] for held in compared.values())) for end in (0, 1))
+        approvals = len(platforms[0].model.spec.brake.approved_plans) if platforms[0] else 0
+        return foreseen(platforms[1].model.spec.brake, before, after, approvals)
+
+    def _declared_of_others(self, compared: Collection[str]) -> Iterator[Counted]:
+        """Yield what the brake counts of the other tenants, as the base declares it: which cluster it is in doesn't count, as
+        it stays."""
+        words = {one.kind.name: one.word for one in THINGS.values()}
+        for scope in self.base.scopes()[0]:
+            if scope.kind != "tenant" or scope.name in compared:
+                continue
+            for path in self.base.files(scope).paths:
+                spot = spot_of(path)
+                if isinstance(spot, Meaning) and spot.kind.name in words:
+                    yield Counted("tenant", "", scope.name, "")
+                    yield Counted(words[spot.kind.name], "", scope.name, spot.name)
 
     def _outside(self) -> Iterator[Changed]:
         """Yield the files that change outside the declarations, beside their folder or in it."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from allotment.adapters.source import Source
 from allotment.changes.allowed import with_allowed
+from allotment.changes.brake import Counted, things
 from allotment.changes.comparison import Compared, Side, compare
 from allotment.changes.declared import DeclaredChange, declared_changes, untold
 from allotment.changes.fields import Noted
@@ -28,7 +29,7 @@ MOST_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its 
 
 class TenantOutcome(NamedTuple):
     """What came of comparing a tenant: None where one of its sides is invalid; what it declares otherwise, what becomes of its
-    addresses, the files that differ, and its claims."""
+    addresses, the files that differ, its claims, and what the brake counts of it at both ends."""
 
     name: str
     compared: Compared | None
@@ -36,6 +37,7 @@ class TenantOutcome(NamedTuple):
     reach: Reach
     files: Files
     claims: tuple[tuple[Any, ...], tuple[Any, ...]]
+    held: tuple[frozenset[Counted], frozenset[Counted]] = (frozenset(), frozenset())
 
 
 class Comparing(NamedTuple):
@@ -86,7 +88,14 @@ class Comparing(NamedTuple):
         compared = compare(sides[0], sides[1], noted)
         told = {THINGS[one.kind].kind.path.format(tenant=name, name=one.name) for one in compared.things}
         declared += untold(before, after, told, noted)
-        return TenantOutcome(name, compared, declared, reached, files, (claims[0], claims[1]))
+        held = self._held(rendered[0]), self._held(rendered[1])
+        return TenantOutcome(name, compared, declared, reached, files, (claims[0], claims[1]), held)
+
+    def _held(self, files: Iterable[str]) -> frozenset[Counted]:
+        """Return what the brake counts of a tenant's files. A cluster that is declared no more keeps what it has."""
+        inner = (path.partition("/") for path in files)
+        found = (things(cluster, [path]) for cluster, _, path in inner if cluster in self.offers[1].clusters)
+        return frozenset().union(*found)
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+from allotment.changes.brake import Foreseen
 from allotment.changes.declared import DeclaredChange, Topic
 from allotment.changes.files import Diff
 from allotment.changes.money import CostChange, CostDay
@@ -126,6 +127,17 @@ class DiffOutput(Part, frozen=True):
     diff: str
 
 
+class BrakeOutput(Part, frozen=True):
+    """That the brake will stop the publish of it, for everybody: so many of the things of a kind would be deleted. `words` say
+    what to do."""
+
+    what: str
+    deleted: int
+    of: int
+    max_deleted_percent: int
+    words: str
+
+
 class OutsideOutput(Part, frozen=True):
     """A file that changes outside the declarations, and what it decides: which program runs, what runs in CI, whom the forge
     asks to approve, what runs when somebody commits (hooks), what Argo CD and `allot run` are set up with; or nothing."""
@@ -169,6 +181,7 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     problems: tuple[ProblemOutput, ...]
     standing: int
     skipped: tuple[str, ...]
+    brake: BrakeOutput | None
     losses: tuple[LossOutput, ...]
     perhaps_lost: tuple[LossOutput, ...]
     declared: tuple[DeclaredOutput, ...]
@@ -204,6 +217,7 @@ def plan_output(plan: Plan) -> PlanOutput:
         problems=tuple(map(problem_output, plan.problems)),
         standing=plan.standing,
         skipped=plan.skipped,
+        brake=None if plan.brake is None else _brake(plan.brake),
         losses=tuple(map(_loss, plan.losses)),
         perhaps_lost=tuple(map(_loss, plan.perhaps_lost)),
         declared=tuple(map(_declared, plan.declared)),
@@ -230,6 +244,10 @@ def _loss(one: Loss) -> LossOutput:
 
 def _declared(one: DeclaredChange) -> DeclaredOutput:
     return DeclaredOutput(one.topic, one.path, one.field, one.before, one.after, one.note)
+
+
+def _brake(one: Foreseen) -> BrakeOutput:
+    return BrakeOutput(one.what, one.deleted, one.of, one.percent, one.words)
 
 
 def _outside(one: OutsideFile) -> OutsideOutput:

@@ -14,7 +14,7 @@ from allotment.changes.files import Diff
 from allotment.changes.outside import MOST_OUTSIDE
 from allotment.changes.plan import Loss, Plan
 from allotment.problems import counted
-from allotment.reports.markdown import code, fenced, table, visible
+from allotment.reports.markdown import code, fenced, plain, table, visible
 from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, files_text, outside, tables
 from allotment.reports.plan.text import origin
 
@@ -105,10 +105,11 @@ def _dangers(
     changes: Callable[[tuple[DeclaredChange, ...]], Iterator[str]],
     most: int,
 ) -> str:
-    """Return everything that is destroyed, or may be, everything that says who may do what, and what files outside the
+    """Return whether the brake stops it, everything that is destroyed, or may be, everything that says who may do what, and what files outside the
     declarations decide, the first `most` of each with their names."""
     lost = (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost))
-    blocks = [(title, rows(losses)) for title, losses in lost if losses]
+    blocks = [("The brake", iter((f"- {plain(plan.brake.words, _WHOLE)}",)))] if plan.brake else []
+    blocks += [(title, rows(losses)) for title, losses in lost if losses]
     blocks += [(title, changes(several)) for title, several in decisive(plan)]
     if decided := [f"- {words}" for words in outside(plan, code, most)]:
         blocks.append((OUTSIDE, iter(decided)))
