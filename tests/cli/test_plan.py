@@ -917,3 +917,33 @@ def test_what_the_brake_counts_is_counted_in_all_tenants(pull: Pull) -> None:
     assert pull.planned()["brake"] is None, "all of one tenant, and few of all"
     shutil.rmtree(pull.root / "clusters/us-1")
     assert pull.planned()["brake"] is None, "the branch of a cluster that is gone stays as it is"
+
+
+def test_who_exceeds_a_budget_that_denies_has_a_row_of_cost(pull: Pull) -> None:
+    for letter in "efghi":
+        pull.copy(f"{KITE}/instances/comfy.yaml", f"{KITE}/instances/comfy-{letter}.yaml")
+    pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    found = pull.planned()
+    assert not found["allowed"]
+    costs = {one["tenant"]: (one["valid"], one["overBudget"] is not None) for one in found["costs"]}
+    assert costs == {"studio-kite": (False, True), "solo-ada": (True, False)}
+    for words in ((), ("-o", "markdown")):
+        text = pull.plan(*words).out
+        assert "total of 2 tenants" in text
+        assert "⚠ studio-kite is invalid: the cost is of what is declared, while what is published stays" in text
+
+
+def test_a_budget_below_what_is_spent_shows_what_is_spent(pull: Pull) -> None:
+    pull.edit("platform/plans/team.yaml", '"4000"', '"400"')
+    result = pull.planned()
+    over = {one["tenant"]: one["overBudget"] for one in result["costs"]}
+    assert over["studio-kite"] == {"day": DAY, "amount": 1876.9, "denied": True}
+    assert "studio-kite 1876.90 over budget" in result["summary"]
+
+
+def test_whose_cost_is_not_known_is_said_beside_the_sum(pull: Pull) -> None:
+    pull.edit(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: l4-nothing")
+    pull.copy(f"{ADA}/instances/webui.yaml", f"{ADA}/instances/more.yaml")
+    assert pull.planned()["unpriced"] == ["studio-kite"]
+    assert "total of 1 tenant, without studio-kite" in pull.plan().out
+    assert "total of 1 tenant, without studio-kite" in pull.plan("-o", "markdown").out

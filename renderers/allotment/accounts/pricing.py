@@ -92,6 +92,16 @@ def monthly_cost(offers: Offers, tenant: Folder) -> Decimal:
     return sum((cost.per_month for cost in monthly_costs(offers, tenant)), Decimal(0))
 
 
+def is_priced(offers: Offers, tenant: Folder) -> bool:
+    """Return whether it is known what all of a tenant's things cost: each can be read, and what it is of is on offer."""
+    specs, storage_specs = offers.platform.of(GPUSpec), offers.platform.of(StorageSpec)
+    return (
+        not tenant.broken
+        and all(one.model.spec.gpu_spec in specs for one in tenant.of(GPUInstance).values())
+        and all(one.model.spec.storage_spec in storage_specs for one in tenant.of(GPUStorage).values())
+    )
+
+
 def signed(amount: Decimal) -> str:
     """Return an amount with its sign."""
     text = money_text(amount)

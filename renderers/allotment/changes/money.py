@@ -49,7 +49,8 @@ class Excess:
 @dataclass(frozen=True, slots=True)
 class CostChange:
     """What a tenant costs a month: today and from each later day on that a price changes it, the parts that differ today,
-    the largest difference first, and its budget. `more_days` of those days aren't looked at: there are too many."""
+    the largest difference first, and its budget. `more_days` of those days aren't looked at: there are too many. `is_valid` says
+    whether it becomes so: a tenant that is invalid stays as it is published."""
 
     tenant: str
     days: tuple[CostDay, ...]
@@ -58,6 +59,7 @@ class CostChange:
     budget_before: Decimal | None = None
     denies: bool = True
     more_days: int = 0
+    is_valid: bool = True
 
     @property
     def before(self) -> Decimal:

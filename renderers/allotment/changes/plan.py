@@ -90,6 +90,7 @@ class Plan:
     Where `work_tree` is given, `head` is the commit that is checked out there. `base_name` is what the base is called.
     `declared` has what is declared otherwise: all that opens something to somebody or says who approves, and of the rest the
     first; `declared_count` counts all. `urls` counts the URLs, of what stays, that are gone, lie elsewhere or open to others.
+    `totals` is what the tenants of `costs` pay together; what `unpriced` tenants pay isn't known.
     `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
     repository, `outside` what it writes beside them. `brake` says that the publish of it
@@ -114,6 +115,7 @@ class Plan:
     quota: tuple[Amount, ...] = ()
     costs: tuple[CostChange, ...] = ()
     totals: tuple[CostDay, ...] = ()
+    unpriced: tuple[str, ...] = ()
     things: tuple[ThingChange, ...] = ()
     declarations: tuple[Diff, ...] = ()
     declared_files: int = 0

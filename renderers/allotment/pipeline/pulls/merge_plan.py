@@ -98,7 +98,8 @@ class MergePlan:
         standing = sum(not one.warning for one in self.first.problems)
         outcomes, files, skipped = self._compared()
         found = [one.compared for one in outcomes if one.compared]
-        costs = [one.cost for one in found if one.cost.differs]
+        costs = [one.cost for one in outcomes if one.cost and one.cost.differs]
+        unpriced = sorted(one.name for one in outcomes if one.cost is None)
         costs.sort(key=lambda one: (-max(abs(day.after - day.before) for day in one.days), one.tenant))
         steps = [*files.steps, *((one.path, one.old_blob or None, one.blob or None) for one in self.changed)]
         moved = [thing for one in found for thing in one.moved]
@@ -106,6 +107,7 @@ class MergePlan:
             skipped.append(
                 f"what it costs from {later:,} later days on that a price changes: a plan shows {MOST_DAYS} of them"
             )
+        skipped += [f"what tenant {printable(one)} costs, as not all of it is known" for one in unpriced]
         offers = self.first.offers, self.second.offers
         urls: Counter[str] = Counter()  # by the cluster whose domain is another
         for tenant in outcomes:
@@ -134,6 +136,7 @@ class MergePlan:
             quota=tuple(amount for one in found for amount in one.quota),
             costs=tuple(costs),
             totals=tuple(totals(costs)),
+            unpriced=tuple(unpriced),
             things=tuple(thing for one in found for thing in one.things),
             declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
             declared_files=len(declarations),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from allotment.accounts.pricing import is_priced
 from allotment.adapters.source import Source
 from allotment.changes.allowed import with_allowed
 from allotment.changes.brake import Counted, things
@@ -12,6 +14,7 @@ from allotment.changes.comparison import Compared, Side, compare
 from allotment.changes.declared import DeclaredChange, declared_changes, untold
 from allotment.changes.fields import Noted
 from allotment.changes.files import Files, Step
+from allotment.changes.money import CostChange, cost_change
 from allotment.changes.reach import Reach, reach
 from allotment.changes.reasons import End
 from allotment.declared.inventory import Folder, Offers, blob_id
@@ -28,11 +31,12 @@ MOST_TEXTS = 400  # files whose texts a plan holds; all are counted, and in its 
 
 
 class TenantOutcome(NamedTuple):
-    """What came of comparing a tenant: None where one of its sides is invalid; what it declares otherwise, what becomes of its
+    """What came of comparing a tenant: None where one of its sides is invalid; what it costs, None where that isn't known; what it declares otherwise, what becomes of its
     addresses, the files that differ, its claims, and what the brake counts of it at both ends."""
 
     name: str
     compared: Compared | None
+    cost: CostChange | None
     declared: list[DeclaredChange]
     reach: Reach
     files: Files
@@ -72,7 +76,9 @@ class Comparing(NamedTuple):
         reached = reach(*ends)
         if name in self.invalid:
             declared += untold(before, after, (), noted)
-            return TenantOutcome(name, None, declared, reached, files, ((), ()))
+            cost = cost_change(*ends) if all(is_priced(*end) for end in ends) else None
+            cost = replace(cost, is_valid=False) if cost is not None else None
+            return TenantOutcome(name, None, cost, declared, reached, files, ((), ()))
         done = frozenset(
             (one.model.spec.cluster, job_name(one.model.name, one.model.spec.prepare))
             for one in folders[0].of(GPUStorage).values()
@@ -89,7 +95,7 @@ class Comparing(NamedTuple):
         told = {THINGS[one.kind].kind.path.format(tenant=name, name=one.name) for one in compared.things}
         declared += untold(before, after, told, noted)
         held = self._held(rendered[0]), self._held(rendered[1])
-        return TenantOutcome(name, compared, declared, reached, files, (claims[0], claims[1]), held)
+        return TenantOutcome(name, compared, compared.cost, declared, reached, files, (claims[0], claims[1]), held)
 
     def _held(self, files: Iterable[str]) -> frozenset[Counted]:
         """Return what the brake counts of a tenant's files. A cluster that is declared no more keeps what it has."""

@@ -95,7 +95,8 @@ class OverBudgetOutput(Part, frozen=True):
 class CostOutput(Part, frozen=True):
     """What a tenant pays a month: today, which is the first of `days`, and from each later day that a price changes it.
 
-    `left` is what its budget leaves today; `overBudget` the first day on which the change exceeds it, or null.
+    `left` is what its budget leaves today; `overBudget` the first day on which the change exceeds it, or null. Where it isn't
+    `valid`, what is published of it stays as it is.
     """
 
     tenant: str
@@ -107,6 +108,7 @@ class CostOutput(Part, frozen=True):
     days: tuple[CostDayOutput, ...]
     parts: tuple[CostPartOutput, ...]
     over_budget: OverBudgetOutput | None
+    valid: bool
 
 
 class ThingOutput(Part, frozen=True):
@@ -164,7 +166,7 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
 
     `summary` says it in a line. `asOf` is the day whose prices count. `declared` has the first of `declaredCount` changes, and
     all of the topics access and approvals; `outside` the first of `outsideCount` files outside the declarations, those that
-    decide something first. `declarations` and `objects` have the first of the files that `files` counts.
+    decide something first; `totals` is without the tenants of `unpriced`, whose cost isn't known. `declarations` and `objects` have the first of the files that `files` counts.
     """
 
     verdict: str
@@ -189,6 +191,7 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     urls: int
     costs: tuple[CostOutput, ...]
     totals: tuple[CostDayOutput, ...]
+    unpriced: tuple[str, ...]
     things: tuple[ThingOutput, ...]
     units: tuple[UnitsOutput, ...]
     quota: tuple[QuotaOutput, ...]
@@ -225,6 +228,7 @@ def plan_output(plan: Plan) -> PlanOutput:
         urls=plan.urls,
         costs=tuple(map(_cost, plan.costs)),
         totals=tuple(map(_day, plan.totals)),
+        unpriced=plan.unpriced,
         things=tuple(map(_thing, plan.things)),
         units=tuple(map(_units, plan.units)),
         quota=tuple(map(_quota, plan.quota)),
@@ -270,6 +274,7 @@ def _cost(one: CostChange) -> CostOutput:
         days=tuple(map(_day, one.days)),
         parts=tuple(CostPartOutput(part.what, part.before, part.after) for part in one.parts),
         over_budget=None if over is None else OverBudgetOutput(over.day.isoformat(), over.amount, over.denied),
+        valid=one.is_valid,
     )
 
 

@@ -114,19 +114,36 @@ def _costs(plan: Plan) -> Table:
             rows.append((cost.tenant, f"{counted(len(cost.days) - MOST_DAYS, 'day')} more", "", "", "", ""))
             styles.append("")
     whole = f"total of {counted(len(plan.costs), 'tenant')}"
+    if plan.unpriced:
+        whole += f", without {_some(plan.unpriced)}"
     totals = [
         (whole, _from(plan, at, one.day), _step(money_text(one.before), money_text(one.after)),
          signed(one.after - one.before), "", "")
         for at, one in enumerate(plan.totals[:MOST_DAYS])
     ]  # fmt: skip
     note = f"A month has {HOURS_A_MONTH} hours; prices are those in force on each day. Instances count while they are declared to run."
-    note = "\n".join([note, *_refused(plan)])
+    note = "\n".join([note, *_invalid(plan), *_refused(plan)])
     heads = ("Tenant", "From", f"{plan.currency} a month", "Difference", "Budget", "Left")
     return Table("Cost", heads, rows, frozenset((1, 2, 3, 4, 5)), note, totals, styles)
 
 
 def _from(plan: Plan, at: int, day: datetime.date) -> str:
     return "today" if at == 0 and plan.is_today else f"{day}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first of some tenants, and how many there are besides."""
+    named = ", ".join(printable(one) for one in names[:NAMED])
+    return f"{named} and {len(names) - NAMED:,} more" if len(names) > NAMED else named
+
+
+def _invalid(plan: Plan) -> Iterator[str]:
+    """Yield in words whose cost is counted as declared, and won't be."""
+    if invalid := [one.tenant for one in plan.costs if not one.is_valid]:
+        which = f"{_some(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
+        yield f"⚠ {which}: the cost is of what is declared, while what is published stays as it is."
+    if plan.unpriced:
+        yield f"⚠ What {_some(plan.unpriced)} will cost isn't known: what is declared there can't be read, or isn't on offer."
 
 
 def _refused(plan: Plan) -> Iterator[str]:
