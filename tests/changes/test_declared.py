@@ -120,7 +120,10 @@ CASES = {
     ),
     "a new approver": (
         swap(OWNERSHIP, "        - fin-ann\n", "        - fin-ann\n        - mallory\n"),
-        [f"approvals: {OWNERSHIP}: spec.teams[finance].logins added: mallory"],
+        [
+            f"approvals: {OWNERSHIP}: spec.teams[finance].logins added: mallory (team finance approves spec.prices of GPUSpec,"
+            " spec.prices of StorageSpec)"
+        ],
     ),
     "another approver of paths": (
         swap(OWNERSHIP, "        - tenantRole: Admin\n", "        - login: eve\n"),

@@ -734,6 +734,7 @@ def test_what_is_declared_is_said_also_where_the_platform_is_wrong(pull: Pull) -
     assert not found["allowed"]
     assert [one["path"] for one in found["declared"]] == [
         f"{ADA}/members.yaml",
+        *(f"{ADA}/members.yaml",) * 2,  # nobody is left who approves
         "clusters/eu-1/node-pools/l4-ts2-film.yaml",
     ]
 
@@ -829,8 +830,8 @@ def test_of_very_much_that_is_declared_otherwise_the_first_is_named_and_all_is_c
         pull.edit(f"platform/plans/{name}.yaml", "    instances: ", "    instances: 1")
     pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Viewer")
     found = pull.planned()
-    assert [one["topic"] for one in found["declared"]] == ["access", "plans", "plans"]
-    assert found["declaredCount"] == 4
+    assert [one["topic"] for one in found["declared"]] == ["access", "approvals", "approvals", "plans", "plans"]
+    assert found["declaredCount"] == 6
     assert "\n  and 1 more\n" in pull.plan().out
 
 
@@ -947,3 +948,52 @@ def test_whose_cost_is_not_known_is_said_beside_the_sum(pull: Pull) -> None:
     assert pull.planned()["unpriced"] == ["studio-kite"]
     assert "total of 1 tenant, without studio-kite" in pull.plan().out
     assert "total of 1 tenant, without studio-kite" in pull.plan("-o", "markdown").out
+
+
+def approvals(pull: Pull) -> list[str]:
+    lines = pull.plan().out.splitlines()
+    begin = lines.index("⚠ Approvals") + 1
+    return [line.strip() for line in lines[begin : lines.index("", begin)]]
+
+
+def test_who_is_new_in_a_team_is_told_with_what_it_approves(pull: Pull) -> None:
+    pull.edit("platform/ownership.yaml", "        - fin-ann\n", "        - fin-ann\n        - mallory\n")
+    assert approvals(pull) == [
+        "platform/ownership.yaml: spec.teams[finance].logins added: mallory (team finance approves spec.prices of GPUSpec,"
+        " spec.prices of StorageSpec)"
+    ]
+
+
+def test_a_role_that_approves_more_is_told_as_what_it_means(pull: Pull) -> None:
+    pull.edit(
+        "platform/ownership.yaml",
+        "        - tenantRole: Admin\n",
+        "        - tenantRole: Admin\n        - tenantRole: Member\n",
+    )
+    assert approvals(pull) == [
+        "platform/ownership.yaml: spec.paths[tenants/*/members.yaml].approvers added: tenantRole Member (every Member and"
+        " Admin of a tenant approves these files of it, and so who its members are)"
+    ]
+
+
+def test_a_tenant_of_which_nobody_can_approve_any_more_is_named(pull: Pull) -> None:
+    pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Member")
+    assert approvals(pull) == [
+        f"{ADA}/members.yaml: approvers by tenants/*/members.yaml removed: ada-k (nobody of solo-ada can approve these of its"
+        " files any more: team platform does)"
+    ]
+    pull.edit(f"{ADA}/members.yaml", "role: Member", "role: Viewer")
+    assert [line.split(" removed")[0] for line in approvals(pull)] == [
+        f"{ADA}/members.yaml: approvers by tenants/*/*/*.yaml",
+        f"{ADA}/members.yaml: approvers by tenants/*/members.yaml",
+    ]
+    pull.edit(f"{ADA}/members.yaml", "  users:\n", "  users:\n    - name: bob\n      role: Admin\n      login: bob-k\n")
+    assert "⚠ Approvals" not in pull.plan().out
+    for line in ("login: bob-k", "login: ada-k"):
+        pull.edit(f"{ADA}/members.yaml", f"      {line}\n", "")
+    assert "nobody of solo-ada can approve" in pull.plan().out, "whoever has no login approves nothing"
+
+
+def test_a_team_of_nobody_is_refused(pull: Pull) -> None:
+    pull.edit("platform/ownership.yaml", "      logins:\n        - fin-ann\n", "")
+    assert "team finance has nobody" in pull.plan().out

@@ -13,11 +13,13 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from allotment.accounts.pricing import price_on
+from allotment.changes.approvers import meaning
 from allotment.changes.fields import FieldChange, Noted, differences, digest, leaves_of, one_by_one
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.ownership import Ownership
 from allotment.declared.things import THINGS
 
 Topic = Literal[
@@ -184,6 +186,8 @@ def _may_be_public(data: bytes) -> bool:
 
 
 def _note(one: FieldChange, old: Declared[Any] | None, new: Declared[Any] | None) -> str:
+    if new is not None and isinstance(new.model, Ownership):
+        return meaning(one, new.model.spec)
     if old is None or new is None:
         return ""
     if one.field == "spec.budget.perMonth" and one.before is not None and one.after is not None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from allotment.accounts.pricing import is_priced
 from allotment.adapters.source import Source
 from allotment.changes.allowed import with_allowed
+from allotment.changes.approvals import left_to_platform
 from allotment.changes.brake import Counted, things
 from allotment.changes.comparison import Compared, Side, compare
 from allotment.changes.declared import DeclaredChange, declared_changes, untold
@@ -72,7 +73,7 @@ class Comparing(NamedTuple):
         before, after = folders
         ends = [End(*both) for both in zip(self.offers, folders, strict=True)]
         declared, files = declared_changes(before, after, self.currency, noted), Files(MOST_TEXTS)
-        declared = with_allowed(declared, *ends)
+        declared = [*with_allowed(declared, *ends), *left_to_platform(*ends)]
         reached = reach(*ends)
         if name in self.invalid:
             declared += untold(before, after, (), noted)
