@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import DAY, PROJECT, ROOTS, Allot, Result, checked, copy
 from tests.published import git
 from tests.pulled import AUTHOR, TEAM, Pull
+from tests.terminal import ALLOT, shown
 
 KITE, ADA = "tenants/studio-kite", "tenants/solo-ada"
 WEBUI = f"{KITE}/instances/webui.yaml"
@@ -997,3 +998,22 @@ def test_a_tenant_of_which_nobody_can_approve_any_more_is_named(pull: Pull) -> N
 def test_a_team_of_nobody_is_refused(pull: Pull) -> None:
     pull.edit("platform/ownership.yaml", "      logins:\n        - fin-ann\n", "")
     assert "team finance has nobody" in pull.plan().out
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_it_is_as_wide_as_the_terminal(pull: Pull, columns: int) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: team")
+    pull.edit(
+        "platform/specs/l4-half.yaml", "  prices:\n", '  prices:\n    - from: "2026-12-01"\n      perHour: "0.60"\n'
+    )
+    pull.write("a/very/long/path/of/a/file/that/nobody/declares/" + "x" * 60 + ".md", "")
+    pull.write(".github/workflows/allot.yaml", "")
+    pull.commit()
+    words = (*ALLOT, "plan", "--base", "main", "--head", "feature", "--as-of", DAY)
+    piped = subprocess.run(words, cwd=pull.root, capture_output=True, text=True, check=True).stdout
+    seen = shown(words, pull.root, columns)
+    long = [line for line in seen.lines if len(line) > columns]
+    assert all(" " not in line.strip() or line.startswith("Checksum") for line in long), "but for what stays whole"
+    heads = {"Why", "Change"}  # of what stands below its row
+    assert set(piped.replace(",", "").split()) - heads <= set(seen.text.replace(",", "").split()), "nothing is cut"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +145,8 @@ def _print(found: Plan, style: str, *, diffs: bool) -> bool:
     else:
         from allotment.reports.plan.text import lines
 
-        for line in lines(found, diffs=diffs):
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        for line in lines(found, diffs=diffs, width=width):
             click.echo(click.style(line.text, **STYLES[line.style]) if line.style else line.text)
     return True
 

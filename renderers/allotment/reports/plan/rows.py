@@ -28,7 +28,8 @@ _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 
 class Table(NamedTuple):
     """A table: its title, its heads and its rows. `figures` are the columns of numbers of ours, `totals` its last rows,
-    `styles` says how each row is meant (good, bad, warn), `hidden` how many rows there are besides."""
+    `styles` says how each row is meant (good, bad, warn), `hidden` how many rows there are besides. The last `long` columns
+    are sentences."""
 
     title: str
     heads: tuple[str, ...]
@@ -38,6 +39,12 @@ class Table(NamedTuple):
     totals: Sequence[tuple[str, ...]] = ()
     styles: Sequence[str] = ()
     hidden: int = 0
+    long: int = 0
+
+    @property
+    def short(self) -> int:
+        """How many columns hold no sentences."""
+        return len(self.heads) - self.long
 
 
 def tables(plan: Plan) -> Iterator[Table]:
@@ -73,7 +80,9 @@ def _outside(plan: Plan) -> Table:
 def _declared(plan: Plan) -> Table:
     shown = plan.of_topics(*(one for one in TOPICS if one not in NEVER_CUT))
     rows = [(one.path, one.words) for one in shown]
-    return Table("Declared", ("File", "Change"), rows, frozenset(), hidden=plan.declared_count - len(plan.declared))
+    return Table(
+        "Declared", ("File", "Change"), rows, frozenset(), hidden=plan.declared_count - len(plan.declared), long=1
+    )
 
 
 def _units(plan: Plan) -> Table:
@@ -182,7 +191,7 @@ def _things(plan: Plan) -> Table:
     ]
     styles = [_STYLES[one.action] for one in plan.things]
     heads = ("Tenant", "Cluster", "What", "Change", "Why")
-    return Table("What changes", heads, rows, frozenset(), styles=styles)
+    return Table("What changes", heads, rows, frozenset(), styles=styles, long=1)
 
 
 def _why(several: Sequence[str]) -> str:

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from allotment.changes.plan import Plan
 from allotment.problems import counted, printable
 from allotment.reports.markdown import visible
-from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, files_text, outside, tables
-
-MOST_ROWS = 200  # of a table
-
-
-class Line(NamedTuple):
-    """A line, and how it is meant: title, good, bad, warn, dim, or nothing of these."""
-
-    text: str
-    style: str = ""
+from allotment.reports.plan.layout import Line, lines_of, wrapped
+from allotment.reports.plan.rows import OUTSIDE, decisive, diff_lines, files_text, outside, tables
 
 
-def lines(plan: Plan, *, diffs: bool) -> Iterator[Line]:
-    """Yield a plan line by line; with `diffs` what changes in every file too."""
+def lines(plan: Plan, *, diffs: bool, width: int | None = None) -> Iterator[Line]:
+    """Yield a plan line by line, within a terminal's `width` where there is one; with `diffs` what changes in every file
+    too, as it is."""
+    yield from _within(width, _head(plan))
+    for table in tables(plan):
+        yield Line("")
+        yield from lines_of(table, width)
+    yield from _within(width, [Line(""), Line(files_text(plan))])
+    if diffs:
+        yield from _diffs(plan)
+    elif plan.changes:
+        yield Line("What changes in each file: --diffs", "dim")
+    yield Line(f"Checksum {plan.checksum or 'none'}")
+
+
+def _within(width: int | None, several: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines as a terminal of a width takes them."""
+    for one in several:
+        yield from (Line(text, one.style) for text in wrapped(one.text, width))
+
+
+def _head(plan: Plan) -> Iterator[Line]:
+    """Yield what comes before the tables: the verdict, what is wrong, and what no reader may miss."""
     yield Line(plan.summary, "bad" if plan.errors else "warn" if plan.losses or plan.perhaps_lost else "good")
     yield Line(origin(plan), "dim")
     yield from (Line(f"  {one}", "warn" if one.warning else "bad") for one in plan.problems)
@@ -40,15 +52,6 @@ def lines(plan: Plan, *, diffs: bool) -> Iterator[Line]:
     if decided := list(outside(plan, lambda path: printable(path, 400))):
         yield from (Line(""), Line(f"⚠ {OUTSIDE}", "title"))
         yield from (Line(f"  {words}", "warn") for words in decided)
-    for table in tables(plan):
-        yield Line("")
-        yield from _table(table)
-    yield from (Line(""), Line(files_text(plan)))
-    if diffs:
-        yield from _diffs(plan)
-    elif plan.changes:
-        yield Line("What changes in each file: --diffs", "dim")
-    yield Line(f"Checksum {plan.checksum or 'none'}")
 
 
 def origin(plan: Plan) -> str:
@@ -72,26 +75,3 @@ def _diffs(plan: Plan) -> Iterator[Line]:
     if hidden := plan.files.of_objects - len(plan.objects):
         yield Line(f"and {hidden:,} more rendered files, not shown")
     yield Line("")
-
-
-def _table(table: Table) -> Iterator[Line]:
-    rows = list(table.rows[:MOST_ROWS])
-    everything = [table.heads, *rows, *table.totals]
-    widths = [max(len(row[at]) for row in everything) for at in range(len(table.heads))]
-
-    def line(row: tuple[str, ...]) -> str:
-        cells = [
-            cell.rjust(width) if at in table.figures else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return f"  {'  '.join(cells)}".rstrip()
-
-    yield Line(table.title, "title")
-    yield Line(line(table.heads), "dim")
-    for at, row in enumerate(rows):
-        yield Line(line(row), table.styles[at] if at < len(table.styles) else "")
-    if hidden := len(table.rows) - len(rows) + table.hidden:
-        yield Line(f"  and {hidden:,} more")
-    yield from (Line(line(row), "title") for row in table.totals)
-    for words in table.note.splitlines():
-        yield Line(f"  {words}", "warn" if words.startswith("⚠") else "dim")
