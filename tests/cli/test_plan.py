@@ -638,8 +638,14 @@ def test_the_branch_that_counts_is_the_one_that_the_platform_declares(pull: Pull
     missing = tried(pull)
     assert (missing.code, missing.out) == (2, "")
     assert missing.err == (
-        "allot: origin/live isn't here, which a plan compares with where --base isn't given: run `git fetch origin live`,"
-        " or name a commit with --base\n"
+        "allot: origin/live isn't here, which a plan compares with where --base isn't given: this repository has no remote"
+        " named origin yet. Add one and push live, or name a commit with --base, such as --base HEAD for what isn't"
+        " committed\n"
+    )
+    git(pull.root, "remote", "add", "origin", str(pull.root.parent / "nowhere.git"))
+    assert (
+        "given: run `git fetch origin live`, or where nothing was pushed yet `git push origin live`, or name"
+        in tried(pull).err
     )
     git(pull.root, "update-ref", "refs/remotes/origin/live", origin)
     assert "merged into origin/live (" in tried(pull).out
@@ -1017,3 +1023,12 @@ def test_it_is_as_wide_as_the_terminal(pull: Pull, columns: int) -> None:
     assert all(" " not in line.strip() or line.startswith("Checksum") for line in long), "but for what stays whole"
     heads = {"Why", "Change"}  # of what stands below its row
     assert set(piped.replace(",", "").split()) - heads <= set(seen.text.replace(",", "").split()), "nothing is cut"
+
+
+@pytest.mark.parametrize("words", [(), ("--base", "main"), ("--base", "HEAD"), ("--head", "HEAD")])
+def test_before_the_first_commit_it_says_to_commit(words: tuple[str, ...], sample: Path, allot: Allot) -> None:
+    git(sample, "init", "-q")
+    said = allot("plan", "--repo", sample, "--as-of", DAY, *words)
+    assert (said.code, said.out) == (2, "")
+    assert "nothing is committed here yet: run `git add --all` and `git commit` first" in said.err
+    assert "fetch" not in said.err

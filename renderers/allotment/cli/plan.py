@@ -154,7 +154,7 @@ def _print(found: Plan, style: str, *, diffs: bool) -> bool:
 def _branch_that_counts(root: Path) -> str:
     """Return the branch of the remote that the folder's platform names. Raises Refused where it isn't here."""
     from allotment.adapters.folder import FolderSource
-    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.git.repository import NOTHING_YET, Repository
     from allotment.declared.documents import read
     from allotment.pipeline.pulls.planning import REMOTES
 
@@ -163,13 +163,16 @@ def _branch_that_counts(root: Path) -> str:
         branch = str(value["spec"]["git"].get("branch", "main"))
     except (OSError, KeyError, TypeError, AttributeError):
         branch = "main"  # the plan says what is wrong with it
-    name = f"origin/{branch}"
+    name, here = f"origin/{branch}", Repository(root)
+    bring = f"run `git fetch origin {branch}`, or where nothing was pushed yet `git push origin {branch}`"
+    if here.git.url_of("origin") is None:
+        bring = f"this repository has no remote named origin yet. Add one and push {branch}"
     otherwise = (
-        f"{name} isn't here, which a plan compares with where --base isn't given: run `git fetch origin {branch}`, or"
-        " name a commit with --base"
+        f"{name} isn't here, which a plan compares with where --base isn't given: {bring}, or name a commit with --base, such"
+        " as --base HEAD for what isn't committed"
     )
     full = f"{REMOTES}{name}"  # a branch of one's own may be named so too
-    Repository(root).resolve(full, otherwise)
+    here.resolve(full, otherwise if here.begun else NOTHING_YET)
     return full
 
 

@@ -15,7 +15,7 @@ from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, TREE, File, M
 from allotment.adapters.source import MAX_FILES, ScopeFiles, content_key, place_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import ROOTS, Scope, scope_of
-from allotment.problems import Problem, Refused, quoted
+from allotment.problems import Problem, Refused
 
 NEARBY = 200  # files of a scope that are read at once
 _STRANGE = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
@@ -161,7 +161,7 @@ class CommitSource(TreeSource):
     ) -> None:
         repository = repository or Repository(root)
         self.root = root
-        self.commit = repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
+        self.commit = repository.commit(ref)
         prefix = repository.top(root)
         tree = repository.tree_of(self.commit, prefix)
         if tree is None:

@@ -18,6 +18,7 @@ from allotment.adapters.git.tree_comparison import TreeComparison
 from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees, check_limits
 from allotment.problems import Refused, quoted
 
+NOTHING_YET = "nothing is committed here yet: run `git add --all` and `git commit` first"
 MOST_FILES = 1_000_000  # of a listing
 MOST_LISTINGS = 4  # that are kept: of a branch or two, before and after a commit
 MOST_READ = 32 << 20  # bytes of a file
@@ -63,6 +64,18 @@ class Repository:
         if commit is None:
             raise Refused(otherwise)
         return commit
+
+    def commit(self, name: str) -> str:
+        """Return the id of the commit that somebody wrote a name of. Raises Refused, with what to do, where there is none."""
+        missing = f"{quoted(name)} names no commit here"
+        return self.resolve(
+            name, f"{missing}: fetch it, or write another" if self.begun else f"{missing}, as {NOTHING_YET}"
+        )
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything is committed on what is checked out."""
+        return self.objects.commit_named("HEAD") is not None
 
     def top(self, folder: Path) -> str:
         """Return where a folder lies in the repository's commits, empty for their top."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.commands import QUIET
 from allotment.adapters.git.objects import TooMuch
-from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.repository import NOTHING_YET, Repository
 from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, Entry
 from allotment.adapters.source import MAX_FILES
 from allotment.declared.layout import ROOTS
@@ -44,7 +44,7 @@ def checked_out(here: Repository) -> str:
     """Return the commit that the work tree is of. Raises Refused where there is none."""
     if here.git.work_tree is None:
         raise Refused("this repository has no work tree: name the commit to plan with --head")
-    return here.resolve("HEAD", "nothing is committed here yet, so nothing can be compared with it: commit first")
+    return here.resolve("HEAD", NOTHING_YET)
 
 
 def commit_of_folder(here: Repository, apart: Repository, root: Path, commit: str, most: int) -> str:

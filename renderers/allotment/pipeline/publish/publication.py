@@ -33,7 +33,7 @@ from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.assembly import Assembly
 from allotment.pipeline.publish.known import Known, Statuses
 from allotment.pipeline.publish.messages import message
-from allotment.problems import AllotmentError, Refused, quoted
+from allotment.problems import AllotmentError, Refused
 
 TRIES = 10
 FIRST_WAIT = 0.2  # seconds, at most; doubled at each further try up to LONGEST_WAIT
@@ -167,7 +167,7 @@ class Publisher:
 
     def _at(self, ref: str) -> CommitSource:
         """Return a commit. The last one is kept: it never changes, and is listed once."""
-        commit = self.repository.resolve(ref, f"{quoted(ref)} names no commit here: fetch it, or write another")
+        commit = self.repository.commit(ref)
         if self._last is None or self._last.commit != commit:
             self._last = CommitSource(self.root, commit, self.repository, self._last)
             if self._places is not None:

@@ -23,7 +23,6 @@ from allotment.changes.plan import Plan, WorkTree
 from allotment.pipeline.check.survey import Recall, Survey, survey
 from allotment.pipeline.check.workers import cores
 from allotment.pipeline.pulls.merge_plan import Asked, MergePlan, Reviewed, declared_of, is_within_a_tenant
-from allotment.problems import quoted
 from allotment.readiness.standing import all_prepared
 
 MOST_BYTES = 64 << 20  # of the files that a change writes
@@ -55,18 +54,14 @@ def plan(
     """
     asked = Asked(base_ref.removeprefix(REMOTES), day, today or day, recall, reviewed, processes or cores(), first)
     here = Repository(root)
-    commits = [here.resolve(base_ref, _no_commit(base_ref))]
-    commits.append(checked_out(here) if head_ref is None else here.resolve(head_ref, _no_commit(head_ref)))
+    commits = [here.commit(base_ref)]
+    commits.append(checked_out(here) if head_ref is None else here.commit(head_ref))
     with apart(here, commits[0]) as repository:
         base = CommitSource(root, commits[0], repository)
         base.scopes()  # whatever is wrong with its trees isn't the head's fault
         if head_ref is not None:
             return _planned(root, base, commits[1], asked)
         return _of_folder(here, root, base, commits[1], asked)
-
-
-def _no_commit(ref: str) -> str:
-    return f"{quoted(ref)} names no commit here: fetch it, or write another"
 
 
 def _of_folder(here: Repository, root: Path, base: CommitSource, commit: str, asked: Asked) -> Plan:
