@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
@@ -688,6 +689,67 @@ def test_a_plan_runs_nothing_that_the_repository_names_and_writes_nothing_there(
     assert tried(pull, "--head", feature).code == 0
     assert written(pull.root) == before
     assert not ran.exists()
+
+
+def test_a_plan_asks_no_other_repository_for_what_is_missing(pull: Pull, origin: str) -> None:
+    ran = pull.root.parent / "ran"
+    own = pull.root.parent / "own"
+    own.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    own.chmod(0o755)
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.url", str(pull.root.parent / "nowhere.git")),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.uploadpack", str(own)),
+    ):
+        git(pull.root, "config", name, value)
+    (pull.root / ".git/refs/heads/gone").write_text("1" * 40 + "\n")
+    found = tried(pull, "--base", "gone")
+    assert (found.code, "allot: " in found.err) == (2, True)
+    git(pull.root, "update-ref", "--no-deref", "-d", "refs/heads/gone")
+    assert tried(pull, "--base", "HEAD").code == 0
+    assert not ran.exists()
+
+
+def test_a_users_own_merge_driver_merges_nothing(pull: Pull, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = pull.root.parent / "ran"
+    configuration = pull.root.parent / "configuration"
+    configuration.write_text(f'[merge]\n\tdefault = own\n[merge "own"]\n\tdriver = touch {ran}\n')
+    pull.merge_elsewhere((WEBUI, "name: webui", "name: webui  # Hers"))
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    feature = pull.commit()
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
+    found = tried(pull, "--base", "main", "--head", feature)
+    assert "1 replaced" in found.out.splitlines()[0]
+    assert not ran.exists()
+
+
+def test_a_pipe_where_attributes_belong_is_refused(pull: Pull, origin: str) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    os.mkfifo(pull.root / "tenants/.gitattributes")
+    found = tried(pull)
+    assert (found.code, found.out) == (2, "")
+    assert "'tenants/.gitattributes' is no regular file: remove it" in found.err
+
+
+def test_objects_that_the_environment_names_are_there(pull: Pull, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    feature = pull.commit()
+    besides = pull.root.parent / "besides"
+    (pull.root / ".git/objects").rename(besides)
+    (pull.root / ".git/objects").mkdir()
+    monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(besides))
+    found = tried(pull, "--base", "main", "--head", feature)
+    assert "1 replaced" in found.out.splitlines()[0], found.err
+
+
+@pytest.mark.parametrize("branch", ["main; touch owned", "main~0"])
+def test_what_is_no_branch_is_in_no_command_to_copy(branch: str, pull: Pull) -> None:
+    pull.edit("platform/platform.yaml", "branch: main", f'branch: "{branch}"')
+    found = tried(pull)
+    assert branch not in found.err
+    assert "push main" in found.err
 
 
 def test_a_large_file_in_the_folder_is_refused_unread(pull: Pull, origin: str) -> None:

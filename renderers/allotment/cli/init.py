@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -178,7 +179,7 @@ def _say(folder: Path, cloud: Cloud, made: dict[str, bytes], sample: bool, style
     from allotment.starter.declarations import blanks
 
     left = [] if sample else blanks(cloud, made)
-    commands = [f"cd {folder}", "allot validate", *_pushing(folder, cloud), BOOTSTRAP]
+    commands = [f"cd {shlex.quote(str(folder))}", "allot validate", *_pushing(folder, cloud), BOOTSTRAP]
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.init import BlankOutput, InitOutput

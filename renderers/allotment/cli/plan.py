@@ -105,6 +105,7 @@ def command(
       allot plan --base main --head HEAD --diffs
       allot plan -o markdown            as the comment on a pull request
     """
+    from allotment.adapters.git.apart import offline
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.pipeline.pulls.planning import plan
 
@@ -112,7 +113,7 @@ def command(
         raise click.UsageError("--pushed-by, --approved-by and --team count only together with --author.")
     root = repository(repo)
     base = base or _branch_that_counts(root)
-    source = CommitSource(root, base)
+    source = CommitSource(root, base, offline(root))
     found = plan(
         root,
         base,
@@ -153,17 +154,21 @@ def _print(found: Plan, style: str, *, diffs: bool) -> bool:
 
 def _branch_that_counts(root: Path) -> str:
     """Return the branch of the remote that the folder's platform names. Raises Refused where it isn't here."""
+    from pydantic import TypeAdapter, ValidationError
+
     from allotment.adapters.folder import FolderSource
-    from allotment.adapters.git.repository import NOTHING_YET, Repository
+    from allotment.adapters.git.apart import offline
+    from allotment.adapters.git.repository import NOTHING_YET
     from allotment.declared.documents import read
+    from allotment.declared.values import BranchName
     from allotment.pipeline.pulls.planning import REMOTES
 
     try:
         value: Any = read(FolderSource(root).read("platform/platform.yaml")).value
-        branch = str(value["spec"]["git"].get("branch", "main"))
-    except (OSError, KeyError, TypeError, AttributeError):
+        branch = TypeAdapter(BranchName).validate_python(value["spec"]["git"].get("branch", "main"))
+    except (OSError, KeyError, TypeError, AttributeError, ValidationError):
         branch = "main"  # the plan says what is wrong with it
-    name, here = f"origin/{branch}", Repository(root)
+    name, here = f"origin/{branch}", offline(root)
     bring = f"run `git fetch origin {branch}`, or where nothing was pushed yet `git push origin {branch}`"
     if here.git.url_of("origin") is None:
         bring = f"this repository has no remote named origin yet. Add one and push {branch}"

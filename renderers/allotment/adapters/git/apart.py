@@ -20,6 +20,11 @@ _CONFIGURATION = "[core]\n\trepositoryFormatVersion = {}\n\tbare = true\n"
 _OBJECT_FORMAT = "[extensions]\n\tobjectFormat = sha256\n"
 
 
+def offline(root: Path) -> Repository:
+    """Return the repository around a folder to look at what it has: it asks no other one for what it lacks."""
+    return Repository(root, Commands(root, offline=True))
+
+
 @contextmanager
 def apart(here: Repository, commit: str) -> Iterator[Repository]:
     """Return a repository that has the objects of `here`, whose ids are as long as that of `commit`. What Git writes
@@ -33,7 +38,7 @@ def apart(here: Repository, commit: str) -> Iterator[Repository]:
         text = _CONFIGURATION.format(int(is_sha256)) + (_OBJECT_FORMAT if is_sha256 else "")
         (folder / "config").write_text(text, encoding="ascii")
         # A user's own configuration may have filters and merge drivers, which a file of the repository would choose.
-        (folder / "info" / "attributes").write_text("* !filter !merge\n", encoding="ascii")
+        (folder / "info" / "attributes").write_text("* !filter merge=text\n", encoding="ascii")
         if here.is_shallow():
             shutil.copyfile(here.git.shared / "shallow", folder / "shallow")
         yield Repository(here.folder, Commands(here.folder, folder))

@@ -51,11 +51,14 @@ class Commands:
     """Runs Git in the repository around a folder. Raises Refused, when it is first used, where there is none.
 
     With `apart` that is Git's folder instead (`apart.py`), and objects of the repository are read besides its own.
+    `offline` asks no other repository: what a partial clone lacks Git would fetch as it is asked for, by a program that
+    the repository names.
     """
 
-    def __init__(self, folder: Path, apart: Path | None = None) -> None:
+    def __init__(self, folder: Path, apart: Path | None = None, *, offline: bool = False) -> None:
         self._around = folder
         self._apart = apart
+        self._more = {"GIT_ALLOW_PROTOCOL": "none"} if offline or apart is not None else {}
         self._opened: tuple[int, git.Repo] | None = None
 
     @staticmethod
@@ -130,7 +133,7 @@ class Commands:
                 found = git.Repo(self._around, search_parent_directories=True)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise Refused(f"{self._around} is in no Git repository, so there is no commit to read") from None
-            found.git.update_environment(**ENVIRONMENT, **self._elsewhere(Path(found.common_dir)))
+            found.git.update_environment(**{**ENVIRONMENT, **self._more, **self._elsewhere(Path(found.common_dir))})
             self._opened = (os.getpid(), found)
         return self._opened[1]
 
@@ -143,8 +146,16 @@ class Commands:
             "GIT_COMMON_DIR": str(self._apart),
             "GIT_INDEX_FILE": str(self._apart / "index"),
             "GIT_OBJECT_DIRECTORY": str(self._apart / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed(shared.resolve() / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(
+                [listed(shared.resolve() / "objects"), *_objects_besides()]
+            ),
         }
+
+
+def _objects_besides() -> list[str]:
+    """Return where the environment says that objects lie too, as before a push is taken in."""
+    own, others = (os.environ.get(f"GIT_{name}") for name in ("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES"))
+    return [*([listed(Path(own).resolve())] if own else []), *([others] if others else [])]
 
 
 def listed(path: Path) -> str:

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from allotment.problems import Refused
+from allotment.problems import Refused, printable
 
 ASKED = 500  # objects asked for at once: their ids fit a pipe
 MOST_HELD = 8 << 20  # bytes of answers
@@ -29,6 +29,10 @@ class Info(NamedTuple):
 
     kind: str
     size: int
+
+
+class _Ended(Exception):
+    """The object reader ended before it had answered."""
 
 
 class Objects:
@@ -104,6 +108,13 @@ class Objects:
             process.stdin.write("".join([f"{command} {one}\n" for one in ids]).encode() + b"flush\n")
             process.stdin.flush()
             yield process.stdout
+        except _Ended:
+            said = " ".join(process.stderr.read().decode("utf-8", "replace").split())
+            self._reader = None
+            end()
+            raise Refused(
+                f"git cat-file ended before it had answered: {printable(said, 1000) or 'the repository may be damaged'}"
+            ) from None
         except BaseException:  # what it would still say is no answer to whatever is asked next
             self._reader = None
             end()
@@ -122,7 +133,7 @@ def _lines(said: Any, count: int) -> list[bytes]:
     text: bytes = said.readline()
     while text.count(b"\n") < count:
         if not (more := said.read1(1 << 16)):
-            raise Refused("git cat-file ended before it had answered: the repository may be damaged")
+            raise _Ended
         text += more
     return text.splitlines()
 

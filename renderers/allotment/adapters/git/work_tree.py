@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from allotment.adapters.git.commands import QUIET
@@ -149,6 +149,7 @@ class _Reading:
         if not paths:
             return
         top = self._here.git.work_tree
+        self._check_attributes([self.inside + path for path in paths], Path(str(top)))
         conversion = [f"{name}={self._configured[name]}" for name in _CONVERSION if name in self._configured]
         names = "".join([f"{_c_string(self.inside + path)}\n" for path in paths])
         environment = {"GIT_WORK_TREE": str(top)}
@@ -156,6 +157,17 @@ class _Reading:
             self._apart, "hash_object", "-w", "--stdin-paths", data=names, settings=conversion, environment=environment
         )
         yield from zip(paths, said.splitlines(), strict=True)
+
+    def _check_attributes(self, paths: list[str], top: Path) -> None:
+        """Check that what Git would read of how files are committed are files. Raises Refused: of a pipe it would wait."""
+        for folder in {parent for path in paths for parent in PurePosixPath(path).parents}:
+            file = folder / ".gitattributes"
+            try:
+                mode = (top / file).lstat().st_mode
+            except FileNotFoundError:
+                continue
+            if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                raise Refused(f"{quoted(str(file))} is no regular file: remove it")
 
     def _is(self, path: str, mode: str) -> bool:
         return path in self._known and self._known[path].mode == mode

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from allotment.adapters.git.apart import apart
+from allotment.adapters.git.apart import apart, offline
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.merge import Conflicted, changed, lands_by_rebase, merged
 from allotment.adapters.git.objects import TooMuch
@@ -53,7 +53,7 @@ def plan(
     Raises Refused where a ref names no commit, or the base can't be read.
     """
     asked = Asked(base_ref.removeprefix(REMOTES), day, today or day, recall, reviewed, processes or cores(), first)
-    here = Repository(root)
+    here = offline(root)
     commits = [here.commit(base_ref)]
     commits.append(checked_out(here) if head_ref is None else here.commit(head_ref))
     with apart(here, commits[0]) as repository:
