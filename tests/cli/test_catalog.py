@@ -115,6 +115,13 @@ def test_what_each_tenant_costs(sample: Path, shown: Allot) -> None:
     assert {one["tenant"]: one["left"] for one in found["tenants"]}["studio-kite"] == 1723.1
     total = round(sum(one["costPerMonth"] for one in found["tenants"]), 2)
     assert (found["totalPerMonth"], lines[-1]) == (total, f"TOTAL {total:.2f}")
+    edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
+    partly = shown("--tenants")
+    lines = [" ".join(line.split()) for line in partly.out.splitlines()]
+    assert "solo-ada starter 7.00 100.00 93.00 more, of what is invalid" in lines
+    assert lines[-1].endswith("without what is invalid of solo-ada")
+    found = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]["tenants"]
+    assert [one["tenant"] for one in found if not one["isWhole"]] == ["solo-ada"]
     refused = shown("--tenants", "--tenant", "solo-ada")
     assert (refused.code, refused.out) == (2, "")
 

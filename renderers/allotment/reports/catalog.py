@@ -53,18 +53,21 @@ def spending_table(several: Sequence[Spending], currency: str) -> Sheet:
     """Return a row a tenant with what it costs a month, and one with all of them together."""
     sheet = Sheet("TENANT", "PLAN", f"{currency}/MONTH", "BUDGET", "LEFT", "NOTE", long=("NOTE",))
     for one in several:
-        note = ""
+        notes = [] if one.is_whole else ["more, of what is invalid"]
         if one.left is not None and one.left < 0 and one.budget is not None:
-            note = "over its budget" + (", which only warns" if one.budget.enforcement == "Warn" else "")
+            notes.append("over its budget" + (", which only warns" if one.budget.enforcement == "Warn" else ""))
         sheet.add(
             plain(one.tenant),
             plain(one.plan or "can't be read"),
             plain(money_text(one.cost)),
             plain("-" if one.budget is None else money_text(one.budget.per_month)),
             plain("-" if one.left is None else money_text(one.left)),
-            words(note),
+            words("; ".join(notes)),
         )
-    sheet.add(*map(plain, ("TOTAL", "", money_text(sum((one.cost for one in several), Decimal(0))), "", "", "")))
+    unknown = [one.tenant for one in several if not one.is_whole]
+    note = f"without what is invalid of {', '.join(unknown)}" if unknown else ""
+    total = money_text(sum((one.cost for one in several), Decimal(0)))
+    sheet.add(*map(plain, ("TOTAL", "", total, "", "")), words(note))
     return sheet
 
 

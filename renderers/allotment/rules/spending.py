@@ -5,19 +5,21 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
-from allotment.accounts.pricing import monthly_cost
+from allotment.accounts.pricing import is_priced, monthly_cost
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.plan import Budget
 from allotment.rules.limits import plan_of
 
 
 class Spending(NamedTuple):
-    """What a tenant declares costs a month; its plan is empty where that can't be read."""
+    """What a tenant declares costs a month; its plan is empty where that can't be read. `is_whole` is false where it isn't
+    known what some of its things cost, which are left out."""
 
     tenant: str
     plan: str
     cost: Decimal
     budget: Budget | None
+    is_whole: bool
 
     @property
     def left(self) -> Decimal | None:
@@ -29,4 +31,4 @@ def spending(offers: Offers, tenant: Folder) -> Spending:
     """Return what a tenant costs a month, at the prices of `offers.as_of`."""
     plan = plan_of(offers, tenant)
     name, budget = ("", None) if plan is None else (plan.model.name, plan.model.spec.budget)
-    return Spending(tenant.name, name, monthly_cost(offers, tenant), budget)
+    return Spending(tenant.name, name, monthly_cost(offers, tenant), budget, is_priced(offers, tenant))

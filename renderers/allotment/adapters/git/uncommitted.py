@@ -19,8 +19,9 @@ def differing(repository: Repository, commit: str, folders: Iterable[str]) -> in
         environment = _index_in(repository, Path(folder))
         asked = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
         changed = repository.git.run("diff", *asked, "--", *folders, settings=_SETTINGS, environment=environment)
-        new = repository.git.text("ls_files", "--others", "--exclude-standard", "-z", "--", *folders)
-    return changed.out.count(b"\0") + new.count("\0")
+        listed = ("--others", "--exclude-standard", "-z", "--", *folders)
+        new = repository.git.run("ls_files", *listed, settings=_SETTINGS, environment=environment)
+    return changed.out.count(b"\0") + new.out.count(b"\0")
 
 
 def _index_in(repository: Repository, folder: Path) -> dict[str, str]:

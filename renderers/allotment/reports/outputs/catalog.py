@@ -141,13 +141,15 @@ class AskingOutput(Part, frozen=True):
 
 class TenantSpendingOutput(Part, frozen=True):
     """What a tenant declares costs a month, its plan's budget (null without one) and what is left of that: less than nothing
-    where it is overspent. `plan` is null where it can't be read."""
+    where it is overspent. `plan` is null where it can't be read. `isWhole` is false where things that are invalid are left out,
+    of which it isn't known what they cost."""
 
     tenant: str
     plan: str | None
     cost_per_month: Decimal
     budget_per_month: Decimal | None
     left: Decimal | None
+    is_whole: bool
 
 
 class SpendingOutput(Part, frozen=True):
@@ -275,7 +277,12 @@ def spending_output(several: Sequence[Spending]) -> SpendingOutput:
     """Return what tenants cost as it is printed."""
     tenants = tuple(
         TenantSpendingOutput(
-            one.tenant, one.plan or None, one.cost, None if one.budget is None else one.budget.per_month, one.left
+            one.tenant,
+            one.plan or None,
+            one.cost,
+            None if one.budget is None else one.budget.per_month,
+            one.left,
+            one.is_whole,
         )
         for one in several
     )
