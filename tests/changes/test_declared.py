@@ -102,6 +102,13 @@ CASES = {
         swap(ADA, "  plan: starter\n", "  plan: starter\n  lifecycle: Suspended\n"),
         [f"tenants: {ADA}: spec.lifecycle Active → Suspended"],
     ),
+    "a port of an App leads elsewhere": (
+        swap(APP, "containerPort: 7860", "containerPort: 22"),
+        [
+            f"access: {APP}: spec.versions[1.10.1].container.ports[http].containerPort 7860 → 22 (leads to port 22, not 7860:"
+            " exposure Members)"
+        ],
+    ),
     "a new tenant": (
         new_tenant,
         [

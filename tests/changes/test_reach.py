@@ -26,6 +26,11 @@ REPLAY = f"https://simulate--replay--acme-robotics.{US}/replay"
 ANYBODY = "(for everybody, without a login)"
 MEMBERS = "(for who is Admin or Member of {}, after a login)"
 VIEWERS = "(for who is Admin, Member or Viewer of {}, after a login)"
+PAGE = """      - name: http
+        containerPort: 8080
+        protocol: HTTP
+        exposure: Members
+"""
 
 Change = Callable[[Path], object]
 
@@ -169,6 +174,41 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
         "acme-robotics",
         swap(SIMULATE, "basePath: /replay", "basePath: /again"),
         [f"addresses: {SIMULATE}: URL {REPLAY} → https://simulate--replay--acme-robotics.{US}/again"],
+        1,
+    ),
+    "two ports exchange their numbers": (
+        "acme-robotics",
+        both(
+            swap(SIMULATE, "containerPort: 8080", "containerPort: 1"),
+            swap(SIMULATE, "containerPort: 9090", "containerPort: 8080"),
+            swap(SIMULATE, "containerPort: 1\n", "containerPort: 9090\n"),
+        ),
+        [
+            f"access: {SIMULATE}: https://simulate--acme-robotics.{US}/ port 8080 → 9090 (leads to port 9090, not 8080:"
+            f" {MEMBERS.format('acme-robotics')[1:]}",
+            f"access: {SIMULATE}: {REPLAY} port 9090 → 8080 (leads to port 8080, not 9090: {ANYBODY[1:]}",
+        ],
+        2,
+    ),
+    "a port takes the number of one that is gone": (
+        "acme-robotics",
+        both(
+            swap(SIMULATE, PAGE, ""),
+            swap(SIMULATE, "containerPort: 9090", "containerPort: 8080"),
+            swap(SIMULATE, "port: http\n", "port: replay\n"),
+        ),
+        [
+            f"addresses: {SIMULATE}: https://simulate--acme-robotics.{US}/ removed: Members (nothing answers there any more)",
+            f"access: {SIMULATE}: {REPLAY} port 9090 → 8080 (leads to port 8080, not 9090: {ANYBODY[1:]}",
+        ],
+        2,
+    ),
+    "a version that instances have leads elsewhere": (
+        "solo-ada",
+        lambda root: (root / APP).write_text((root / APP).read_text().replace("containerPort: 7860", "containerPort: 7861")),
+        [
+            f"access: {WEBUI}: {ADAS} port 7860 → 7861 (leads to port 7861, not 7860: {MEMBERS.format('solo-ada')[1:]}"
+        ],
         1,
     ),
     "an instance in another cluster": (

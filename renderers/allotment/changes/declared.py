@@ -66,6 +66,7 @@ _OF_FIELD: Mapping[tuple[str, str], Topic] = {
 _PRICES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
 PUBLIC = "Public"
 _PUBLIC = PUBLIC.encode()
+_INSIDE = "Namespace"
 _HUNDRED = Decimal(100)
 
 
@@ -151,6 +152,9 @@ def _of(
             continue  # told already
         if is_thing and topic != "access":
             continue
+        if kind == "App" and (led := _led(one, new)):
+            yield led
+            continue
         listed = one.field.partition("[")[0]
         if listed in _PRICES and old is not None and new is not None:
             prices.add(listed)
@@ -178,6 +182,17 @@ def _opened(old: Declared[Declaration] | None, new: Declared[Declaration] | None
         if before != after and PUBLIC in (before, after):
             note = "for everybody, without a login" if after == PUBLIC else ""
             yield DeclaredChange("access", new.path, field, before, after, note)
+
+
+def _led(one: FieldChange, new: Declared[Declaration] | None) -> DeclaredChange | None:
+    """Return that a port of an App, which others than its tenant's own programs reach, has another number: what answers them
+    is something else."""
+    port, dot, last = one.field.rpartition(".")
+    if new is None or last != "containerPort" or one.before is None or one.after is None:
+        return None
+    exposure = leaves_of(new, "exposure").get(f"{port}{dot}exposure", _INSIDE)
+    note = f"leads to port {one.after}, not {one.before}: exposure {exposure}"
+    return None if exposure == _INSIDE else DeclaredChange("access", new.path, one.field, one.before, one.after, note)
 
 
 def _may_be_public(data: bytes) -> bool:

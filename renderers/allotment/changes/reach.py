@@ -69,7 +69,11 @@ def reach(before: End, after: End) -> Reach:
     with_domain: Counter[str] = Counter()
     urls = 0
     for key, (old, new) in _pairs(_addresses(before), _addresses(after)):
-        found = _closed(old, _file_of(after, key)) if new is None else [*_moved(old, new), *_shown(old, new)]
+        found = (
+            _closed(old, _file_of(after, key))
+            if new is None
+            else [*_moved(old, new), *_shown(old, new), *_led(old, new)]
+        )
         if not found and old is not None and new is not None and old.host != new.host:
             with_domain[new.cluster] += 1
         told += found
@@ -127,11 +131,22 @@ def _shown(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
     if _WIDTH[was or _INSIDE] > _WIDTH[new.exposure]:
         yield DeclaredChange("addresses", new.file, new.url, was, new.exposure)
         return
-    who = "for everybody, without a login"
-    if new.exposure != PUBLIC:
-        tenant = new.file.split("/")[1]
-        who = f"for who is {', '.join(new.roles[:-1])} or {new.roles[-1]} of {tenant}, after a login"
-    yield DeclaredChange("access", new.file, new.url, was, new.exposure, who)
+    yield DeclaredChange("access", new.file, new.url, was, new.exposure, _who(new))
+
+
+def _led(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
+    """Yield that an address leads to another port: what answers there, to those who may open it, is something else."""
+    if old is not None and old.port != new.port:
+        note = f"leads to port {new.port}, not {old.port}: {_who(new)}"
+        yield DeclaredChange("access", new.file, f"{new.url} port", str(old.port), str(new.port), note)
+
+
+def _who(one: Address) -> str:
+    """Return in words who may open an address."""
+    if one.exposure == PUBLIC:
+        return "for everybody, without a login"
+    tenant = one.file.split("/")[1]
+    return f"for who is {', '.join(one.roles[:-1])} or {one.roles[-1]} of {tenant}, after a login"
 
 
 def _moved(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
