@@ -285,3 +285,16 @@ def test_what_a_person_writes_can_not_be_taken_for_anything_else(sample: Path) -
 
 def test_a_file_that_can_not_be_read_is_left_to_its_problem(sample: Path) -> None:
     assert changes(sample, swap(ADA, "  plan: starter\n", "  plan: [\n")) == []
+
+
+def test_the_end_of_who_is_believed_is_shown(sample: Path) -> None:
+    issuer = f"https://id.northlight.example.{'a' * 50}.{'b' * 50}.evil.dev"
+    (line,) = changes(sample, swap(EU, "https://id.northlight.example", issuer))
+    assert line == f"access: {EU}: spec.oidc.issuer https://id.northlight.example → {issuer}"
+
+
+def test_the_end_of_what_somebody_approves_is_shown(sample: Path) -> None:
+    path = f"tenants/*/{'a' * 90}/*.yaml"
+    rule = f"    - path: {path}\n      approvers:\n        - team: platform\n"
+    (line,) = changes(sample, swap(OWNERSHIP, "  paths:\n", f"  paths:\n{rule}"))
+    assert line == f"approvals: {OWNERSHIP}: spec.paths[{path}] added: approvers team platform"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import PROJECT
 
-from allotment.changes.fields import Noted, differences, leaves_of, shown
+from allotment.changes.fields import WHOLE, Noted, differences, leaves_of, shown
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -94,3 +94,8 @@ def test_a_difference_is_worked_out_once() -> None:
 )
 def test_a_value_shows_where_it_ends(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+def test_a_value_is_escaped_as_well_where_its_end_is_shown() -> None:
+    assert shown(f"{'a' * 130} \u202eevil", WHOLE) == f"'{'a' * 130} \\u202eevil'"
+    assert shown("a" * 130) == f"'{'a' * 120}… (130 characters)'"

@@ -260,3 +260,16 @@ def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
     assert found.summary_within(60) == "can be merged · 3 added · 1 destroyed · 2 URLs changed"
     assert found.summary_within(3) == "can be merged"
     assert comment(found, LIMIT).text.splitlines()[2] == f"### ✅ This {found.summary}"
+
+
+def test_one_value_of_access_that_is_longer_than_a_comment_is_no_verdict_to_merge() -> None:
+    long = DeclaredChange(
+        "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 70_000}.dev"
+    )
+    found = comment(plan(declared=(long,), declared_count=1), LIMIT)
+    assert not found.whole
+    assert "changes in 1 place who may do what, more than a comment here can name" in found.text
+    short = DeclaredChange(
+        "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 7_000}.dev"
+    )
+    assert f"{'a' * 7_000}.dev" in comment(plan(declared=(short,), declared_count=1), LIMIT).text

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allotment.changes.fields import FieldChange
+from allotment.changes.fields import WHOLE, FieldChange
 from allotment.declared.approvers import PLATFORM_TEAM, matches
 from allotment.declared.kinds.members import Role
 from allotment.declared.kinds.ownership import OwnershipSpec
 from allotment.problems import printable
 
 NAMED = 4  # patterns and fields that a team approves
-_LABEL = 80  # characters of what tells entries of a list apart
 _WHO: dict[Role, str] = {"Viewer": "Viewer, Member and Admin", "Member": "Member and Admin", "Admin": "Admin"}
 _MEMBERS = "tenants/any/members.yaml"
 
@@ -24,7 +23,7 @@ def meaning(one: FieldChange, spec: OwnershipSpec) -> str:
 
 def _of_team(one: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
     for team in spec.teams:
-        if one.field.startswith(f"spec.teams[{printable(team.name, _LABEL)}]") and one.after is not None:
+        if one.field.startswith(f"spec.teams[{printable(team.name, WHOLE.name)}]") and one.after is not None:
             what = list(_approved(spec, team.name))
             more = f" and {len(what) - NAMED} more" if len(what) > NAMED else ""
             yield f"team {team.name} approves {', '.join(what[:NAMED]) or 'nothing'}{more}"
@@ -43,7 +42,7 @@ def _approved(spec: OwnershipSpec, team: str) -> Iterator[str]:
 def _of_rule(one: FieldChange, spec: OwnershipSpec) -> Iterator[str]:
     """Yield what it means that people of a tenant in a role approve what a pattern matches."""
     for rule in spec.paths:
-        if not one.field.startswith(f"spec.paths[{printable(rule.path, _LABEL)}]") or one.after is None:
+        if not one.field.startswith(f"spec.paths[{printable(rule.path, WHOLE.name)}]") or one.after is None:
             continue
         for approver in rule.approvers:
             if approver.tenant_role and f"tenantRole {approver.tenant_role}" in one.after:

@@ -7,14 +7,24 @@ theirs only who may copy a storage stands here, and what nothing is rendered fro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
 from allotment.accounts.pricing import price_on
 from allotment.changes.approvers import meaning
-from allotment.changes.fields import FieldChange, Noted, differences, digest, leaves_of, one_by_one
+from allotment.changes.fields import (
+    CUT,
+    WHOLE,
+    FieldChange,
+    Noted,
+    Widths,
+    differences,
+    digest,
+    leaves_of,
+    one_by_one,
+)
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
@@ -135,16 +145,19 @@ def _of(
     is_thing = kind in {one.kind.name for one in THINGS.values()}
     if kind == "App":
         yield from _opened(old, new)
-    if old is not None and new is not None:
-        fields = noted.of(old, new)
-    elif is_thing or kind == "Plan" or _OF_KIND.get(kind) in NEVER_CUT:  # each field of what grants something
-        fields = one_by_one(there, added=old is None)
-    else:
+    if (old is None or new is None) and not (is_thing or kind == "Plan" or _OF_KIND.get(kind) in NEVER_CUT):
         text = digest(there)
         yield DeclaredChange(
             _OF_KIND.get(kind, "platform"), there.path, "", None if new else text, text if new else None
         )
         return
+
+    def written(widths: Widths) -> list[FieldChange]:
+        if old is not None and new is not None:
+            return noted.of(old, new, widths)
+        return one_by_one(there, widths, added=old is None)
+
+    fields = _uncut(kind, written)
     prices = set[str]()
     for one in fields:
         topic = _topic(kind, one)
@@ -163,6 +176,19 @@ def _of(
     for listed in sorted(prices):
         assert old is not None and new is not None
         yield from _priced(listed, old, new, currency)
+
+
+def _uncut(kind: str, written: Callable[[Widths], list[FieldChange]]) -> list[FieldChange]:
+    """Return the fields that differ, to their end where they say who may do what: the end of a host is whose it is."""
+    fields = written(CUT)
+    rest = [one for one in fields if not _is_never_cut(kind, one)]
+    if len(rest) == len(fields):
+        return fields
+    return [*rest, *(one for one in written(WHOLE) if _is_never_cut(kind, one))]
+
+
+def _is_never_cut(kind: str, one: FieldChange) -> bool:
+    return _topic(kind, one) in NEVER_CUT or (kind == "App" and one.field.endswith(".containerPort"))
 
 
 def _topic(kind: str, one: FieldChange) -> Topic:

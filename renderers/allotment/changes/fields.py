@@ -16,7 +16,19 @@ SHOWN_FIELDS = 8  # of what is added or removed whole
 ORDERED = ("command", "args")  # lists whose order means something
 _LABELS = ("name", "mountPath", "version", "from", "path", "storageSpec", "id")
 _UNSAID = frozenset(("displayName", "description"))  # of what is added or removed whole
-_PLAIN = re.compile(r"[A-Za-z0-9./@*+-][A-Za-z0-9._:/@#*+=~-]{0,119}")
+_PLAIN = re.compile(r"[A-Za-z0-9./@*+-][A-Za-z0-9._:/@#*+=~-]*")
+
+
+class Widths(NamedTuple):
+    """How many characters of a value and of a name are shown, and how many fields of what comes or goes whole."""
+
+    value: int
+    name: int
+    fields: int
+
+
+CUT = Widths(120, 80, SHOWN_FIELDS)
+WHOLE = Widths(1 << 20, 1 << 20, 1 << 20)  # what nobody may miss is shown to its end
 
 
 class FieldChange(NamedTuple):
@@ -40,8 +52,14 @@ class _Leaf:
     """A value: what it means, how it is written, and whether it is at all: a default isn't."""
 
     value: Any
-    text: str
+    said: Any
     written: bool = True
+    key: str = ""
+
+    def text(self, widths: Widths) -> str:
+        """The value as a person reads it, with its key where it is an entry that says one thing."""
+        words = shown(self.said, widths)
+        return f"{self.key} {words}" if self.key else words
 
 
 class _Entries(dict[str, Any]):
@@ -51,45 +69,45 @@ class _Entries(dict[str, Any]):
 _Tree = Any  # _Leaf, a dict of trees by key, _Entries, or a tuple of leaves
 
 
-def differences(old: Declared[Declaration], new: Declared[Declaration]) -> list[FieldChange]:
+def differences(old: Declared[Declaration], new: Declared[Declaration], widths: Widths = CUT) -> list[FieldChange]:
     """Return the fields that differ between two versions of a declaration, sorted."""
     was, is_now = tree(old), tree(new)
-    return sorted(_compared("", was, is_now), key=_place)
+    return sorted(_compared("", was, is_now, widths), key=_place)
 
 
 class Noted:
     """The fields that differ of each file, worked out once: thousands of things depend on one cluster."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], list[FieldChange]] = {}
+        self._known: dict[tuple[str, str, str, Widths], list[FieldChange]] = {}
 
-    def of(self, old: Declared[Declaration], new: Declared[Declaration]) -> list[FieldChange]:
+    def of(self, old: Declared[Declaration], new: Declared[Declaration], widths: Widths = CUT) -> list[FieldChange]:
         """Return what differs between two versions of a declaration."""
         if old.data == new.data:
             return []
-        key = new.path, old.blob, new.blob
+        key = new.path, old.blob, new.blob, widths
         if key not in self._known:
-            self._known[key] = differences(old, new)
+            self._known[key] = differences(old, new, widths)
         return self._known[key]
 
 
 def leaves_of(one: Declared[Declaration], name: str) -> dict[str, str]:
-    """Return the values of all fields of a name, by where they stand."""
+    """Return the whole values of all fields of a name, by where they stand."""
     return dict(_named("spec", tree(one)["spec"], name))
 
 
 def _named(at: str, one: _Tree, name: str) -> Iterator[tuple[str, str]]:
     for key, each in one.items() if isinstance(one, dict) else ():
-        below = _below(at, key, isinstance(one, _Entries))
+        below = _below(at, key, isinstance(one, _Entries), WHOLE)
         if key == name and isinstance(each, _Leaf):
-            yield below, each.text
+            yield below, each.text(WHOLE)
         yield from _named(below, each, name)
 
 
-def one_by_one(one: Declared[Declaration], *, added: bool) -> list[FieldChange]:
+def one_by_one(one: Declared[Declaration], widths: Widths = CUT, *, added: bool) -> list[FieldChange]:
     """Return what a declaration that is added or removed has, each field and each entry of a list by itself."""
     spec = tree(one)["spec"]
-    found = _compared("spec", {}, spec) if added else _compared("spec", spec, {})
+    found = _compared("spec", {}, spec, widths) if added else _compared("spec", spec, {}, widths)
     return sorted(found, key=_place)
 
 
@@ -99,7 +117,7 @@ def _place(one: FieldChange) -> tuple[str, bool]:
 
 def digest(one: Declared[Declaration]) -> str:
     """Return the first fields of what a declaration says, in a line."""
-    return _digest(tree(one)["spec"])
+    return _digest(tree(one)["spec"], CUT)
 
 
 def tree(declared: Declared[Declaration]) -> dict[str, _Tree]:
@@ -136,7 +154,7 @@ def _single(value: Any, said: Any) -> _Leaf:
         return _leaf(value, said)
     ((key, only),) = value.items()
     below = _leaf(only, said.get(key) if isinstance(said, dict) else None)
-    return _Leaf((key, only), f"{key} {below.text}", below.written)
+    return _Leaf((key, only), below.said, below.written, key)
 
 
 def _labels(entries: Sequence[Any]) -> list[str]:
@@ -154,24 +172,26 @@ def _labels(entries: Sequence[Any]) -> list[str]:
 
 def _leaf(value: Any, said: Any) -> _Leaf:
     written = said is not None and not isinstance(said, dict | list)
-    return _Leaf(value, shown(said if written else value), written)
+    return _Leaf(value, said if written else value, written)
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, widths: Widths = CUT) -> str:
     """Return a value as a person reads it: as it is where no part of it can be mistaken, else in quotes."""
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else quoted(value)
+        is_plain = len(value) <= widths.value and _PLAIN.fullmatch(value)
+        return value if is_plain else f"'{printable(value, widths.value)}'"
     return quoted(value)
 
 
-def _compared(at: str, old: _Tree | None, new: _Tree | None, label: str = "") -> Iterator[FieldChange]:
+def _compared(at: str, old: _Tree | None, new: _Tree | None, widths: Widths, label: str = "") -> Iterator[FieldChange]:
     """Yield how two trees differ; `label` is what they are called as entries of a list."""
     if isinstance(old, dict) and isinstance(new, dict):
         several = isinstance(old or new, _Entries)
         for key in old.keys() | new.keys():
-            yield from _compared(_below(at, key, several), old.get(key), new.get(key), key if several else "")
+            below = _below(at, key, several, widths)
+            yield from _compared(below, old.get(key), new.get(key), widths, key if several else "")
     elif (old == () and isinstance(new, _Entries)) or (new == () and isinstance(old, _Entries)):
-        yield from _compared(at, old or _Entries(), new or _Entries(), label)
+        yield from _compared(at, old or _Entries(), new or _Entries(), widths, label)
     elif old is None or new is None:
         there = new if old is None else old
         if not isinstance(there, _Leaf) and not there:
@@ -180,23 +200,23 @@ def _compared(at: str, old: _Tree | None, new: _Tree | None, label: str = "") ->
             return
         if isinstance(there, _Entries):
             empty = _Entries()
-            yield from _compared(at, empty if old is None else old, empty if new is None else new)
+            yield from _compared(at, empty if old is None else old, empty if new is None else new, widths)
             return
-        text = _digest(there, label)
+        text = _digest(there, widths, label)
         yield FieldChange(at, None, text) if old is None else FieldChange(at, text, None)
     elif isinstance(old, tuple) and isinstance(new, tuple) and at.rpartition(".")[2] not in ORDERED:
         was, is_now = {one.value: one for one in old}, {one.value: one for one in new}
         if gone := [one for value, one in was.items() if value not in is_now]:
-            yield FieldChange(at, _digest(tuple(gone)), None)
+            yield FieldChange(at, _digest(tuple(gone), widths), None)
         if added := [one for value, one in is_now.items() if value not in was]:
-            yield FieldChange(at, None, _digest(tuple(added)))
+            yield FieldChange(at, None, _digest(tuple(added), widths))
     elif _values(old) != _values(new):
-        yield FieldChange(at, _digest(old), _digest(new))
+        yield FieldChange(at, _digest(old, widths), _digest(new, widths))
 
 
-def _below(at: str, key: str, several: bool) -> str:
+def _below(at: str, key: str, several: bool, widths: Widths) -> str:
     """Return a field of a field: `spec.users[ada]` of an entry of several."""
-    name = printable(key, 80)
+    name = printable(key, widths.name)
     if several:
         return f"{at}[{name}]"
     return f"{at}.{name}" if at else name
@@ -208,23 +228,23 @@ def _values(one: _Tree) -> Any:
     return {key: _values(each) for key, each in one.items()} if isinstance(one, dict) else [each.value for each in one]
 
 
-def _digest(one: _Tree, label: str = "") -> str:
+def _digest(one: _Tree, widths: Widths, label: str = "") -> str:
     """Return a value, those of a list, or the first fields of several but the one that says their label, in a line."""
     if isinstance(one, _Leaf):
-        return one.text
+        return one.text(widths)
     if isinstance(one, tuple):
-        return ", ".join(each.text for each in one) or "nothing"
-    fields = list(_fields("", one, label))
-    more = f" and {len(fields) - SHOWN_FIELDS} more fields" if len(fields) > SHOWN_FIELDS else ""
-    return ", ".join(fields[:SHOWN_FIELDS]) + more
+        return ", ".join(each.text(widths) for each in one) or "nothing"
+    fields = list(_fields("", one, widths, label))
+    more = f" and {len(fields) - widths.fields} more fields" if len(fields) > widths.fields else ""
+    return ", ".join(fields[: widths.fields]) + more
 
 
-def _fields(at: str, one: _Tree, label: str = "") -> Iterator[str]:
+def _fields(at: str, one: _Tree, widths: Widths, label: str = "") -> Iterator[str]:
     if isinstance(one, dict):
         several = isinstance(one, _Entries)
         for key, each in one.items():
-            is_label = key in _LABELS and getattr(each, "text", None) == label
+            is_label = key in _LABELS and isinstance(each, _Leaf) and each.text(WHOLE) == label
             if key not in _UNSAID and not (label and is_label):
-                yield from _fields(_below(at, key, several), each, key if several else "")
+                yield from _fields(_below(at, key, several, widths), each, widths, key if several else "")
     elif one != () and getattr(one, "written", True):
-        yield f"{at} {_digest(one)}"
+        yield f"{at} {_digest(one, widths)}"
