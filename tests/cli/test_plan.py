@@ -989,6 +989,19 @@ def test_what_the_brake_counts_is_counted_in_all_tenants(pull: Pull) -> None:
     assert pull.planned()["brake"] is None, "the branch of a cluster that is gone stays as it is"
 
 
+def test_the_brake_counts_what_is_deleted_while_an_invalid_tenant_is_mended(pull: Pull) -> None:
+    lab = "tenants/uni-lab/tenant.yaml"
+    pull.merge_elsewhere((lab, "plan: team", "plan: nothing"), ("platform/platform.yaml", "Percent: 30", "Percent: 20"))
+    git(pull.root, "merge", "-q", "main")
+    for file in (pull.root / "tenants/uni-lab/instances").iterdir():
+        file.unlink()
+    assert pull.planned()["brake"] is None, "who is invalid keeps what is published"
+    pull.edit(lab, "plan: nothing", "plan: team")
+    result = pull.plan()
+    assert "⚠ the brake " in result.out.splitlines()[0]
+    assert "4 of 17 instances would be deleted, more than 20 %: uni-lab/group-a" in result.out
+
+
 def test_who_exceeds_a_budget_that_denies_has_a_row_of_cost(pull: Pull) -> None:
     for letter in "efghi":
         pull.copy(f"{KITE}/instances/comfy.yaml", f"{KITE}/instances/comfy-{letter}.yaml")

@@ -168,8 +168,12 @@ class MergePlan:
         return sorted(found, key=in_order)
 
     def _foreseen(self, outcomes: Iterable[TenantOutcome]) -> Foreseen | None:
-        """Return that the brake will stop it. Tenants that aren't compared keep what is published of them."""
+        """Return that the brake will stop it. Tenants that are invalid after the merge keep what is published of them; of
+        those that are invalid only before it, what is published is at least what the base declares."""
         compared = {one.name: one.held for one in outcomes if one.compared is not None}
+        if not self.wrong[1]:
+            mended = (one.name for one in outcomes if one.name not in compared and one.name not in self.invalid[1])
+            compared.update((name, self._declared_at_both(name)) for name in mended)
         platforms = [each.offers.platform.one(Platform) for each in (self.first, self.second)]
         if platforms[1] is None or not any(before - after for before, after in compared.values()):
             return None
@@ -181,15 +185,15 @@ class MergePlan:
     def _declared_of_others(self, compared: Collection[str]) -> Iterator[Counted]:
         """Yield what the brake counts of the other tenants, as the base declares it: which cluster it is in doesn't count, as
         it stays."""
-        words = {one.kind.name: one.word for one in THINGS.values()}
         for scope in self.base.scopes()[0]:
-            if scope.kind != "tenant" or scope.name in compared:
-                continue
-            for path in self.base.files(scope).paths:
-                spot = spot_of(path)
-                if isinstance(spot, Meaning) and spot.kind.name in words:
-                    yield Counted("tenant", "", scope.name, "")
-                    yield Counted(words[spot.kind.name], "", scope.name, spot.name)
+            if scope.kind == "tenant" and scope.name not in compared:
+                yield from _counted_of(self.base, scope)
+
+    def _declared_at_both(self, name: str) -> tuple[frozenset[Counted], frozenset[Counted]]:
+        """Return what the brake counts of a tenant by the names of its files, as it can't be rendered at both ends."""
+        scope = Scope("tenant", name)
+        before, after = (frozenset(_counted_of(source, scope)) for source in (self.base, self.after))
+        return before, after
 
     def _outside(self) -> Iterator[Changed]:
         """Yield the files that change outside the declarations, beside their folder or in it."""
@@ -268,6 +272,16 @@ class MergePlan:
                 return b""  # no regular file: the problems say so
 
         return Diff(one.path, text(self.base, one.old_blob), text(self.after, one.blob))
+
+
+def _counted_of(source: TreeSource, scope: Scope) -> Iterator[Counted]:
+    """Yield what the brake counts of a tenant, by the names of its files."""
+    words = {one.kind.name: one.word for one in THINGS.values()}
+    for path in source.files(scope).paths:
+        spot = spot_of(path)
+        if isinstance(spot, Meaning) and spot.kind.name in words:
+            yield Counted("tenant", "", scope.name, "")
+            yield Counted(words[spot.kind.name], "", scope.name, spot.name)
 
 
 def _first_of(declared: Iterable[DeclaredChange]) -> Iterator[DeclaredChange]:
