@@ -22,6 +22,7 @@ EU, POOL = "clusters/eu-1/cluster.yaml", "clusters/eu-1/node-pools/l4-ts4.yaml"
 STOCK, APP = "clusters/eu-1/stocks/l4-quarter.yaml", "platform/apps/stable-diffusion-webui.yaml"
 SIMULATE = "tenants/acme-robotics/instances/simulate.yaml"
 MODELS = "tenants/solo-ada/storages/models.yaml"
+FILES = "sha256:5b1f0a39e2d4c7b8a6950e1f2d3c4b5a69788796a5b4c3d2e1f0a1b2c3d4e5f6"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP3uQw1AvVfe6sGGzZeQAz0PBvkJqIBufObnF6t8fVAp"
 
 
@@ -153,6 +154,13 @@ CASES = {
     "who logs people in": (
         swap(EU, "clientID: allotment", "clientID: other"),
         [f"access: {EU}: spec.oidc.clientID allotment → other"],
+    ),
+    "which program of ours runs in all clusters": (
+        swap("platform/platform.yaml", "mirror/dufs:v0.46.0", "mirror/dufs:v0.46.1"),
+        [
+            f"access: platform/platform.yaml: spec.images.files registry.example/mirror/dufs:v0.46.0@{FILES} →"
+            f" registry.example/mirror/dufs:v0.46.1@{FILES}"
+        ],
     ),
     "a pool shrunk by a node": (
         swap(POOL, "nodes: 3", "nodes: 2"),

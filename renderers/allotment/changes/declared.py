@@ -61,7 +61,7 @@ _OF_KIND: Mapping[str, Topic] = {
     "GPUSpec": "offers",
     "StorageSpec": "offers",
 }
-# Fields that say more than their kind does: who gets in, who is believed, what may be deleted.
+# Fields that say more than their kind does: who gets in, who is believed, what runs in all clusters, what may be deleted.
 _OF_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Cluster", "spec.oidc"): "access",
     ("Cluster", "spec.network"): "access",
@@ -69,6 +69,7 @@ _OF_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Plan", "spec.allow"): "access",
     ("Platform", "spec.git"): "access",
     ("Platform", "spec.publisher"): "access",
+    ("Platform", "spec.images"): "access",
     ("Platform", "spec.brake"): "approvals",
     ("Platform", "spec.deletion"): "approvals",
     ("GPUStorage", "spec.sharedWith"): "access",
