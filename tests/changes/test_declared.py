@@ -306,3 +306,21 @@ def test_the_end_of_what_somebody_approves_is_shown(sample: Path) -> None:
     rule = f"    - path: {path}\n      approvers:\n        - team: platform\n"
     (line,) = changes(sample, swap(OWNERSHIP, "  paths:\n", f"  paths:\n{rule}"))
     assert line == f"approvals: {OWNERSHIP}: spec.paths[{path}] added: approvers team platform"
+
+
+def test_who_is_believed_in_a_cluster_that_comes_or_goes_is_told(sample: Path) -> None:
+    """A whole cluster is one line of its first fields, which can be cut; whom it believes isn't."""
+    issuer = f"https://id.northlight.example.{'a' * 60}.{'b' * 60}.evil.dev"
+
+    def new_cluster(root: Path) -> None:
+        text = (root / EU).read_text().replace("eu-1", "fra-1").replace("https://id.northlight.example", issuer)
+        (root / "clusters/fra-1").mkdir()
+        (root / "clusters/fra-1/cluster.yaml").write_text(text)
+
+    file = "clusters/fra-1/cluster.yaml"
+    lines = changes(sample, new_cluster)
+    (oidc,) = (line for line in lines if line.startswith(f"access: {file}: spec.oidc added: "))
+    assert f"issuer {issuer}, clientID allotment" in oidc
+    assert [line for line in lines if line.startswith(f"clusters: {file}: added: ")]
+    gone = changes(sample, lambda root: (root / file).unlink())
+    assert [line for line in gone if line.startswith(f"access: {file}: spec.oidc removed: issuer {issuer}")]

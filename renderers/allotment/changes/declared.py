@@ -151,6 +151,10 @@ def _of(
         yield DeclaredChange(
             _OF_KIND.get(kind, "platform"), there.path, "", None if new else text, text if new else None
         )
+        if any(of == kind for of, _ in _OF_FIELD):  # these may lie behind the first fields
+            for one in one_by_one(there, WHOLE, added=old is None):
+                if (topic := _topic(kind, one)) in NEVER_CUT:
+                    yield DeclaredChange(topic, there.path, one.field, one.before, one.after)
         return
 
     def written(widths: Widths) -> list[FieldChange]:
