@@ -981,6 +981,16 @@ def test_a_plan_foresees_that_the_brake_stops_it(pull: Pull) -> None:
     assert pull.planned()["brake"] is None, "5 of 17 are 29 %"
 
 
+def test_the_brake_may_let_through_what_is_approved(pull: Pull) -> None:
+    approved = f"minObjects: 10\n    approvedPlans: [sha256:{'0' * 64}]"
+    pull.merge_elsewhere(("platform/platform.yaml", "minObjects: 10", approved))
+    git(pull.root, "merge", "-q", "main")
+    for file in sorted(pull.root.glob("tenants/*/instances/*.yaml"))[:15]:
+        file.unlink()
+    summary = pull.planned()["summary"]
+    assert "⚠ the brake may stop it, unless it is approved, and publish nothing for anybody" in summary
+
+
 def test_what_the_brake_counts_is_counted_in_all_tenants(pull: Pull) -> None:
     for file in (pull.root / "tenants/uni-lab/instances").iterdir():
         file.unlink()

@@ -94,7 +94,7 @@ class Plan:
     `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
     repository, `outside` what it writes beside them. `brake` says that the publish of it
-    will be stopped. `skipped` says in words which check didn't run.
+    will be stopped, or may be, where a deletion is approved. `skipped` says in words which check didn't run.
     """
 
     base: str
@@ -170,7 +170,8 @@ def summary_of(plan: Plan) -> list[str]:
     actions = Counter(one.action for one in plan.things)
     found = [plan.verdict]
     if plan.brake:
-        found.append("⚠ the brake will stop it, and publish nothing for anybody")
+        may = "may stop it, unless it is approved," if plan.brake.approvals else "will stop it,"
+        found.append(f"⚠ the brake {may} and publish nothing for anybody")
     found += [f"{actions[one]:,} {one}" for one in ACTIONS if actions[one]]
     if plan.losses:
         found.append(f"{len(plan.losses):,} destroyed")
