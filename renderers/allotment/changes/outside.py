@@ -11,22 +11,32 @@ from dataclasses import dataclass
 from typing import Literal
 
 Written = Literal["added", "changed", "removed"]
-Decides = Literal["program", "ci", "approvals", "hooks", "setup", ""]
+Decides = Literal["program", "ci", "approvals", "hooks", "machine", "setup", ""]
 WORDS: dict[Decides, str] = {
     "program": "which program runs",
     "ci": "what runs in CI",
-    "approvals": "whom the forge asks to approve",
+    "approvals": "whom the forge asks to approve, or what it shows them",
     "hooks": "what runs when somebody commits",
+    "machine": "what runs on a person's machine",
     "setup": "what Argo CD and `allot run` are set up with",
 }
 MOST_OUTSIDE = 40  # files that a plan names of each thing that they decide, and of the others; all are counted
 
 _FORGES = frozenset((".github", ".gitlab", ".gitea", ".forgejo"))
-_CI = frozenset((".woodpecker", ".circleci", ".buildkite"))
-_CI_FILES = (".gitlab-ci.", ".woodpecker.", ".drone.", "jenkinsfile", "azure-pipelines.")
+_CI = frozenset((".woodpecker", ".circleci", ".buildkite", ".tekton"))
+_CI_FILES = (
+    ".gitlab-ci.", ".woodpecker.", ".drone.", "jenkinsfile", "azure-pipelines.", "bitbucket-pipelines.", ".travis.", ".cirrus.",
+    "renovate.json", ".renovaterc", ".gitmodules",
+)  # fmt: skip
+# Who approves, and which files a forge folds away before them.
+_APPROVALS = frozenset(("codeowners", ".gitattributes"))
 _HOOKS = frozenset((".husky", ".githooks"))
 _HOOKS_FILES = (".pre-commit-config.", ".pre-commit-hooks.", "lefthook.", ".lefthook.")
-_FOR_PEOPLE = (".md", ".markdown", ".txt", ".rst")
+# An editor's settings name programs that it starts, as its tasks do.
+_MACHINE = frozenset((".vscode", ".idea", ".devcontainer"))
+_MACHINE_FILES = (".devcontainer.", ".envrc", ".mise.", "mise.", ".tool-versions")
+_FOR_PEOPLE = (".md", ".markdown")
+_FOR_PROGRAMS = "copilot-instructions"  # written as for people, and followed by what reviews
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +95,16 @@ def decided_by(path: str) -> Decides:
     top, name = parts[0], parts[-1]
     if top == ".allot":
         return "program"
-    if name == "codeowners":
+    if name in _APPROVALS:
         return "approvals"
     if top in _CI or name.startswith(_CI_FILES):
         return "ci"
-    if top in _FORGES and not name.endswith(_FOR_PEOPLE):
+    if top in _FORGES and (not name.endswith(_FOR_PEOPLE) or name.startswith(_FOR_PROGRAMS)):
         return "ci"
     if top in _HOOKS or name.startswith(_HOOKS_FILES):
         return "hooks"
+    if not _MACHINE.isdisjoint(parts) or name.startswith(_MACHINE_FILES):
+        return "machine"
     if top == "argo" and not name.endswith(_FOR_PEOPLE):
         return "setup"
     return ""

@@ -142,7 +142,8 @@ class BrakeOutput(Part, frozen=True):
 
 class OutsideOutput(Part, frozen=True):
     """A file that changes outside the declarations, and what it decides: which program runs, what runs in CI, whom the forge
-    asks to approve, what runs when somebody commits (hooks), what Argo CD and `allot run` are set up with; or nothing."""
+    asks to approve or shows them, what runs when somebody commits (hooks) or on a person's machine, what Argo CD and
+    `allot run` are set up with; or nothing."""
 
     path: str
     written: Written
