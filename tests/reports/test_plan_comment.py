@@ -17,6 +17,7 @@ from allotment.changes.plan import Loss, Plan, ThingChange
 from allotment.problems import Problem
 from allotment.reports.markdown import code, fenced
 from allotment.reports.plan.comment import MARKER, comment
+from allotment.reports.plan.text import lines
 
 LIMIT = 60_000
 TODAY = datetime.date(2026, 11, 21)
@@ -273,3 +274,15 @@ def test_one_value_of_access_that_is_longer_than_a_comment_is_no_verdict_to_merg
         "access", "clusters/eu-1/cluster.yaml", "spec.oidc.issuer", "a", f"https://{'a' * 7_000}.dev"
     )
     assert f"{'a' * 7_000}.dev" in comment(plan(declared=(short,), declared_count=1), LIMIT).text
+
+
+def test_checks_that_did_not_run_are_counted_where_not_all_are_named() -> None:
+    text = comment(plan(skipped=tuple(f"what {at:02} costs" for at in range(13))), LIMIT).text
+    assert "- skipped: `what 09 costs`\n- skipped: and 3 more\n" in text
+    assert "more" not in comment(plan(skipped=("what it costs",) * 10), LIMIT).text
+
+
+def test_what_is_destroyed_writes_no_escape_to_a_terminal() -> None:
+    found = plan(losses=(Loss("cluster eu-1: domain a → \x1b]0;owned\x07\u202eb", "changes 1 URL"),))
+    (line,) = (one.text for one in lines(found, diffs=False) if "cluster eu-1" in one.text)
+    assert line == "  cluster eu-1: domain a → \\x1b]0;owned\\x07\\u202eb changes 1 URL"

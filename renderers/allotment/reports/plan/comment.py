@@ -21,6 +21,7 @@ from allotment.reports.plan.text import origin
 MARKER = "<!-- allotment:plan -->"
 _NOTE = 160  # bytes that are kept for saying what is left out
 _MESSAGE = 2_000
+_SKIPPED = 10  # checks that didn't run
 _FEW_OUTSIDE = 3  # files that are named of each thing that they decide, where room is short
 _WHOLE = 1 << 20  # characters: what may not be cut isn't
 
@@ -80,7 +81,9 @@ def _head(plan: Plan) -> Iterator[str]:
     sign = "✅" if plan.allowed else "❌"
     yield f"### {sign} This {plan.summary}"
     yield f"{_origin(plan)}."
-    notes = [f"- skipped: {code(words)}" for words in plan.skipped[:10]]
+    notes = [f"- skipped: {code(words)}" for words in plan.skipped[:_SKIPPED]]
+    if (more := len(plan.skipped) - _SKIPPED) > 0:
+        notes.append(f"- skipped: and {more:,} more")
     if plan.standing:
         notes.append(f"- {plan.standing:,} problem(s) of the base itself are left out")
     if notes:

@@ -45,7 +45,7 @@ def _head(plan: Plan) -> Iterator[Line]:
     for title, losses in (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost)):
         if losses:
             yield from (Line(""), Line(f"⚠ {title}", "title"))
-            yield from (Line(f"  {loss.what} {loss.words}", "bad") for loss in losses)
+            yield from (Line(f"  {visible(loss.what)} {loss.words}", "bad") for loss in losses)
     for title, several in decisive(plan):
         yield from (Line(""), Line(f"⚠ {title}", "title"))
         yield from (Line(f"  {one.path}: {one.words}", "warn") for one in several)
