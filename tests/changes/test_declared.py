@@ -22,6 +22,7 @@ EU, POOL = "clusters/eu-1/cluster.yaml", "clusters/eu-1/node-pools/l4-ts4.yaml"
 STOCK, APP = "clusters/eu-1/stocks/l4-quarter.yaml", "platform/apps/stable-diffusion-webui.yaml"
 SIMULATE = "tenants/acme-robotics/instances/simulate.yaml"
 MODELS = "tenants/solo-ada/storages/models.yaml"
+WIDE = "  paths:\n    - path: tenants/**\n      approvers:\n        - login: eve\n"
 FILES = "sha256:5b1f0a39e2d4c7b8a6950e1f2d3c4b5a69788796a5b4c3d2e1f0a1b2c3d4e5f6"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP3uQw1AvVfe6sGGzZeQAz0PBvkJqIBufObnF6t8fVAp"
 
@@ -48,6 +49,10 @@ def changes(root: Path, change: Callable[[Path], object]) -> list[str]:
 
 def swap(path: str, old: str, new: str) -> Callable[[Path], object]:
     return lambda root: edit(root, path, old, new)
+
+
+def both(*several: Callable[[Path], object]) -> Callable[[Path], object]:
+    return lambda root: [one(root) for one in several]
 
 
 def new_tenant(root: Path) -> None:
@@ -145,6 +150,24 @@ CASES = {
         [
             f"approvals: {OWNERSHIP}: spec.fields[GPUSpec spec.prices].approvers removed: team finance",
             f"approvals: {OWNERSHIP}: spec.fields[GPUSpec spec.prices].approvers added: team platform",
+        ],
+    ),
+    "a rule that goes, whose files another one takes": (
+        both(
+            swap(OWNERSHIP, "  paths:\n", WIDE),
+            swap(OWNERSHIP, "    - path: tenants/*/members.yaml\n      approvers:\n        - tenantRole: Admin\n", ""),
+        ),
+        [
+            f"approvals: {OWNERSHIP}: spec.paths[tenants/**] added: approvers login eve",
+            f"approvals: {OWNERSHIP}: spec.paths[tenants/*/members.yaml] removed: approvers tenantRole Admin (tenants/** takes"
+            " its files: login eve approves them)",
+        ],
+    ),
+    "a rule that goes, whose files no other one takes": (
+        swap(OWNERSHIP, "    - path: tenants/*/members.yaml\n      approvers:\n        - tenantRole: Admin\n", ""),
+        [
+            f"approvals: {OWNERSHIP}: spec.paths[tenants/*/members.yaml] removed: approvers tenantRole Admin (no other pattern"
+            " matches its files: team platform approves them)",
         ],
     ),
     "what may be deleted at once": (
