@@ -102,7 +102,7 @@ def test_a_tenants_change_gets_one_comment_that_follows_it(desk: Desk) -> None:
     desk.ada.push("lighter")
     desk.comment("--number", number)
     assert "no GPUSpec is named 'l4-nothing'" in desk.ada.comment(number, "plan")
-    assert desk.ada.status(number) == ("failure", "can't be merged: 1 problem")
+    assert desk.ada.status(number) == ("failure", "can't be merged: 1 problem · tenants changed")
 
 
 def test_whose_it_is_not_needs_an_approval_of_the_newest_commit(desk: Desk) -> None:
