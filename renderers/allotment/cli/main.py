@@ -6,6 +6,7 @@ import _thread
 import errno
 import os
 import sys
+import threading
 import time
 from importlib import import_module
 from typing import Any
@@ -73,7 +74,9 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # who reads it, such as `head`, has read enough
+        except BrokenPipeError as error:  # who reads it, such as `head`, has read enough
+            if _is_of_interrupt(error):
+                raise KeyboardInterrupt from None
             _write_no_more()
             raise click.exceptions.Exit(READER_GONE) from None
 
@@ -111,9 +114,12 @@ def _say_wrong(error: click.ClickException) -> None:
 
 
 def _interrupted_again(unraisable: Any) -> None:
-    """Interrupt once more where a library could do nothing with the first time, instead of telling of it and going on."""
+    """Interrupt once more where a library could do nothing with the first time, instead of telling of it and going on.
+    Not before this has returned: whatever is raised in here is lost as well."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        _thread.interrupt_main()
+        again = threading.Timer(0.01, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -108,10 +109,13 @@ class Objects:
             process.stdin.write("".join([f"{command} {one}\n" for one in ids]).encode() + b"flush\n")
             process.stdin.flush()
             yield process.stdout
-        except _Ended:
+        except (_Ended, BrokenPipeError):
             said = " ".join(process.stderr.read().decode("utf-8", "replace").split())
+            status = process.proc.wait()
             self._reader = None
             end()
+            if status == -signal.SIGINT:  # a person's interrupt goes to all processes, and came there first
+                raise KeyboardInterrupt from None
             raise Refused(
                 f"git cat-file ended before it had answered: {printable(said, 1000) or 'the repository may be damaged'}"
             ) from None
