@@ -6,25 +6,16 @@ the module. Everything else is fetched in exactly the version and with the check
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
-from tests.controlplane import programs
+from tests.controlplane import programs, sources
+from tests.controlplane.sources import Source
 
 HERE = Path(__file__).resolve().parent
-
-
-class Source(NamedTuple):
-    """A module's version, the checksum of its content as Go writes it, and the files that hold CRDs."""
-
-    version: str
-    checksum: str
-    files: tuple[str, ...]
 
 
 _GATEWAY = "config/crd/standard/gateway.networking.k8s.io_"
@@ -90,19 +81,12 @@ SOURCES: Mapping[str, Source] = {
 
 def home() -> Path:
     """Return the folder of the cache for exactly the sources that are named here."""
-    return programs.CACHE / f"crds-{hashlib.sha256(repr(SOURCES).encode()).hexdigest()[:12]}"
+    return sources.home("crds", SOURCES)
 
 
 def build() -> None:
     """Fetch the CRDs into the cache, if they aren't there. Raises NotBuilt when one can't be had or isn't what was pinned."""
-    if home().exists():
-        return
-    print(f"CRDs of {len(SOURCES)} modules …", flush=True)
-    with programs.made_at_once(home()) as made:
-        for module, source in SOURCES.items():
-            found = programs.module_folder(f"{module}@{source.version}", checksum=source.checksum)
-            for file in source.files:
-                shutil.copyfile(found / file, made / Path(file).name)
+    sources.build("crds", SOURCES)
 
 
 def read(file: Path) -> dict[str, Any]:
