@@ -40,6 +40,7 @@ class Tool:
     cgo: bool = False
     files: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str, str], ...] = ()  # file of the module, a text that it holds once, another
+    library: str = ""  # of debian.PACKAGES: C's, which it is linked with
 
 
 _NODE_CLASS = (
@@ -99,13 +100,48 @@ TOOLS: Mapping[str, Tool] = {
         ),
     ),
 }
+# What a real node takes besides: beside KWOK's nodes it runs containers.
+NODE: Mapping[str, Tool] = {
+    "kubelet": Tool(
+        "k8s.io/kubernetes",
+        {name: f"k8s.io/kubernetes/cmd/{name}" for name in ("kubelet", "kube-proxy")},
+        ldflags=TOOLS["kubernetes"].ldflags,
+    ),
+    "containerd": Tool(
+        "github.com/containerd/containerd/v2",
+        {
+            name: f"github.com/containerd/containerd/v2/cmd/{name}"
+            for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+        },
+    ),
+    "runc": Tool(
+        "github.com/opencontainers/runc",
+        {"runc": "github.com/opencontainers/runc"},
+        ldflags="-extldflags -static",
+        tags="seccomp osusergo netgo",
+        cgo=True,
+        library="seccomp",
+    ),
+    "cni": Tool(
+        "github.com/containernetworking/plugins",
+        {
+            name: f"github.com/containernetworking/plugins/plugins/{place}/{name}"
+            for place, name in (("main", "ptp"), ("main", "loopback"), ("ipam", "host-local"), ("meta", "portmap"))
+        },
+    ),
+}
 PEERS: Mapping[str, Tool] = {"helm": Tool("helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"})}
-_ALL = {**TOOLS, **PEERS}
+_ALL = {**TOOLS, **NODE, **PEERS}
+
+
+def folder(tool: str) -> Path:
+    """Return the folder whose go.mod pins a tool."""
+    return MODULES / tool
 
 
 def version(tool: str) -> str:
     """Return the version of a tool's module that its go.mod pins, such as v1.36.3."""
-    for line in (MODULES / tool / "go.mod").read_text(encoding="utf-8").splitlines():
+    for line in (folder(tool) / "go.mod").read_text(encoding="utf-8").splitlines():
         words = line.removeprefix("require").split()
         if words[:1] == [_ALL[tool].module]:
             return words[1]
@@ -114,7 +150,7 @@ def version(tool: str) -> str:
 
 def home(tool: str) -> Path:
     """Return the folder of the cache for exactly what is pinned; it is there once the tool is built."""
-    pinned = b"".join((MODULES / tool / name).read_bytes() for name in ("go.mod", "go.sum"))
+    pinned = b"".join((folder(tool) / name).read_bytes() for name in ("go.mod", "go.sum"))
     recipe = {field: value for field, value in asdict(_ALL[tool]).items() if value}
     key = hashlib.sha256(pinned + json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
     return CACHE / f"{tool}-{version(tool)}-{key}"
@@ -173,11 +209,11 @@ def _build(tool: str, made: Tool) -> None:
     """Make a tool's programs and files. Raises NotBuilt, with what to install, before anything is fetched."""
     if shutil.which("go") is None or (made.cgo and not (shutil.which("cc") or shutil.which("gcc"))):
         needed = next(
-            line.split()[1] for line in (MODULES / tool / "go.mod").read_text().splitlines() if line.startswith("go ")
+            line.split()[1] for line in (folder(tool) / "go.mod").read_text().splitlines() if line.startswith("go ")
         )
         raise NotBuilt(f"{tool}: " + NO_COMPILER.format(version=needed, cgo=" and a C compiler" if made.cgo else ""))
     with made_at_once(home(tool)) as target:
-        source = module_folder(made.module, MODULES / tool)
+        source = module_folder(made.module, folder(tool))
         for path in made.files:
             shutil.copytree(source / path, target / "files" / path, copy_function=shutil.copyfile)
         _make_writable(target)
@@ -203,11 +239,11 @@ def _make_writable(folder: Path) -> None:
         path.chmod(path.stat().st_mode | 0o200)
 
 
-def _modfile(tool: str, made: Tool, source: Path, folder: Path) -> list[str]:
+def _modfile(tool: str, made: Tool, source: Path, place: Path) -> list[str]:
     """Return the flags that build from a copy of the module, in which the replaced texts stand. Go's own copy is read-only."""
     if not made.replaced:
         return []
-    copy = folder / "source"
+    copy = place / "source"
     shutil.copytree(source, copy, copy_function=shutil.copyfile)
     _make_writable(copy)
     for path, old, new in made.replaced:
@@ -215,10 +251,10 @@ def _modfile(tool: str, made: Tool, source: Path, folder: Path) -> list[str]:
         if text.count(old) != 1:
             raise NotBuilt(f"{made.module} {path} no longer holds {old} once: look at it again")
         (copy / path).write_text(text.replace(old, new), encoding="utf-8")
-    shutil.copyfile(MODULES / tool / "go.sum", folder / "go.sum")
-    pinned = (MODULES / tool / "go.mod").read_text(encoding="utf-8")
-    (folder / "go.mod").write_text(f"{pinned}\nreplace {made.module} => {copy}\n", encoding="utf-8")
-    return ["-modfile", str(folder / "go.mod")]
+    shutil.copyfile(folder(tool) / "go.sum", place / "go.sum")
+    pinned = (folder(tool) / "go.mod").read_text(encoding="utf-8")
+    (place / "go.mod").write_text(f"{pinned}\nreplace {made.module} => {copy}\n", encoding="utf-8")
+    return ["-modfile", str(place / "go.mod")]
 
 
 def _go_build(tool: str, made: Tool, package: str, target: Path, modfile: list[str]) -> None:
@@ -227,9 +263,19 @@ def _go_build(tool: str, made: Tool, package: str, target: Path, modfile: list[s
     ldflags = "-s -w " + made.ldflags.format(version=pinned, major=major, minor=minor)
     run = ["go", "build", "-trimpath", "-buildvcs=false", "-tags", made.tags, "-ldflags", ldflags.strip(), *modfile]
     environment = {**os.environ, "CGO_ENABLED": "1" if made.cgo else "0", "GOWORK": "off"}
-    done = subprocess.run([*run, "-o", str(target), package], cwd=MODULES / tool, env=environment, check=False)
+    if made.library:
+        environment |= _linked_with(made.library)
+    done = subprocess.run([*run, "-o", str(target), package], cwd=folder(tool), env=environment, check=False)
     if done.returncode:
         raise NotBuilt(f"{tool}: `go build {package}` ended with {done.returncode}; its words are above")
+
+
+def _linked_with(library: str) -> dict[str, str]:
+    """Return what tells C's compiler where an unpacked library lies."""
+    from tests.controlplane import debian
+
+    root = debian.folder(library)
+    return {"PKG_CONFIG_SYSROOT_DIR": str(root), "PKG_CONFIG_PATH": str(debian.library_path(library) / "pkgconfig")}
 
 
 def module_folder(module: str, within: Path | None = None, checksum: str | None = None) -> Path:

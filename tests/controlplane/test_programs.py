@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import crds, programs
+from tests.controlplane import crds, programs, protocols
 
 
 @pytest.fixture
@@ -37,6 +37,16 @@ def test_every_tool_pins_its_version() -> None:
     }
     assert programs.version("argocd") == crds.SOURCES[programs.TOOLS["argocd"].module].version
     assert programs.version("karpenter") == crds.SOURCES[programs.TOOLS["karpenter"].module].version
+
+
+def test_the_nodes_programs_are_of_the_clusters_version() -> None:
+    assert {tool: programs.version(tool) for tool in programs.NODE} == {
+        "kubelet": programs.version("kubernetes"),
+        "containerd": "v2.3.7",
+        "runc": "v1.5.2",
+        "cni": "v1.9.1",
+    }
+    assert protocols.SOURCES["k8s.io/kubelet"].version == programs.version("kubelet").replace("v1.", "v0.")
 
 
 def test_without_anything_all_is_missing(empty_cache: Path) -> None:
@@ -135,5 +145,5 @@ def test_no_go_code_of_ours_and_every_sum_is_committed() -> None:
         check=True,
     ).stdout.split()
     assert not [path for path in tracked if path.endswith(".go")]
-    for tool in [*programs.TOOLS, *programs.PEERS]:
+    for tool in [*programs.TOOLS, *programs.NODE, *programs.PEERS]:
         assert {f"{tool}/go.mod", f"{tool}/go.sum"} <= set(tracked)

@@ -1,0 +1,77 @@
+"""What the test bed takes from Debian without installing it: packages, unpacked into the cache of the control plane."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.controlplane import programs
+from tests.controlplane.programs import NotBuilt, made_at_once
+
+# By what they are for, with the libraries that the machine may lack.
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "seccomp": ("libseccomp-dev",),  # runc is linked with it
+    "nft": ("nftables", "libnftables1", "libnftnl11", "libjansson4", "libmnl0", "libedit2", "libxtables12", "libgmp10"),
+    "busybox": ("busybox-static",),  # the programs of an image that has no others
+}
+_PINNED = "VERSION_ID"
+
+
+def release() -> str:
+    """Return the release of Debian that this machine runs, such as 12; its packages are those of one version only."""
+    return platform.freedesktop_os_release().get(_PINNED, "")
+
+
+def home(what: str) -> Path:
+    """Return the folder of the cache that packages are unpacked in; it is there once they are."""
+    key = hashlib.sha256(repr(PACKAGES[what]).encode()).hexdigest()[:12]
+    return programs.CACHE / f"debian-{release()}-{what}-{key}"
+
+
+def folder(what: str) -> Path:
+    """Return the folder that packages are unpacked in. Raises NotBuilt."""
+    if (found := home(what)).is_dir():
+        return found
+    raise NotBuilt(f"Debian's {' '.join(PACKAGES[what])}")
+
+
+def library_path(what: str) -> Path:
+    """Return the folder of unpacked shared libraries. Raises NotBuilt."""
+    return next(folder(what).glob("usr/lib/*-linux-gnu"))
+
+
+def missing() -> list[str]:
+    """Return what isn't unpacked yet."""
+    return [what for what in PACKAGES if not home(what).is_dir()]
+
+
+def build() -> None:
+    """Fetch and unpack what is missing. Raises NotBuilt where Debian's programs aren't there, or know no such package."""
+    for what in missing():
+        if any(shutil.which(name) is None for name in ("apt-get", "dpkg-deb")):
+            raise NotBuilt(f"{', '.join(PACKAGES[what])}: Debian's apt-get and dpkg-deb are needed to unpack them")
+        print(f"Debian's {' '.join(PACKAGES[what])} …", flush=True)
+        with made_at_once(home(what)) as made:
+            fetched = made.parent / "packages"
+            fetched.mkdir(mode=0o755)
+            _fetch(PACKAGES[what], fetched)
+            for package in sorted(fetched.glob("*.deb")):
+                subprocess.run(["dpkg-deb", "--extract", str(package), str(made)], check=True)
+
+
+def _fetch(packages: tuple[str, ...], into: Path) -> None:
+    """Fetch packages, which apt-get verifies; its lists are read anew where they are old or absent."""
+    run = ["apt-get", "download", "-qq", *packages]
+    environment = {**os.environ, "LC_ALL": "C"}
+    first = subprocess.run(run, cwd=into, env=environment, capture_output=True, text=True, check=False)
+    if first.returncode == 0:
+        return
+    subprocess.run(["apt-get", "update", "-qq"], env=environment, check=False)
+    done = subprocess.run(run, cwd=into, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotBuilt(f"`{' '.join(run)}` ended with {done.returncode}: {done.stderr.strip()}")
