@@ -7,7 +7,7 @@ DIST ?= dist
 # What Python compiled is kept, whatever the environment says: tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-install e2e e2e-scale check docs screens controlplane cluster cluster-down golden bench dist lock clean
+.PHONY: demo test test-install e2e e2e-node e2e-scale check docs screens controlplane cluster cluster-down golden bench dist lock clean
 
 demo: .venv/ready
 	@$(BIN)/python tests/demo.py $(OUT)
@@ -21,7 +21,12 @@ test-install: .venv/ready
 
 # Two modules at a time, those that take longest first, each worker with clusters of its own.
 e2e: controlplane
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "e2e and not scale" --durations=20
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "e2e and not scale and not node" --durations=20
+
+# On a node that runs containers, in a private world of this machine: by hand, and as root.
+e2e-node: controlplane
+	@$(BIN)/python -m tests.controlplane build --node real
+	$(BIN)/pytest -m node --durations=10
 
 # Hundreds of tenants at once: a quarter of an hour, by hand.
 e2e-scale: controlplane
@@ -31,10 +36,12 @@ e2e-scale: controlplane
 controlplane: .venv/ready
 	@$(BIN)/python -m tests.controlplane build
 
-# CLUSTER=us-1 KARPENTER=yes: another declared cluster, and nodes that come when pods need them.
+# CLUSTER=us-1 KARPENTER=yes: another declared cluster, and nodes that come when pods need them. NODE=real: beside the
+# simulated nodes one that runs containers.
 CLUSTER ?= eu-1
 cluster: controlplane
-	@$(BIN)/python -m tests.controlplane up --cluster $(CLUSTER) $(if $(KARPENTER),--karpenter)
+	@$(if $(NODE),$(BIN)/python -m tests.controlplane build --node $(NODE))
+	@$(BIN)/python -m tests.controlplane up --cluster $(CLUSTER) $(if $(KARPENTER),--karpenter) $(if $(NODE),--node $(NODE))
 
 cluster-down: .venv/ready
 	@$(BIN)/python -m tests.controlplane down

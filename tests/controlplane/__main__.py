@@ -7,7 +7,7 @@ import time
 
 import click
 
-from tests.controlplane import bed, crates, crds, programs
+from tests.controlplane import bed, crates, crds, debian, programs, protocols
 from tests.controlplane.processes import NotStarted
 
 
@@ -17,12 +17,17 @@ def main() -> None:
 
 
 @main.command()
-def build() -> None:
+@click.option("--node", type=click.Choice(["real"]), help="Those of a node that runs containers, too.")
+def build(node: str | None) -> None:
     """Build the programs that are missing into the cache."""
     started = time.monotonic()
     programs.build()
     crates.build()
     crds.build()
+    if node:
+        debian.build()
+        programs.build(programs.NODE)
+        protocols.build()
     for line in programs.said_versions():
         click.echo(line)
     for name, crate in crates.CRATES.items():
@@ -34,10 +39,13 @@ def build() -> None:
 @click.option("--cluster", "name", default="eu-1", show_default=True, help="The declared cluster to simulate.")
 @click.option("--argocd/--no-argocd", default=True, show_default=True)
 @click.option("--karpenter", is_flag=True, help="Nodes come when pods need them.")
-def up(name: str, argocd: bool, karpenter: bool) -> None:
+@click.option("--node", type=click.Choice(["real"]), help="A node beside the simulated ones that runs containers.")
+def up(name: str, argocd: bool, karpenter: bool, node: str | None) -> None:
     """Start a cluster, or say that it already runs."""
     started = time.monotonic()
-    found, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter, say=click.echo)
+    found, fresh = bed.up(
+        name, with_argocd=argocd, with_karpenter=karpenter, with_node=node is not None, say=click.echo
+    )
     took = f"runs, after {time.monotonic() - started:.0f} s" if fresh else "already runs"
     click.echo(f"""
 {name} {took}: {len(found.client.list("v1", "Node"))} simulated nodes.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import Cluster as DeclaredCluster
-from tests.controlplane import argocd, cluster, karpenter, processes, simulated
+from tests.controlplane import argocd, cluster, karpenter, node, processes, simulated, world
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import PROJECT, Cluster
 
@@ -19,17 +19,25 @@ def quiet(_: str) -> None:
 
 
 def up(
-    name: str, *, with_argocd: bool = True, with_karpenter: bool = False, root: Path = PROJECT, say: Say = quiet
+    name: str,
+    *,
+    with_argocd: bool = True,
+    with_karpenter: bool = False,
+    with_node: bool = False,
+    root: Path = PROJECT,
+    say: Say = quiet,
 ) -> tuple[Cluster, bool]:
     """Return a cluster with at least these parts, and whether it was started now. One that isn't as it should be starts anew."""
-    wanted = {"argocd": with_argocd, "karpenter": with_karpenter}
-    found = cluster.place(name)
+    wanted = {"argocd": with_argocd, "karpenter": with_karpenter, "node": with_node}
+    found = cluster.place(name, real=with_node)
     with processes.alone(_lock(found)):
         was = cluster.state(found, root)
-        if was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed):
+        complete = was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed)
+        if complete and (not with_node or world.found(node.folder(found))):
             return found, False
         say(f"{name} is {was}: starting it …")
         declared = simulated.declared(root, name)
+        node.stop(found)
         try:
             cluster.start(found, declared)
             parts: dict[str, str] = {}
@@ -41,6 +49,9 @@ def up(
             if with_karpenter:
                 say("Karpenter …")
                 parts["karpenter"] = karpenter.start(found, declared)
+            if with_node:
+                say("A real node …")
+                parts["node"] = node.start(found).network.node
             cluster.note_started(found, root, parts)
         except BaseException:
             processes.stop(found.folder)  # its logs stay
@@ -50,9 +61,13 @@ def up(
 
 def down(name: str) -> int:
     """End everything of a cluster, also after a crash; return how many processes there were."""
-    found = cluster.place(name)
+    return end(cluster.place(name))
+
+
+def end(found: Cluster) -> int:
+    """End everything of a cluster, as `down` does."""
     with processes.alone(_lock(found)):
-        return cluster.stop(found)
+        return node.stop(found) + cluster.stop(found)
 
 
 def argocd_of(found: Cluster) -> ArgoCD:

@@ -23,6 +23,7 @@ import yaml
 from allotment.declared.inventory import Folder
 from tests.controlplane import crds, processes, programs, simulated
 from tests.controlplane.client import Client
+from tests.controlplane.world import ADVERTISED
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 STATE = PROJECT / ".cluster"
@@ -30,8 +31,12 @@ OWN = "".join(f".{worker}" for worker in [os.environ.get("PYTEST_XDIST_WORKER")]
 STAGES = Path(__file__).resolve().parent / "stages"
 NODE_STAGES = ("fast/node-initialize.yaml", "heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 SERVICE_RANGE = "10.96.0.0/12"  # kwokctl's own has 254 addresses
+SERVICE_ADDRESS = "10.96.0.1"  # of the API server, as pods name it
 PORTS = programs.CACHE / ".ports.lock"  # kwokctl looks for ports that are free, and two that look at once find the same
+REAL = ".real"  # behind the name of a cluster's folder: it has a real node
 STARTED = "started.json"  # written last: a cluster without it was stopped halfway
+# A real node is none of KWOK's.
+NONE_OF_KWOKS = {"manage_all_nodes": "false", "manage_nodes_with_annotation_selector": "kwok.x-k8s.io/node=fake"}
 BINARIES = {
     "etcd": "etcd",
     "kube-apiserver": "kube-apiserver",
@@ -59,6 +64,16 @@ class Cluster:
         return Client(self.kubeconfig)
 
     @property
+    def is_real(self) -> bool:
+        """Whether a node of it runs containers."""
+        return self.folder.name.startswith(f"{self.name}{REAL}")
+
+    @property
+    def keys(self) -> Path:
+        """The folder of its keys and certificates: those of its authority, and of an administrator."""
+        return self.folder / "kwok" / "clusters" / self.name / "pki"
+
+    @property
     def server(self) -> str:
         """The URL of its API server."""
         return str(self.user()["cluster"]["server"])
@@ -74,9 +89,9 @@ class Cluster:
         return noted
 
 
-def place(name: str) -> Cluster:
-    """Return the cluster of a name, whether it runs or not."""
-    return Cluster(name, STATE / f"{name}{OWN}")
+def place(name: str, *, real: bool = False) -> Cluster:
+    """Return the cluster of a name, whether it runs or not; with a `real` node it is one of its own."""
+    return Cluster(name, STATE / f"{name}{REAL if real else ''}{OWN}")
 
 
 def state(cluster: Cluster, root: Path = PROJECT) -> str:
@@ -134,7 +149,7 @@ def stop(cluster: Cluster) -> int:
 def _create(cluster: Cluster) -> None:
     """kwokctl writes keys and certificates and starts the programs; its configuration keeps them to the loopback."""
     config = cluster.folder / "kwokctl.yaml"
-    config.write_text(yaml.safe_dump(_configuration()), encoding="utf-8")
+    config.write_text(yaml.safe_dump(_configuration(cluster)), encoding="utf-8")
     run: list[str | Path] = [programs.program("kwokctl"), "create", "cluster", "--name", cluster.name]
     run += ["--config", config, "--kubeconfig", cluster.kubeconfig, "--runtime", "binary", "--wait", "2m"]
     for option, name in BINARIES.items():
@@ -153,7 +168,7 @@ def _create(cluster: Cluster) -> None:
         raise processes.NotStarted(f"kwokctl ended with {done.returncode}:\n{done.stderr[-4000:]}")
 
 
-def _configuration() -> dict[str, Any]:
+def _configuration(cluster: Cluster) -> dict[str, Any]:
     def patched(component: str, **arguments: str) -> dict[str, Any]:
         extra = [{"key": key.replace("_", "-"), "value": value} for key, value in arguments.items()]
         return {"name": component, "extraArgs": extra}
@@ -161,15 +176,35 @@ def _configuration() -> dict[str, Any]:
     return {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
         "kind": "KwokctlConfiguration",
-        "options": {"bindAddress": processes.LOOPBACK, "enableCRDs": ["Stage"], "disableQPSLimits": True},
+        "options": {
+            "bindAddress": processes.LOOPBACK,
+            "enableCRDs": ["Stage"],
+            "disableQPSLimits": True,
+            **({"kubeApiserverCertSANs": [ADVERTISED, SERVICE_ADDRESS]} if cluster.is_real else {}),
+        },
         "componentsPatches": [
-            patched("kube-apiserver", service_cluster_ip_range=SERVICE_RANGE),
+            patched(
+                "kube-apiserver",
+                service_cluster_ip_range=SERVICE_RANGE,
+                **(_reaches_a_kubelet(cluster) if cluster.is_real else {}),
+            ),
+            *([patched("kwok-controller", **NONE_OF_KWOKS)] if cluster.is_real else []),
             # Each is alone, and a busy machine must not end it: who can't renew its Lease in time gives up, and nobody takes over.
             patched("kube-controller-manager", service_cluster_ip_range=SERVICE_RANGE, leader_elect="false"),
             patched("kube-scheduler", leader_elect="false"),
             # Nothing here outlives its machine, and syncing files is what etcd mostly waits for.
             patched("etcd", unsafe_no_fsync="true"),
         ],
+    }
+
+
+def _reaches_a_kubelet(cluster: Cluster) -> dict[str, str]:
+    """Return the API server's arguments by which a real node finds it, and it the node's kubelet."""
+    return {
+        "advertise_address": ADVERTISED,
+        "kubelet_client_certificate": str(cluster.keys / "admin.crt"),
+        "kubelet_client_key": str(cluster.keys / "admin.key"),
+        "kubelet_preferred_address_types": "InternalIP",
     }
 
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from tests.controlplane import bed, crds, processes, programs
+from tests.controlplane import bed, crds, debian, node, processes, programs, world
 from tests.controlplane import gitea as gitea_program
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
+from tests.controlplane.world import World
 
 BED_TOOLS = ("etcd", "kwok", "kubernetes", "argocd")
 
@@ -31,9 +32,9 @@ def needs(*tools: str) -> None:
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
 
 
-def _running(name: str, *, argocd: bool, karpenter: bool) -> Iterator[Cluster]:
+def _running(name: str, *, argocd: bool, karpenter: bool, node: bool = False) -> Iterator[Cluster]:
     """Yield a cluster. What this session started, or one that has died left behind, this session ends."""
-    found, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter)
+    found, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter, with_node=node)
     session = found.folder / "session"
     left_behind = session.exists() and not psutil.pid_exists(int(session.read_text()))
     ours = fresh or left_behind
@@ -41,7 +42,7 @@ def _running(name: str, *, argocd: bool, karpenter: bool) -> Iterator[Cluster]:
         session.write_text(str(os.getpid()))
     yield found
     if ours:
-        bed.down(name)
+        bed.end(found)
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +57,18 @@ def growing_cluster() -> Iterator[Cluster]:
     """Return the cluster us-1 with Karpenter: its GPU nodes come when pods need them."""
     needs(*BED_TOOLS, "karpenter")
     yield from _running("us-1", argocd=False, karpenter=True)
+
+
+@pytest.fixture(scope="session")
+def real_node() -> Iterator[Node]:
+    """Return a cluster with a node that runs containers: that of `make cluster NODE=real`, or one for this session."""
+    needs(*BED_TOOLS, *programs.NODE)
+    if why := world.why_not() or (f"run make controlplane: {debian.missing()} not there" if debian.missing() else None):
+        pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+    for found in _running("eu-1", argocd=True, karpenter=False, node=True):
+        inside = world.found(node.folder(found))
+        assert inside is not None
+        yield Node(found, inside)
 
 
 @pytest.fixture
@@ -84,6 +97,13 @@ def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
         yield gitea_program.start(folder)
     finally:
         processes.stop(folder)
+
+
+class Node(NamedTuple):
+    """A cluster with a real node, and the world that it runs in."""
+
+    cluster: Cluster
+    world: World
 
 
 class GitRemote(NamedTuple):

@@ -1,0 +1,47 @@
+"""Images as containerd takes them in: an archive of the OCI layout."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from typing import Any
+
+from tests.controlplane.images import Image, archive
+
+HELLO = Image({"bin/hello": b"#!/bin/sh\necho hello\n"}, ["/bin/hello"], {"bin/hi": "hello"})
+
+
+def blobs(data: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        return {one.name: file.read() for one in tar if (file := tar.extractfile(one)) is not None}
+
+
+def test_an_archive_has_each_image_by_its_name_and_all_that_it_is_made_of() -> None:
+    found = blobs(archive({"a.example/x@sha256:1": HELLO, "a.example/y:2": HELLO}))
+    for path, data in found.items():
+        if path.startswith("blobs/sha256/"):
+            assert path.removeprefix("blobs/sha256/") == hashlib.sha256(data).hexdigest()
+
+    def blob(described: dict[str, Any]) -> bytes:
+        data = found["blobs/" + described["digest"].replace(":", "/")]
+        assert len(data) == described["size"]
+        return data
+
+    manifests = json.loads(found["index.json"])["manifests"]
+    assert [one["annotations"]["io.containerd.image.name"] for one in manifests] == [
+        "a.example/x@sha256:1",
+        "a.example/y:2",
+    ]
+    manifest = json.loads(blob(manifests[0]))
+    assert json.loads(blob(manifest["config"]))["config"]["Entrypoint"] == ["/bin/hello"]
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(blob(manifest["layers"][0])))) as layer:
+        assert layer.getmember("bin/hello").mode == 0o755
+        assert layer.getmember("bin/hi").linkname == "hello"
+        assert layer.getmember("tmp").mode == 0o1777
+
+
+def test_the_same_image_is_the_same_bytes() -> None:
+    assert archive({"a": HELLO}) == archive({"a": HELLO})

@@ -1,0 +1,36 @@
+"""A private world: where none can begin it says why. What one is, tests/e2e/test_node.py tries."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.controlplane import debian, programs, world
+from tests.controlplane.world import Network
+
+
+def test_without_root_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert world.why_not() == "a real node needs root"
+
+
+def test_what_is_lacking_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert world.why_not() == "a real node needs unshare, nsenter, ip, mount"
+
+
+def test_worlds_at_once_have_addresses_of_their_own() -> None:
+    found = [
+        address for one in map(Network, range(world.MOST)) for address in (one.link, one.machine, one.node, one.pods)
+    ]
+    assert len(found) == len({*found}) == 4 * world.MOST
+
+
+def test_packages_need_debians_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setattr(programs, "CACHE", tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert debian.missing() == [*debian.PACKAGES]
+    with pytest.raises(programs.NotBuilt, match="libseccomp-dev: Debian's apt-get and dpkg-deb are needed"):
+        debian.build()

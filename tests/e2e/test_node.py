@@ -1,0 +1,171 @@
+"""A real node: containers that run, in a world that leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from allotment.declared.kinds.node_pool import NodePool
+from tests.controlplane import images, node, processes, programs, rendered, simulated, world
+from tests.controlplane.cluster import PROJECT
+from tests.controlplane.fixtures import Node
+
+pytestmark = [pytest.mark.e2e, pytest.mark.node]
+ADA = "t-solo-ada"
+WEB = f"registry.example/web@sha256:{'a' * 64}"
+SERVES = "echo served by $(id -u) > /tmp/index.html; trap exit TERM; httpd -f -p 8080 -h /tmp & wait"
+
+
+@pytest.fixture(scope="module")
+def web(real_node: Node) -> Iterator[dict[str, Any]]:
+    """Return a pod as the API server holds it once it runs: of a user namespace of its own, by a digest that is declared."""
+    client = real_node.cluster.client
+    node.take_in(real_node.world, {WEB: images.busybox("/bin/sh", "-c", SERVES)})
+    secure = {"runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
+    client.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {
+                "nodeName": node.NAME,
+                "hostUsers": False,
+                "automountServiceAccountToken": False,
+                "containers": [{"name": "web", "image": WEB, "securityContext": secure}],
+            },
+        }
+    )
+
+    def running() -> dict[str, Any] | None:
+        found = client.get("v1", "Pod", "web", "default")
+        ready = any(one["type"] == "Ready" and one["status"] == "True" for one in found["status"]["conditions"])
+        return found if ready else None
+
+    yield processes.eventually(running, "the pod to be Ready")
+    client.delete("v1", "Pod", "web", "default")
+
+
+def test_a_pod_answers_from_an_address_of_its_own(web: dict[str, Any]) -> None:
+    with urllib.request.urlopen(f"http://{web['status']['podIP']}:8080", timeout=5) as answer:
+        assert answer.read() == b"served by 1000\n"
+
+
+def test_the_pods_root_is_nobody_of_the_machine(real_node: Node, web: dict[str, Any]) -> None:
+    (server,) = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or ())[:2] == ["httpd", "-f"]]
+    inside, outside, count = Path(f"/proc/{server.pid}/uid_map").read_text(encoding="ascii").split()
+    assert (inside, count) == ("0", "65536")
+    assert int(outside) >= 65536
+    assert server.uids().real == int(outside) + 1000
+
+
+def test_its_words_are_read_through_the_api_server(real_node: Node, web: dict[str, Any]) -> None:
+    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}"]
+    done = subprocess.run(
+        [*kubectl, "exec", "web", "--", "cat", "/tmp/index.html"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "served by 1000\n"
+
+
+@pytest.fixture(scope="module")
+def webui(real_node: Node, sample_tree: Path) -> Iterator[dict[str, Any]]:
+    """Return the pod of solo-ada's instance once it runs, from what is rendered of the sample and nothing else."""
+    cluster, client = real_node.cluster, real_node.cluster.client
+    pools = simulated.declared(PROJECT, "eu-1").of(NodePool)
+    node.pose(cluster, pools["l4-ts4"].model)
+    shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
+    objects = [*rendered.objects(sample_tree, *shared)]
+    objects += rendered.objects(sample_tree, "control/namespaces/s/solo-ada.rendered.yaml", "tenants/solo-ada")
+    (instance,) = [one for one in objects if (one["kind"], one["metadata"]["name"]) == ("Deployment", "webui")]
+    (container,) = instance["spec"]["template"]["spec"]["containers"]
+    node.take_in(real_node.world, {container["image"]: images.busybox("/bin/sh", "-c", SERVES.replace("8080", "7860"))})
+    client.apply(*objects)
+
+    def running() -> dict[str, Any] | None:
+        pods = client.list("v1", "Pod", ADA, "allotment.dev/instance=webui")
+        ready = [one for one in pods if any(part.get("ready") for part in one["status"].get("containerStatuses", ()))]
+        return ready[0] if ready else None
+
+    yield processes.eventually(running, "the instance's pod to be ready")
+    rendered.clear(client)
+
+
+def in_pod(real_node: Node, pod: dict[str, Any], *command: str) -> str:
+    """Return what a command says in a pod's container."""
+    metadata = pod["metadata"]
+    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}"]
+    run = [*kubectl, "exec", f"--namespace={metadata['namespace']}", metadata["name"], "--", *command]
+    return subprocess.run(run, capture_output=True, text=True, check=True).stdout
+
+
+def test_an_instance_of_the_sample_runs_as_it_is_rendered(webui: dict[str, Any]) -> None:
+    assert webui["spec"]["nodeName"] == node.NAME
+    with urllib.request.urlopen(f"http://{webui['status']['podIP']}:7860", timeout=5) as answer:
+        assert answer.read() == b"served by 0\n"
+
+
+def test_it_has_its_unit_its_memory_and_no_token(real_node: Node, webui: dict[str, Any]) -> None:
+    environment = dict(line.split("=", 1) for line in in_pod(real_node, webui, "env").splitlines())
+    assert environment["HF_HOME"] == "/scratch/hf"
+    assert int(environment["NVIDIA_VISIBLE_DEVICES"]) in range(node.UNITS["nvidia.com/gpu.shared"])
+    shm = in_pod(real_node, webui, "df", "-m", "/dev/shm").splitlines()[-1].split()
+    assert shm[1] == "4096"
+    assert in_pod(real_node, webui, "sh", "-c", "ls /var/run/secrets 2>&1 || echo none").endswith("none\n")
+
+
+def test_its_storage_is_a_volume_with_files(real_node: Node, webui: dict[str, Any]) -> None:
+    in_pod(real_node, webui, "sh", "-c", "echo weights > /workspace/models/sdxl.safetensors")
+    claim = real_node.cluster.client.get("v1", "PersistentVolumeClaim", "models", ADA)
+    written = real_node.world.folder / "volumes" / claim["metadata"]["uid"] / "sdxl.safetensors"
+    assert written.read_text(encoding="ascii") == "weights\n"
+    assert written.parent.stat().st_gid == written.stat().st_gid
+
+
+def test_a_gpu_that_goes_bad_is_none_of_the_nodes_any_more(real_node: Node) -> None:
+    def allocatable() -> str:
+        status = real_node.cluster.client.get("v1", "Node", node.NAME)["status"]
+        return str(status["allocatable"]["nvidia.com/gpu"])
+
+    assert allocatable() == "4"
+    unwell = real_node.world.folder / "unwell"
+    unwell.write_text("nvidia.com/gpu-2\n", encoding="ascii")
+    processes.eventually(lambda: allocatable() == "3", "the unit to be counted no more")
+    unwell.unlink()
+    processes.eventually(lambda: allocatable() == "4", "the unit to be counted again")
+
+
+def traces() -> dict[str, object]:
+    """Return what a world could leave on the machine: links, addresses, routes, mounts, cgroups, and settings."""
+    told = {
+        what: subprocess.run(["ip", what], capture_output=True, text=True, check=True).stdout
+        for what in ("link", "addr", "route")
+    }
+    groups = sorted(str(one) for one in Path("/sys/fs/cgroup").glob("*/allotment*"))
+    settings = {
+        name: Path("/proc/sys", name).read_text(encoding="ascii") for name in (*node.SETTINGS, "net/ipv4/ip_forward")
+    }
+    return {**told, "mounts": Path("/proc/self/mounts").read_text(encoding="utf-8"), "groups": groups, **settings}
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
+def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
+    if why := world.why_not():
+        pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+    before = traces()
+    begun = world.begin(tmp_path / "world")
+    assert traces() != before
+    assert begun.run(["cat", "/proc/1/comm"]) == "sleep\n"
+    if killed:
+        for one in processes.running(begun.folder):
+            os.kill(one.pid, signal.SIGKILL)
+        processes.eventually(lambda: not processes.running(begun.folder), "its processes to end")
+        assert world.found(begun.folder) is None
+    world.end(begun.folder)
+    assert traces() == before
