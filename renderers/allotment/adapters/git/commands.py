@@ -84,7 +84,12 @@ class Commands:
         """Run a command that reads `data`; return how it ended, whatever that was."""
         more = {"env": dict(environment)} if environment else {}
         process = self._bound(command, settings)(*arguments, as_process=True, istream=-1, **more)
-        out, said = process.communicate(data)
+        try:
+            out, said = process.communicate(data)
+        except BaseException:  # an interrupt: it has ended before what it writes into is removed
+            process.proc.kill()
+            process.proc.wait()
+            raise
         return Ended(process.returncode, out, said.decode("utf-8", "replace"))
 
     def reader(self) -> Any:
