@@ -124,14 +124,15 @@ def _interrupted_again(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def _is_of_interrupt(error: BaseException | None) -> bool:
-    """Return whether an error follows from an interrupt, which ends our child processes too: one that came, or is coming."""
+def _is_of_interrupt(error: BaseException | None, seconds: float = 0.1) -> bool:
+    """Return whether an error follows from an interrupt, which ends our child processes too: one that came, or comes within
+    so many seconds."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
         error = error.__context__
     try:
-        time.sleep(0.1)
+        time.sleep(seconds)
     except KeyboardInterrupt:
         return True
     return False
@@ -155,7 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        if _is_of_interrupt(error):
+        if _is_of_interrupt(error, 1):
             sys.exit(130)
         if isinstance(error, OSError) and error.errno in _UNWRITABLE:
             _write_no_more()

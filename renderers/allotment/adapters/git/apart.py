@@ -7,13 +7,13 @@ writes nothing there.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from allotment.adapters.git.commands import Commands
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.temporary import temporary_folder
 
 _SHA256 = 64  # digits of an id
 _CONFIGURATION = "[core]\n\trepositoryFormatVersion = {}\n\tbare = true\n"
@@ -29,8 +29,7 @@ def offline(root: Path) -> Repository:
 def apart(here: Repository, commit: str) -> Iterator[Repository]:
     """Return a repository that has the objects of `here`, whose ids are as long as that of `commit`. What Git writes
     there is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="allot-plan-") as name:
-        folder = Path(name)
+    with temporary_folder("allot-plan-") as folder:
         for part in ("objects", "refs", "info"):
             (folder / part).mkdir()
         (folder / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")

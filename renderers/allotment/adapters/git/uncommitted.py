@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from allotment.adapters.git.commands import QUIET
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.temporary import temporary_folder
 
 _SETTINGS = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
 
 
 def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
     """Return how many files in some folders of the work tree aren't as a commit has them, ignored ones left out."""
-    with tempfile.TemporaryDirectory(prefix="allot-look-") as folder:
-        environment = _index_in(repository, Path(folder))
+    with temporary_folder("allot-look-") as folder:
+        environment = _index_in(repository, folder)
         asked = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
         changed = repository.git.run("diff", *asked, "--", *folders, settings=_SETTINGS, environment=environment)
         listed = ("--others", "--exclude-standard", "-z", "--", *folders)
