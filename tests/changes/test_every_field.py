@@ -73,7 +73,7 @@ def variants(one: BaseModel, at: str = "") -> Iterator[tuple[str, BaseModel, Bas
         for below, was, is_now in variants(first, here) if isinstance(first, BaseModel) else ():
             ends = [[each, *inner[1:]] if isinstance(inner, list) else each for each in (was, is_now)]
             if not any(_on_one_day(each) for each in ends):
-                yield (below, *(one.model_copy(update={name: each}) for each in ends))  # type: ignore[misc]
+                yield (below, *(one.model_copy(update={name: each}) for each in ends))  # type: ignore[misc]  # there are two
 
 
 def _on_one_day(entries: Any) -> bool:
@@ -92,7 +92,7 @@ def told(kind: str, old: BaseModel, new: BaseModel) -> list[str]:
     path = KINDS[kind].path.format(name="one", cluster="one", tenant="one")
     scope = Scope(KINDS[kind].scope, "one")
     ends = [
-        Folder(scope, [Declared(path, in_file(one), one)])  # type: ignore[arg-type]
+        Folder(scope, [Declared(path, in_file(one), one)])  # type: ignore[arg-type]  # each kind is a Declaration
         for one in (old, new)
     ]
     found = [*declared_changes(*ends, "EUR", Noted()), *untold(*ends, (), Noted())]

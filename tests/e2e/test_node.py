@@ -66,12 +66,16 @@ def test_the_pods_root_is_nobody_of_the_machine(real_node: Node, web: dict[str, 
     assert server.uids().real == int(outside) + 1000
 
 
-def test_its_words_are_read_through_the_api_server(real_node: Node, web: dict[str, Any]) -> None:
+def in_pod(real_node: Node, pod: dict[str, Any], *command: str) -> str:
+    """Return what a command says in a pod's container."""
+    metadata = pod["metadata"]
     kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}"]
-    done = subprocess.run(
-        [*kubectl, "exec", "web", "--", "cat", "/tmp/index.html"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "served by 1000\n"
+    run = [*kubectl, "exec", f"--namespace={metadata['namespace']}", metadata["name"], "--", *command]
+    return subprocess.run(run, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_command_runs_in_it_through_the_api_server(real_node: Node, web: dict[str, Any]) -> None:
+    assert in_pod(real_node, web, "cat", "/tmp/index.html") == "served by 1000\n"
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +99,6 @@ def webui(real_node: Node, sample_tree: Path) -> Iterator[dict[str, Any]]:
 
     yield processes.eventually(running, "the instance's pod to be ready")
     rendered.clear(client)
-
-
-def in_pod(real_node: Node, pod: dict[str, Any], *command: str) -> str:
-    """Return what a command says in a pod's container."""
-    metadata = pod["metadata"]
-    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}"]
-    run = [*kubectl, "exec", f"--namespace={metadata['namespace']}", metadata["name"], "--", *command]
-    return subprocess.run(run, capture_output=True, text=True, check=True).stdout
 
 
 def test_an_instance_of_the_sample_runs_as_it_is_rendered(webui: dict[str, Any]) -> None:

@@ -177,7 +177,7 @@ def _branch_that_counts(root: Path) -> str:
         " as --base HEAD for what isn't committed"
     )
     full = f"{REMOTES}{name}"  # a branch of one's own may be named so too
-    here.resolve(full, otherwise if here.begun else NOTHING_YET)
+    here.resolve(full, otherwise if here.has_commits() else NOTHING_YET)
     return full
 
 

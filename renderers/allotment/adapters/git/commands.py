@@ -32,6 +32,8 @@ QUIET = (
     "fetch.unpackLimit=1",
     "fastimport.unpackLimit=1",
 )
+# Whoever looks at a work tree starts no program that watches it, and minds no line's end.
+LOOKING = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
 _FAILED = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 
 

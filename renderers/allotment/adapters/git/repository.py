@@ -69,13 +69,8 @@ class Repository:
         """Return the id of the commit that somebody wrote a name of. Raises Refused, with what to do, where there is none."""
         missing = f"{quoted(name)} names no commit here"
         return self.resolve(
-            name, f"{missing}: fetch it, or write another" if self.begun else f"{missing}, as {NOTHING_YET}"
+            name, f"{missing}: fetch it, or write another" if self.has_commits() else f"{missing}, as {NOTHING_YET}"
         )
-
-    @property
-    def begun(self) -> bool:
-        """Whether anything is committed on what is checked out."""
-        return self.objects.commit_named("HEAD") is not None
 
     def top(self, folder: Path) -> str:
         """Return where a folder lies in the repository's commits, empty for their top."""
@@ -256,7 +251,7 @@ class Repository:
 
     def has_commits(self) -> bool:
         """Return whether HEAD is at a commit: before the first one it is at none."""
-        return self._said("rev_parse", "--verify", "--quiet", "HEAD^{commit}") is not None
+        return self.objects.commit_named("HEAD") is not None
 
     def is_shallow(self) -> bool:
         """Return whether a part of the history isn't here. Git notes in a file where it ends."""

@@ -6,11 +6,9 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from allotment.adapters.git.commands import QUIET
+from allotment.adapters.git.commands import LOOKING
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.temporary import temporary_folder
-
-_SETTINGS = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
 
 
 def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
@@ -18,9 +16,9 @@ def differing(repository: Repository, commit: str, folders: Iterable[str]) -> in
     with temporary_folder("allot-look-") as folder:
         environment = _index_in(repository, folder)
         asked = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
-        changed = repository.git.run("diff", *asked, "--", *folders, settings=_SETTINGS, environment=environment)
+        changed = repository.git.run("diff", *asked, "--", *folders, settings=LOOKING, environment=environment)
         listed = ("--others", "--exclude-standard", "-z", "--", *folders)
-        new = repository.git.run("ls_files", *listed, settings=_SETTINGS, environment=environment)
+        new = repository.git.run("ls_files", *listed, settings=LOOKING, environment=environment)
     return changed.out.count(b"\0") + new.out.count(b"\0")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from allotment.adapters.git.commands import QUIET
+from allotment.adapters.git.commands import LOOKING
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import NOTHING_YET, Repository
 from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, Entry
@@ -21,7 +21,6 @@ from allotment.adapters.source import MAX_FILES
 from allotment.declared.layout import ROOTS
 from allotment.problems import Refused, quoted
 
-_SETTINGS = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
 _SAID = {f"GIT_{who}_{what}": "allotment" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 # How Git turns the bytes of a file into those that it commits: its own work, no program's.
 _CONVERSION = ("core.autocrlf", "core.eol")
@@ -105,7 +104,7 @@ class _Reading:
     def left_out(self) -> set[str]:
         """Return the files that Git keeps out of the work tree, as in a sparse checkout: they aren't gone."""
         folders = [self.inside + one for one in sorted(ROOTS)]
-        said = self._here.git.text("ls_files", "-t", "-z", "--", *folders, settings=_SETTINGS)
+        said = self._here.git.text("ls_files", "-t", "-z", "--", *folders, settings=LOOKING)
         prefix = f"S {self.inside}"
         return {one.removeprefix(prefix) for one in said.split("\0") if one.startswith(prefix)}
 
@@ -202,7 +201,7 @@ def _said(
         command,
         *arguments,
         data=os.fsencode(data),
-        settings=[*_SETTINGS, *settings],
+        settings=[*LOOKING, *settings],
         environment={**_SAID, **(environment or {})},
     )
     if ended.status or ended.said.startswith(_IGNORED):
