@@ -1,4 +1,4 @@
-"""A private world: where none can begin it says why. What one is, tests/e2e/node.py tries."""
+"""A private world: where none can begin it says why. What one is, tests/e2e/node/test_world.py tries."""
 
 from __future__ import annotations
 
