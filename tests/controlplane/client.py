@@ -141,6 +141,18 @@ class Client:
         )
         return made
 
+    def patch_status(
+        self, api_version: str, kind: str, name: str, status: Object, namespace: str | None = None
+    ) -> None:
+        """Merge something into an object's status, as its controller does it."""
+        self._kind(api_version, kind).subresources["status"].patch(
+            body={"status": status},
+            name=name,
+            namespace=namespace,
+            content_type="application/merge-patch+json",
+            serializer=_plain,
+        )
+
     def delete(
         self, api_version: str, kind: str, name: str, namespace: str | None = None, *, dry_run: bool = False
     ) -> None:

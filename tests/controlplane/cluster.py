@@ -37,6 +37,9 @@ REAL = ".real"  # behind the name of a cluster's folder: it has a real node
 STARTED = "started.json"  # written last: a cluster without it was stopped halfway
 # A real node is none of KWOK's.
 NONE_OF_KWOKS = {"manage_all_nodes": "false", "manage_nodes_with_annotation_selector": "kwok.x-k8s.io/node=fake"}
+# What KWOK plays of a storage driver; beside a real node `provisioner` does it, with files.
+WITHOUT_FILES = frozenset({"volume-provision", "volume-delete", "snapshot-take"})
+SOON_LOST = {"node_monitor_grace_period": "20s", "node_monitor_period": "1s"}  # 50 s otherwise, and nothing else to see
 BINARIES = {
     "etcd": "etcd",
     "kube-apiserver": "kube-apiserver",
@@ -125,7 +128,8 @@ def start(cluster: Cluster, declared: Folder) -> None:
     _create(cluster)
     client = cluster.client
     client.install(crds.objects())
-    _play(cluster, list(_stages()))
+    left_out = WITHOUT_FILES if cluster.is_real else frozenset()
+    _play(cluster, [one for one in _stages() if one["metadata"]["name"] not in left_out])
     for one in simulated.surroundings(declared):
         client.create(one) if one["kind"] == "Node" else client.apply(one)
     processes.eventually(lambda: _nodes_are_ready(client), "nodes to be ready")
@@ -190,7 +194,12 @@ def _configuration(cluster: Cluster) -> dict[str, Any]:
             ),
             *([patched("kwok-controller", **NONE_OF_KWOKS)] if cluster.is_real else []),
             # Each is alone, and a busy machine must not end it: who can't renew its Lease in time gives up, and nobody takes over.
-            patched("kube-controller-manager", service_cluster_ip_range=SERVICE_RANGE, leader_elect="false"),
+            patched(
+                "kube-controller-manager",
+                service_cluster_ip_range=SERVICE_RANGE,
+                leader_elect="false",
+                **(SOON_LOST if cluster.is_real else {}),
+            ),
             patched("kube-scheduler", leader_elect="false"),
             # Nothing here outlives its machine, and syncing files is what etcd mostly waits for.
             patched("etcd", unsafe_no_fsync="true"),

@@ -18,6 +18,20 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "seccomp": ("libseccomp-dev",),  # runc is linked with it
     "nft": ("nftables", "libnftables1", "libnftnl11", "libjansson4", "libmnl0", "libedit2", "libxtables12", "libgmp10"),
     "busybox": ("busybox-static",),  # the programs of an image that has no others
+    "python": (  # the image of preparations
+        *("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"),
+        *(
+            "libc6",
+            "zlib1g",
+            "libexpat1",
+            "libssl3",
+            "libcrypt1",
+            "libffi8",
+            "libbz2-1.0",
+            "liblzma5",
+            "ca-certificates",
+        ),
+    ),
 }
 _PINNED = "VERSION_ID"
 

@@ -6,13 +6,21 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.controlplane import debian
 
+_BUSYBOX = (
+    *"sh cat ls sleep httpd wget nc nslookup id mount df dd ip ping touch rm mkdir chown stat env true tail head ps".split(),
+    *"kill test echo sha256sum find mv".split(),
+)
+_LINKS = {f"bin/{name}": "busybox" for name in _BUSYBOX}
+_UNREAD = ("usr/share/", "usr/include/", "etc/ssl/")  # of Debian's packages
 _TYPES = "application/vnd.oci.image"
 
 
@@ -28,10 +36,24 @@ class Image(NamedTuple):
 def busybox(*entrypoint: str, files: Mapping[str, bytes] | None = None) -> Image:
     """Return an image with BusyBox's programs, all of them one static file."""
     program = (debian.folder("busybox") / "bin" / "busybox").read_bytes()
-    names = "sh cat ls sleep httpd wget nc nslookup id mount df dd ip ping touch rm mkdir chown stat env true tail head ps kill".split()
-    links = {f"bin/{name}": "busybox" for name in names}
     passwd = b"root:x:0:0:root:/root:/bin/sh\n"
-    return Image({"bin/busybox": program, "etc/passwd": passwd, **(files or {})}, entrypoint, links)
+    return Image({"bin/busybox": program, "etc/passwd": passwd, **(files or {})}, entrypoint, dict(_LINKS))
+
+
+@cache
+def python(authority: bytes = b"") -> Image:
+    """Return the image of preparations: Debian's Python, with BusyBox's programs, that trusts an authority (PEM) alone."""
+    shell, unpacked = busybox(), debian.folder("python")
+    files, links = dict(shell.files), {**shell.links, "usr/bin/python3": "python3.11"}
+    for path in unpacked.rglob("*"):
+        name = path.relative_to(unpacked).as_posix()
+        if name.startswith(_UNREAD):
+            continue
+        if path.is_symlink():
+            links[name] = os.readlink(path)
+        elif path.is_file():
+            files[name] = path.read_bytes()
+    return Image({**files, "etc/ssl/certs/ca-certificates.crt": authority}, (), links)
 
 
 def archive(images: Mapping[str, Image]) -> bytes:

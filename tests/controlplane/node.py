@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ NUMA_NODES = 32  # of the machine's own CPUs each: the kubelet counts them all
 MEMORY = 256 << 20  # KiB
 UNITS = {"nvidia.com/gpu": 4, "nvidia.com/gpu.shared": 16}
 _TAG_BEFORE_DIGEST = re.compile(r":[A-Za-z0-9_.-]+@")  # which containerd leaves out of a name
+_SECOND = datetime.timedelta(seconds=1)  # the API's times have no parts of one
 _DAY = datetime.timedelta(days=1)
 
 
@@ -54,45 +55,81 @@ def folder(cluster: Cluster) -> Path:
     return cluster.folder / "node"
 
 
-def start(cluster: Cluster, labels: Mapping[str, str] | None = None) -> World:
+def volumes(cluster: Cluster) -> Path:
+    """Return the folder whose folders are the volumes of a cluster, by their handles; they outlive the node."""
+    return cluster.folder / "volumes"
+
+
+def start(cluster: Cluster) -> World:
     """Start a node that joins the cluster, and return its world once it is Ready. Raises NotBuilt or NotStarted."""
+    _lay_out(folder(cluster))
+    cluster.client.apply(*(_csi_driver(name) for name in DRIVERS))
+    provisioner = [sys.executable, "-m", "tests.controlplane.provisioner", f"--kubeconfig={cluster.kubeconfig}"]
+    provisioner += [f"--volumes={volumes(cluster)}"]
+    processes.start(cluster.folder, "provisioner", provisioner, {"PYTHONPATH": str(PROJECT)})
+    return boot(cluster, {PAUSE: images.busybox("/bin/sleep", "infinity")})
+
+
+def boot(cluster: Cluster, taken: Mapping[str, images.Image] | None = None) -> World:
+    """Start a node that was laid out, or that ended, however it did, and return its world once it is Ready; `taken` are images
+    that it is given. What lies on its disks is what it was."""
     place = folder(cluster)
-    _lay_out(place)
     world_ = world.begin(place, [(place / "kubelet", "/var/lib/kubelet"), (place / "log", "/var/log")])
     _forward(cluster, world_)
     _configure(cluster, world_)
     _set_apart(place)
-    environment = {"PATH": f"{place / 'bin'}:{os.environ.get('PATH', '')}"}
-
-    def run(name: str, *words: str | Path, before: Sequence[str | Path] = ()) -> processes.Started:
-        return processes.start(place, name, world_.inside([*before, place / "bin" / name, *words]), environment)
-
-    containerd = run("containerd", "--config", place / "containerd.toml")
-    containerd.wait_until((place / "containerd.sock").exists, 20)
-    kubelet = run(
-        "kubelet",
-        f"--config={place / 'kubelet.yaml'}",
-        f"--kubeconfig={place / 'kubelet.kubeconfig'}",
-        f"--hostname-override={NAME}",
-        f"--node-ip={world_.network.node}",
-        f"--register-with-taints={TAINT}=true:NoSchedule",
-        "--node-labels=" + ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())),
-        before=["unshare", "--mount", "--propagation", "unchanged", "sh", "-e", place / "settings.sh"],
-    )
-    run("kube-proxy", f"--config={place / 'kube-proxy.yaml'}", f"--hostname-override={NAME}")
-    plugins = [sys.executable, "-m", "tests.controlplane.plugins", f"--node={NAME}", f"--volumes={place / 'volumes'}"]
+    began = datetime.datetime.now(datetime.UTC)
+    for name in ("containerd", "kubelet", "kube-proxy"):
+        run(cluster, world_, name)
+    plugins = [sys.executable, "-m", "tests.controlplane.plugins", f"--node={NAME}", f"--volumes={volumes(cluster)}"]
     plugins += [f"--driver={name}" for name in DRIVERS] + [f"--unwell={place / 'unwell'}"]
     plugins += [word for name, count in UNITS.items() for word in ("--unit", name, str(count))]
     processes.start(place, "plugins", world_.inside(plugins), {"PYTHONPATH": str(PROJECT)})
-    cluster.client.apply(*(_csi_driver(name) for name in DRIVERS))
-    take_in(world_, {PAUSE: images.busybox("/bin/sleep", "infinity")})
-    kubelet.wait_until(lambda: _is_ready(cluster))
+    if taken:
+        take_in(world_, taken)
+    processes.eventually(lambda: is_ready(cluster, began), f"{NAME} to be ready")
     return world_
+
+
+def run(cluster: Cluster, world_: World, name: str) -> None:
+    """Start one of the node's programs: containerd, kubelet or kube-proxy."""
+    place = world_.folder
+    own: dict[str, list[str | Path]] = {
+        "containerd": ["--config", place / "containerd.toml"],
+        "kubelet": [
+            f"--config={place / 'kubelet.yaml'}",
+            f"--kubeconfig={place / 'kubelet.kubeconfig'}",
+            f"--hostname-override={NAME}",
+            f"--node-ip={world_.network.node}",
+            f"--register-with-taints={TAINT}=true:NoSchedule",
+        ],
+        "kube-proxy": [f"--config={place / 'kube-proxy.yaml'}", f"--hostname-override={NAME}"],
+    }
+    # What the kubelet reads of the machine, and would set there, are files of its own.
+    apart: list[str | Path] = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-e", place / "settings.sh"]
+    command = [*(apart if name == "kubelet" else []), place / "bin" / name, *own[name]]
+    socket = place / "containerd.sock"
+    if name == "containerd":
+        socket.unlink(missing_ok=True)
+    environment = {"PATH": f"{place / 'bin'}:{os.environ.get('PATH', '')}"}
+    started = processes.start(place, name, world_.inside(command), environment)
+    if name == "containerd":
+        started.wait_until(socket.exists, 20)
+
+
+def kill(cluster: Cluster, name: str) -> None:
+    """Kill one of the node's programs, which has no time to say or write anything; the containers go on."""
+    found = [one for one in processes.running(folder(cluster)) if one.name() == name]
+    if len(found) != 1:
+        raise processes.NotStarted(f"{len(found)} processes of the node are named {name}")
+    found[0].kill()
+    processes.eventually(lambda: not found[0].is_running() or found[0].status() == "zombie", f"{name} to end")
 
 
 def pose(cluster: Cluster, pool: NodePool) -> None:
     """Let the real node stand for one of a static pool: it has its labels, and the pods that would go to another go nowhere."""
     like = simulated.gpu_node(NAME, pool)["metadata"]["labels"]
+    del like["nvidia.com/gpu.present"]  # for it is the only one: preparations and accessors keep off nodes with GPUs
     for one in cluster.client.metadata("v1", "Node"):
         name = one["metadata"]["name"]
         change = (
@@ -124,13 +161,14 @@ def take_in(node: World, taken: Mapping[str, images.Image]) -> None:
     )
 
 
-def _is_ready(cluster: Cluster) -> bool:
-    """Return whether the node takes pods, with units and volumes."""
+def is_ready(cluster: Cluster, since: datetime.datetime) -> bool:
+    """Return whether the node takes pods, with units and volumes, and has said so since then."""
     status = cluster.client.get("v1", "Node", NAME)["status"]
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
+    said = [one for one in status.get("conditions", ()) if one["type"] == "Ready" and one["status"] == "True"]
+    fresh = any(datetime.datetime.fromisoformat(one["lastHeartbeatTime"]) >= since - _SECOND for one in said)
     counted = all(status["allocatable"].get(name) == str(count) for name, count in UNITS.items())
     drivers = cluster.client.get("storage.k8s.io/v1", "CSINode", NAME)["spec"]["drivers"] or ()
-    return ready and counted and {one["name"] for one in drivers} == set(DRIVERS)
+    return fresh and counted and {one["name"] for one in drivers} == set(DRIVERS)
 
 
 def _lay_out(folder: Path) -> None:
@@ -259,6 +297,9 @@ def _kubelet(cluster: Cluster, folder: Path) -> dict[str, Any]:
         "clusterDomain": "cluster.local",
         "protectKernelDefaults": False,
         "nodeStatusReportFrequency": "10s",
+        "nodeStatusUpdateFrequency": "2s",
+        "nodeLeaseDurationSeconds": 8,
+        "evictionPressureTransitionPeriod": "1s",
         "syncFrequency": "10s",
         "healthzPort": 0,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},

@@ -119,7 +119,7 @@ def test_it_has_its_unit_its_memory_and_no_token(real_node: Node, webui: dict[st
 def test_its_storage_is_a_volume_with_files(real_node: Node, webui: dict[str, Any]) -> None:
     in_pod(real_node, webui, "sh", "-c", "echo weights > /workspace/models/sdxl.safetensors")
     claim = real_node.cluster.client.get("v1", "PersistentVolumeClaim", "models", ADA)
-    written = real_node.world.folder / "volumes" / claim["metadata"]["uid"] / "sdxl.safetensors"
+    written = node.volumes(real_node.cluster) / claim["metadata"]["uid"] / "sdxl.safetensors"
     assert written.read_text(encoding="ascii") == "weights\n"
     assert written.parent.stat().st_gid == written.stat().st_gid
 
