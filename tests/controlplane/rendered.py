@@ -30,7 +30,8 @@ PROTECTING_KINDS = (
     (ADMISSION, "ValidatingAdmissionPolicyBinding"),
     (ADMISSION, "ValidatingAdmissionPolicy"),
 )
-CLUSTER_KINDS = (
+LABELLED_KINDS = (
+    ("v1", "ConfigMap"),  # markers in Argo CD's namespace, of folders that the next repository may not have
     ("karpenter.sh/v1", "NodePool"),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     ("v1", "Namespace"),
@@ -86,7 +87,7 @@ def _delete(client: Client) -> None:
             if labels.get(MANAGED_BY) == PROGRAM or space in spaces:  # a test may have put its own beside ours
                 eventually(partial(_deleted, client, one), f"{kind} to be deleted")
     eventually(partial(_nothing_ends, client), "pods and claims to be gone", 300)
-    for api_version, kind in CLUSTER_KINDS:
+    for api_version, kind in LABELLED_KINDS:
         for one in client.metadata(api_version, kind, labels=OURS):
             eventually(partial(_deleted, client, one), f"{kind} to be deleted")
 

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,17 +63,29 @@ class Cloud:
         """The name of the cluster that Argo CD runs in."""
         return next(name for name, one in self.clusters.items() if one is self.argocd.cluster)
 
-    def begin(self, edits: Sequence[tuple[str, str, str]] = ()) -> None:
+    def begin(
+        self,
+        edits: Sequence[tuple[str, str, str]] = (),
+        left_out: Sequence[str] = (),
+        declared: Mapping[str, str] = {},
+    ) -> None:
         """Write the sample for these clusters, push it, start the publisher, apply what `allot bootstrap` says, and wait until all
-        of it is synced: a test's seconds are its own. An edit is a path, a text there, and another."""
+        of it is synced: a test's seconds are its own. An edit is a path, a text there, and another; the sample's paths
+        `left_out` aren't declared, and the texts `declared` are, by path."""
         for name in ROOTS:
             shutil.copytree(PROJECT / name, self.root / name)
+        for path in left_out:
+            place = self.root / path
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
+        for path, text in declared.items():
+            self.declare(path, text)
         self.edit(
             "platform/platform.yaml",
             "forge: GitHub\n    url: https://github.com/northlight-example/gpus",
             f"forge: Gitea\n    url: {self.gitea.url}/{REPOSITORY}",
         )
-        self.edit("clusters/us-1/cluster.yaml", "server: https://us-1.k8s.northlight.example:6443", "name: us-1")
+        if "us-1" in self.clusters:
+            self.edit("clusters/us-1/cluster.yaml", "server: https://us-1.k8s.northlight.example:6443", "name: us-1")
         for edit in edits:
             self.edit(*edit)
         name_people(self.root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -100,17 +100,19 @@ def a_cloud(
     folder: Path,
     *more: str,
     edits: Sequence[tuple[str, str, str]] = (),
+    left_out: Sequence[str] = (),
+    declared: Mapping[str, str] = {},
 ) -> Iterator[Cloud]:
-    """Return a cloud that begins with the sample, after these edits, and is cleared away in the end; `more` are options of
-    `allot run`."""
+    """Return a cloud that begins with the sample, after these edits, without some paths and with what else is declared, and
+    is cleared away in the end; `more` are options of `allot run`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
         patch.setenv("GIT_COMMITTER_NAME", "allotment")
         patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
-        rendered.clear(clusters["us-1"].client)
+        rendered.clear(*(one.client for one in clusters.values()))
         made = Cloud(clusters, argocd, gitea, folder, *more)
         try:
-            made.begin(edits)
+            made.begin(edits, left_out, declared)
             yield made
             oracle.check(made)
         finally:
