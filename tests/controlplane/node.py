@@ -22,7 +22,7 @@ from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from allotment.declared.kinds.node_pool import NodePool
-from tests.controlplane import debian, images, processes, programs, simulated, world
+from tests.controlplane import debian, dns, images, internet, processes, programs, simulated, world
 from tests.controlplane.cluster import PROJECT, Cluster
 from tests.controlplane.world import ADVERTISED, World
 
@@ -30,7 +30,6 @@ NAME = "real-1"
 TAINT = "allotment.test/real"  # what doesn't ask for this node goes to the simulated ones
 DRIVERS = tuple(f"{policy}.{simulated.PROVISIONER}" for policy in ("retain", "delete"))
 PAUSE = "allotment.test/pause:1"  # holds a pod's namespaces
-DNS = "10.96.0.10"
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kube-proxy")
 PLUGINS = ("ptp", "loopback", "host-local", "portmap")  # of CNI
 # What the kubelet would set for the whole machine; it finds it set, in files of its own.
@@ -61,13 +60,16 @@ def volumes(cluster: Cluster) -> Path:
 
 
 def start(cluster: Cluster) -> World:
-    """Start a node that joins the cluster, and return its world once it is Ready. Raises NotBuilt or NotStarted."""
+    """Start a node that joins the cluster, and return its world once it is Ready and resolves names. Raises NotBuilt or
+    NotStarted."""
     _lay_out(folder(cluster))
-    cluster.client.apply(*(_csi_driver(name) for name in DRIVERS))
+    cluster.client.apply(*(_csi_driver(name) for name in DRIVERS), *dns.objects(cluster, NAME))
     provisioner = [sys.executable, "-m", "tests.controlplane.provisioner", f"--kubeconfig={cluster.kubeconfig}"]
     provisioner += [f"--volumes={volumes(cluster)}"]
     processes.start(cluster.folder, "provisioner", provisioner, {"PYTHONPATH": str(PROJECT)})
-    return boot(cluster, {PAUSE: images.busybox("/bin/sleep", "infinity")})
+    begun = boot(cluster, {PAUSE: images.busybox("/bin/sleep", "infinity"), dns.IMAGE: dns.EMPTY})
+    processes.eventually(lambda: dns.is_ready(cluster), "names to be resolved")
+    return begun
 
 
 def boot(cluster: Cluster, taken: Mapping[str, images.Image] | None = None) -> World:
@@ -75,6 +77,7 @@ def boot(cluster: Cluster, taken: Mapping[str, images.Image] | None = None) -> W
     that it is given. What lies on its disks is what it was."""
     place = folder(cluster)
     world_ = world.begin(place, [(place / "kubelet", "/var/lib/kubelet"), (place / "log", "/var/log")])
+    internet.start(world_)
     _forward(cluster, world_)
     _configure(cluster, world_)
     _set_apart(place)
@@ -293,7 +296,7 @@ def _kubelet(cluster: Cluster, folder: Path) -> dict[str, Any]:
         "containerRuntimeEndpoint": f"unix://{folder}/containerd.sock",
         "imagePullCredentialsVerificationPolicy": "NeverVerify",
         "imageGCHighThresholdPercent": 100,
-        "clusterDNS": [DNS],
+        "clusterDNS": [dns.ADDRESS],
         "clusterDomain": "cluster.local",
         "protectKernelDefaults": False,
         "nodeStatusReportFrequency": "10s",

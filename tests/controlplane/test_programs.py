@@ -45,6 +45,7 @@ def test_the_nodes_programs_are_of_the_clusters_version() -> None:
         "containerd": "v2.3.7",
         "runc": "v1.5.2",
         "cni": "v1.9.1",
+        "coredns": "v1.15.0",
     }
     assert protocols.SOURCES["k8s.io/kubelet"].version == programs.version("kubelet").replace("v1.", "v0.")
 

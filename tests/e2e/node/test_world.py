@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from allotment.declared.kinds.node_pool import NodePool
-from tests.controlplane import images, node, processes, programs, rendered, simulated, world
+from tests.controlplane import images, internet, node, processes, programs, rendered, simulated, world
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
 
@@ -156,12 +156,18 @@ def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
     before = traces()
     begun = world.begin(tmp_path / "world")
+    internet.start(begun)
     assert traces() != before
     assert begun.run(["cat", "/proc/1/comm"]) == "sleep\n"
+    networks = {os.readlink(f"/proc/{one.pid}/ns/net") for one in processes.running(begun.folder)}
+    assert (
+        len(networks - {os.readlink("/proc/self/ns/net")}) == 2
+    )  # each ends with its last process, and its links with it
     if killed:
         for one in processes.running(begun.folder):
             os.kill(one.pid, signal.SIGKILL)
         processes.eventually(lambda: not processes.running(begun.folder), "its processes to end")
         assert world.found(begun.folder) is None
     world.end(begun.folder)
+    assert not processes.running(begun.folder)
     assert traces() == before

@@ -1,0 +1,105 @@
+"""What plays the internet to a world: a network of its own behind a link, with a web server at each address and DNS.
+
+It is a namespace that only the process holds which serves all of it: it goes with the world, however that ends.
+"""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from tests.controlplane import processes
+from tests.controlplane.world import World
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+PUBLIC = "93.184.215.14"  # of the internet to what we render: in no range that belongs to nobody
+NAMESERVER = "93.184.215.53"
+METADATA = "169.254.169.254"  # where a cloud tells a machine its credentials
+PRIVATE = "10.200.0.1"  # a neighbour in the owner's network
+NAMES: Mapping[str, str] = {"www.example.com": PUBLIC}
+NODE, INTERNET = "10.90.0.1", "10.90.0.2"  # of the link, the same in each world
+# What there is of it. The world has no default route, so who asks for another address hears at once that there is none.
+RANGES = f"93.184.215.0/24 {METADATA} {PRIVATE}"
+HTTP, DNS = 80, 53
+_SCRIPT = f"""
+ip link set lo up
+for address in {PUBLIC} {NAMESERVER} {METADATA} {PRIVATE}; do ip addr add $address/32 dev lo; done
+ip link add eth0 type veth peer name internet netns 1
+ip addr add {INTERNET}/30 dev eth0
+ip link set eth0 up
+nsenter --target 1 --net ip addr add {NODE}/30 dev internet
+nsenter --target 1 --net ip link set internet up
+for range in {RANGES}; do nsenter --target 1 --net ip route add $range via {INTERNET}; done
+ip route add default via {NODE}
+"""
+
+
+def folder(world: World) -> Path:
+    """Return the folder of a world's internet."""
+    return world.folder / "internet"
+
+
+def start(world: World) -> None:
+    """Join a world to an internet of its own, and return once that answers. Raises NotStarted."""
+    folder(world).mkdir(exist_ok=True)
+    ready = folder(world) / "ready"
+    ready.unlink(missing_ok=True)
+    serve = shlex.join([sys.executable, "-m", "tests.controlplane.internet", str(folder(world))])
+    command = ["unshare", "--net", "sh", "-ec", f"{_SCRIPT}exec {serve}"]
+    started = processes.start(world.folder, "internet", world.inside(command), {"PYTHONPATH": str(PROJECT)})
+    started.wait_until(ready.exists, 20)
+
+
+class Web(BaseHTTPRequestHandler):
+    """Says which address was asked."""
+
+    def do_GET(self) -> None:
+        """Answer with the address by which the asker came."""
+        said = f"{self.connection.getsockname()[0]}\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+
+def answer(query: bytes, names: Mapping[str, str] = NAMES) -> bytes:
+    """Return what a nameserver answers that knows these names with an IPv4 address each, and no others."""
+    labels, at = [], 12
+    while length := query[at]:
+        labels.append(query[at + 1 : at + 1 + length].decode("ascii").lower())
+        at += 1 + length
+    question = query[12 : at + 5]
+    address = names.get(".".join(labels))
+    asks_for_it = question[-4:] == b"\0\1\0\1"  # an address of IPv4
+    found = b""
+    if address and asks_for_it:
+        found = b"\xc0\x0c\0\1\0\1\0\0\0\x05\0\4" + IPv4Address(address).packed
+    flags = b"\x85\x80" if address else b"\x85\x83"  # with authority; that there is none
+    return query[:2] + flags + b"\0\1" + (b"\0\1" if found else b"\0\0") + b"\0\0\0\0" + question + found
+
+
+def _resolve(address: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.bind((address, DNS))
+        while True:
+            query, asker = asked.recvfrom(512)
+            asked.sendto(answer(query), asker)
+
+
+def main(words: Sequence[str]) -> None:
+    """Serve until the world ends."""
+    (place,) = words
+    threading.Thread(target=_resolve, args=(NAMESERVER,), daemon=True).start()
+    web = ThreadingHTTPServer(("", HTTP), Web)
+    Path(place, "ready").touch()
+    web.serve_forever()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,69 @@
+"""Pods that tests on a real node make: started on it, waited for, and asked to run a command."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from tests.controlplane import node, processes, programs
+from tests.controlplane.fixtures import Node
+
+Pod = dict[str, Any]
+
+
+def pod(namespace: str, name: str, image: str, labels: Mapping[str, str] | None = None, **more: Any) -> Pod:
+    """Return a pod for the real node that a tenant's namespace takes; `more` goes into its spec."""
+    secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    spec = {
+        "nodeName": node.NAME,
+        "hostUsers": False,
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 0,
+        "securityContext": {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "main", "image": image, "securityContext": secure}],
+    }
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, **more}}
+
+
+def seen(real_node: Node, one: Pod) -> Pod:
+    """Return a pod as the API server has it now."""
+    return real_node.cluster.client.get("v1", "Pod", one["metadata"]["name"], one["metadata"]["namespace"])
+
+
+@contextmanager
+def running(real_node: Node, *wanted: Pod) -> Iterator[list[Pod]]:
+    """Give pods as the API server has them once all are Ready, and delete them in the end."""
+    client = real_node.cluster.client
+    for namespace in {one["metadata"]["namespace"] for one in wanted}:
+        account = partial(client.get, "v1", "ServiceAccount", "default", namespace)
+        processes.eventually(account, f"the service account of {namespace}")
+    client.apply(*wanted)
+    try:
+        yield [processes.eventually(partial(_ready, real_node, one), "a pod to be Ready") for one in wanted]
+    finally:
+        for one in wanted:
+            client.delete("v1", "Pod", one["metadata"]["name"], one["metadata"]["namespace"])
+
+
+def _ready(real_node: Node, one: Pod) -> Pod | None:
+    found = seen(real_node, one)
+    said = found["status"].get("conditions", ())
+    return found if any(one["type"] == "Ready" and one["status"] == "True" for one in said) else None
+
+
+def tried(real_node: Node, one: Pod, *command: str) -> subprocess.CompletedProcess[str]:
+    """Return how a command ended in a pod's container, and what it said."""
+    metadata = one["metadata"]
+    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}"]
+    run = [*kubectl, "exec", f"--namespace={metadata['namespace']}", metadata["name"], "--", *command]
+    return subprocess.run(run, capture_output=True, text=True, check=False)
+
+
+def fetch(real_node: Node, one: Pod, address: str) -> subprocess.CompletedProcess[str]:
+    """Return how it ended that a pod asked a web server, and what that answered."""
+    # Not wget's own -T: Debian's static BusyBox crashes by it.
+    return tried(real_node, one, "busybox", "timeout", "5", "wget", "-q", "-O", "-", f"http://{address}/")
