@@ -1,4 +1,4 @@
-"""What plays the internet to a world: a network of its own behind a link, with a web server at each address and DNS.
+"""What plays the internet to a world: a network of its own behind a link, with a web server at each address, DNS and a registry.
 
 It is a namespace that only the process holds which serves all of it: it goes with the world, however that ends.
 """
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from tests.controlplane import processes
+from tests.controlplane import images, processes, registry
 from tests.controlplane.world import World
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -27,6 +27,7 @@ NODE, INTERNET = "10.90.0.1", "10.90.0.2"  # of the link, the same in each world
 # What there is of it. The world has no default route, so who asks for another address hears at once that there is none.
 RANGES = f"93.184.215.0/24 {METADATA} {PRIVATE}"
 HTTP, DNS = 80, 53
+REGISTRY = f"{PUBLIC}:5000"
 _SCRIPT = f"""
 ip link set lo up
 for address in {PUBLIC} {NAMESERVER} {METADATA} {PRIVATE}; do ip addr add $address/32 dev lo; done
@@ -54,6 +55,15 @@ def start(world: World) -> None:
     command = ["unshare", "--net", "sh", "-ec", f"{_SCRIPT}exec {serve}"]
     started = processes.start(world.folder, "internet", world.inside(command), {"PYTHONPATH": str(PROJECT)})
     started.wait_until(ready.exists, 20)
+
+
+def offer(world: World, offered: Mapping[str, images.Image]) -> dict[str, str]:
+    """Put images into the registry that plays every registry; return by which digest each can be pulled."""
+    return registry.put(_images(folder(world)), offered)
+
+
+def _images(place: Path) -> Path:
+    return place / "registry"
 
 
 class Web(BaseHTTPRequestHandler):
@@ -96,6 +106,9 @@ def main(words: Sequence[str]) -> None:
     """Serve until the world ends."""
     (place,) = words
     threading.Thread(target=_resolve, args=(NAMESERVER,), daemon=True).start()
+    address, _, port = REGISTRY.partition(":")
+    offering = registry.server(_images(Path(place)), address, int(port))
+    threading.Thread(target=offering.serve_forever, daemon=True).start()
     web = ThreadingHTTPServer(("", HTTP), Web)
     Path(place, "ready").touch()
     web.serve_forever()

@@ -237,6 +237,9 @@ def _forward(cluster: Cluster, world_: World) -> None:
 def _configure(cluster: Cluster, world_: World) -> None:
     folder = world_.folder
     (folder / "containerd.toml").write_text(_containerd(folder), encoding="utf-8")
+    every = folder / "certs.d" / "_default" / "hosts.toml"
+    every.parent.mkdir(parents=True, exist_ok=True)
+    every.write_text(f'server = "http://{internet.REGISTRY}"\n', encoding="utf-8")
     (folder / "net.d" / "10-ptp.conflist").write_text(json.dumps(_network(world_)), encoding="utf-8")
     _kubeconfig(cluster, folder / "kubelet.kubeconfig", f"system:node:{NAME}", "system:nodes")
     _kubeconfig(cluster, folder / "kube-proxy.kubeconfig", "system:kube-proxy", "system:node-proxier")
@@ -266,6 +269,8 @@ state = "/run/containerd"
   conf_dir = "{folder}/net.d"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "{PAUSE}"
+[plugins."io.containerd.cri.v1.images".registry]
+  config_path = "{folder}/certs.d"
 [plugins."io.containerd.metadata.v1.bolt"]
   no_sync = true
 """

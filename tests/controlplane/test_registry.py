@@ -1,0 +1,73 @@
+"""A registry that tests put images into: what it answers whoever pulls."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPMessage
+from pathlib import Path
+from urllib.error import HTTPError
+
+import pytest
+
+from tests.controlplane import registry
+from tests.controlplane.images import Image
+
+HELLO = Image({"bin/hello": b"#!/bin/sh\necho hello\n"}, ["/bin/hello"])
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """Return where a registry of the test's folder answers."""
+    server = registry.server(tmp_path, "127.0.0.1", 0)
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    serving.join()
+
+
+def asked(url: str, method: str = "GET") -> tuple[HTTPMessage, bytes]:
+    with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=5) as answer:
+        return answer.headers, answer.read()
+
+
+def refused(url: str) -> tuple[int, str]:
+    with pytest.raises(HTTPError) as raised:
+        asked(url)
+    with raised.value as error:
+        return error.code, json.loads(error.read())["errors"][0]["code"]
+
+
+def test_an_image_is_pulled_by_its_tag_and_by_its_digest(url: str, tmp_path: Path) -> None:
+    pinned = registry.put(tmp_path, {"registry.example/team/web:1": HELLO})["registry.example/team/web:1"]
+    repository, _, digest = pinned.partition("@")
+    assert repository == "registry.example/team/web"
+    for reference in ("1", digest):
+        address = f"{url}/v2/team/web/manifests/{reference}?ns=registry.example"
+        headers, said = asked(address)
+        assert headers["Docker-Content-Digest"] == digest == f"sha256:{hashlib.sha256(said).hexdigest()}"
+        assert headers["Content-Type"] == json.loads(said)["mediaType"]
+        head, nothing = asked(address, "HEAD")
+        assert (head["Content-Length"], nothing) == (str(len(said)), b"")
+    for part in [json.loads(said)["config"], *json.loads(said)["layers"]]:
+        _, blob = asked(f"{url}/v2/team/web/blobs/{part['digest']}?ns=registry.example")
+        assert part["digest"] == f"sha256:{hashlib.sha256(blob).hexdigest()}"
+
+
+def test_what_nobody_put_there_is_unknown(url: str, tmp_path: Path) -> None:
+    registry.put(tmp_path, {"registry.example/web:1": HELLO})
+    for address in ("web/manifests/2?ns=registry.example", "other/manifests/1?ns=registry.example", "web/manifests/1"):
+        assert refused(f"{url}/v2/{address}") == (404, "MANIFEST_UNKNOWN")
+    assert refused(f"{url}/v2/web/blobs/sha256:{'0' * 64}") == (404, "BLOB_UNKNOWN")
+    assert refused(f"{url}/v2/../web/manifests/1") == (404, "NOT_FOUND")
+    assert refused(f"{url}/nothing") == (404, "NOT_FOUND")
+
+
+def test_what_is_private_needs_a_login(url: str, tmp_path: Path) -> None:
+    registry.put(tmp_path, {"registry.example/private/web:1": HELLO})
+    assert refused(f"{url}/v2/private/web/manifests/1?ns=registry.example") == (401, "UNAUTHORIZED")

@@ -1,0 +1,64 @@
+"""Images of a registry: a node pulls what it lacks, and says why it can't."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from tests.controlplane import images, internet, processes
+from tests.controlplane.fixtures import Node
+from tests.e2e.node import pods
+from tests.e2e.node.pods import Pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.node]
+
+
+def offered(real_node: Node, repository: str) -> str:
+    """Return by which digest an image can be pulled that no node had before."""
+    name = f"registry.example/{repository}:1"
+    image = images.busybox("/bin/sleep", "infinity", files={"etc/made": secrets.token_bytes(8)})
+    return internet.offer(real_node.world, {name: image})[name]
+
+
+def test_an_image_that_is_only_in_the_registry_is_pulled_by_its_digest(real_node: Node) -> None:
+    image = offered(real_node, "team/pulled")
+    with pods.running(real_node, pods.pod("default", "pulled", image)) as (one,):
+        (status,) = one["status"]["containerStatuses"]
+        assert status["imageID"] == image
+
+
+def reasons(real_node: Node, one: Pod) -> dict[str, str]:
+    """Return why a pod waits: each reason that is seen until it is backed off, with the message that it first had."""
+    client, seen = real_node.cluster.client, dict[str, str]()
+
+    def backed_off() -> bool:
+        (status,) = pods.seen(real_node, one)["status"]["containerStatuses"]
+        waiting = status["state"]["waiting"]
+        if "message" in waiting:
+            seen.setdefault(waiting["reason"], waiting["message"])
+        return "ImagePullBackOff" in seen
+
+    client.apply(one)
+    try:
+        processes.eventually(backed_off, "the pod to be backed off", pause=0.02)
+    finally:
+        client.delete("v1", "Pod", one["metadata"]["name"], one["metadata"]["namespace"])
+    return seen
+
+
+def test_an_image_that_is_not_there_is_not_found(real_node: Node) -> None:
+    image = f"registry.example/nowhere@sha256:{'0' * 64}"
+    said = reasons(real_node, pods.pod("default", "astray", image))
+    assert said.keys() == {"ErrImagePull", "ImagePullBackOff"}
+    assert said["ErrImagePull"].endswith(f"{image}: not found")
+    assert said["ImagePullBackOff"].startswith(f'Back-off pulling image "{image}"')
+
+
+def test_a_private_image_is_not_given(real_node: Node) -> None:
+    image = offered(real_node, "private/web")
+    said = reasons(real_node, pods.pod("default", "stranger", image))
+    assert said.keys() == {"ErrImagePull", "ImagePullBackOff"}
+    denied = "pull access denied, repository does not exist or may require authorization"
+    assert denied in said["ErrImagePull"]
+    assert denied in said["ImagePullBackOff"]
