@@ -41,7 +41,8 @@ def running(real_node: Node, *wanted: Pod) -> Iterator[list[Pod]]:
     for namespace in {one["metadata"]["namespace"] for one in wanted}:
         account = partial(client.get, "v1", "ServiceAccount", "default", namespace)
         processes.eventually(account, f"the service account of {namespace}")
-    client.apply(*wanted)
+    # A namespace's quota takes no pods before it was counted for the first time.
+    processes.eventually(partial(client.apply, *wanted), "pods to be taken")
     try:
         yield [processes.eventually(partial(_ready, real_node, one), "a pod to be Ready") for one in wanted]
     finally:

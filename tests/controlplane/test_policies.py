@@ -1,0 +1,207 @@
+"""NetworkPolicies as rules of nftables: who is judged, what is let through, and what is refused as untranslatable."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from allotment.declared.kinds.cluster import Cluster
+from allotment.manifests.tenant.namespace import internet
+from tests.conftest import PROJECT
+from tests.controlplane import policies, simulated
+from tests.controlplane.policies import REFUSED, Untranslatable
+
+Object = dict[str, Any]
+RANGE = "10.89.0.0/24"
+NAMESPACES = [{"metadata": {"name": name, "labels": {"name": name}}} for name in ("a", "b", "dns")]
+
+
+def pod(namespace: str, number: int, app: str, **status: Any) -> Object:
+    found = {"podIP": f"10.89.0.{number}", "phase": "Running", **status}
+    return {"metadata": {"namespace": namespace, "labels": {"app": app}}, "spec": {}, "status": found}
+
+
+PODS = [pod("a", 2, "web"), pod("a", 3, "job"), pod("b", 4, "web"), pod("dns", 5, "dns")]
+
+
+def policy(**spec: Any) -> Object:
+    return {"metadata": {"namespace": "a", "name": "some"}, "spec": {"podSelector": {}, **spec}}
+
+
+def chains(*given: Object, pods: list[Object] = PODS) -> dict[str, list[str]]:
+    """Return the rules of each chain by its name."""
+    found: dict[str, list[str]] = {}
+    for line in policies.translated(given, pods, NAMESPACES, RANGE).splitlines()[1:-1]:
+        if line.startswith("  chain "):
+            rules = found[line.split()[1]] = []
+        elif line != "  }":
+            rules.append(line.strip())
+    return found
+
+
+def let_out(**rule: Any) -> list[str]:
+    """Return what a rule for what leaves pods of `a` lets through, as the chain of one of them has it."""
+    *allowed, last = chains(policy(policyTypes=["Egress"], egress=[rule]))["egress-10-89-0-2"]
+    assert last == REFUSED
+    return allowed
+
+
+def test_where_no_policy_is_nobody_is_judged() -> None:
+    found = chains()
+    assert found.keys() == {"forward", "input"}
+    assert not [rule for rules in found.values() for rule in rules if "vmap" in rule]
+
+
+def test_a_denial_refuses_both_ways_for_the_pods_of_its_namespace_alone() -> None:
+    found = chains(policy(policyTypes=["Ingress", "Egress"]))
+    judged = {"egress-10-89-0-2", "egress-10-89-0-3", "ingress-10-89-0-2", "ingress-10-89-0-3"}
+    assert found.keys() == judged | {"forward", "input"}
+    assert all(found[name] == [REFUSED] for name in judged)
+    out = "ip saddr vmap { 10.89.0.2 : jump egress-10-89-0-2, 10.89.0.3 : jump egress-10-89-0-3 }"
+    into = "ip daddr vmap { 10.89.0.2 : jump ingress-10-89-0-2, 10.89.0.3 : jump ingress-10-89-0-3 }"
+    assert found["forward"][-2:] == [out, into]
+    assert found["input"][-1] == out  # to the node itself; what it sends to its pods nothing judges
+
+
+def test_a_connection_that_was_allowed_goes_on() -> None:
+    for hook in ("forward", "input"):
+        assert chains()[hook][:2] == [
+            f"type filter hook {hook} priority 10; policy accept;",
+            "ct state established,related accept",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "directions"),
+    [({}, {"ingress"}), ({"egress": [{}]}, {"ingress", "egress"}), ({"policyTypes": ["Egress"]}, {"egress"})],
+)
+def test_directions_that_are_not_said_follow_from_the_rules(spec: Object, directions: set[str]) -> None:
+    assert chains(policy(**spec)).keys() - {"forward", "input"} == {
+        f"{one}-10-89-0-{number}" for one in directions for number in (2, 3)
+    }
+
+
+@pytest.mark.parametrize(
+    ("selector", "numbers"),
+    [
+        ({}, [2, 3]),
+        ({"matchLabels": {"app": "web"}}, [2]),
+        ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "x"]}]}, [2]),
+        ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, [3]),
+        ({"matchExpressions": [{"key": "other", "operator": "NotIn", "values": ["web"]}]}, [2, 3]),
+        ({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, [2, 3]),
+        ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, []),
+    ],
+)
+def test_a_selector_picks_pods_by_their_labels(selector: Object, numbers: list[int]) -> None:
+    found = chains(policy(podSelector=selector))
+    assert found.keys() - {"forward", "input"} == {f"ingress-10-89-0-{number}" for number in numbers}
+
+
+@pytest.mark.parametrize(
+    ("peer", "allowed"),
+    [
+        ({"podSelector": {}}, ["ip daddr { 10.89.0.2, 10.89.0.3 } return"]),
+        ({"namespaceSelector": {"matchLabels": {"name": "b"}}}, ["ip daddr { 10.89.0.4 } return"]),
+        (
+            {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "web"}}},
+            ["ip daddr { 10.89.0.2, 10.89.0.4 } return"],
+        ),
+        ({"namespaceSelector": {"matchLabels": {"name": "nowhere"}}}, []),
+        ({"ipBlock": {"cidr": "192.0.2.0/24"}}, ["ip daddr 192.0.2.0/24 return"]),
+        (
+            {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8"]}},
+            ["ip daddr 0.0.0.0/0 ip daddr != { 10.0.0.0/8, 127.0.0.0/8 } return"],
+        ),
+        ({"ipBlock": {"cidr": "2000::/3", "except": ["2001:db8::/32"]}}, []),
+    ],
+)
+def test_a_peer_is_let_through(peer: Object, allowed: list[str]) -> None:
+    assert let_out(to=[peer]) == allowed
+
+
+@pytest.mark.parametrize(
+    ("ports", "allowed"),
+    [
+        ([{"port": 80}], ["tcp dport 80 return"]),
+        (
+            [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}],
+            ["tcp dport 53 return", "udp dport 53 return"],
+        ),
+        ([{"port": 1, "endPort": 1023}], ["tcp dport 1-1023 return"]),
+        ([{"protocol": "SCTP"}], ["meta l4proto sctp return"]),
+    ],
+)
+def test_a_port_is_let_through(ports: list[Object], allowed: list[str]) -> None:
+    assert let_out(ports=ports) == allowed
+
+
+def test_a_rule_that_says_nothing_lets_everything_through() -> None:
+    assert let_out() == ["return"]
+    assert let_out(to=[], ports=[]) == ["return"]
+
+
+def test_a_peer_is_let_through_at_the_ports_of_its_rule_alone() -> None:
+    assert let_out(to=[{"namespaceSelector": {"matchLabels": {"name": "dns"}}}], ports=[{"port": 53}]) == [
+        "ip daddr { 10.89.0.5 } tcp dport 53 return"
+    ]
+
+
+def test_what_comes_in_is_judged_by_who_sent_it() -> None:
+    found = chains(policy(ingress=[{"from": [{"namespaceSelector": {"matchLabels": {"name": "b"}}}]}]))
+    assert found["ingress-10-89-0-2"] == ["ip saddr { 10.89.0.4 } return", REFUSED]
+
+
+def test_what_one_policy_allows_another_does_not_take_back() -> None:
+    found = chains(policy(policyTypes=["Egress"]), policy(policyTypes=["Egress"], egress=[{"ports": [{"port": 80}]}]))
+    assert found["egress-10-89-0-2"] == ["tcp dport 80 return", REFUSED]
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [{"phase": "Succeeded"}, {"phase": "Failed"}, {"podIP": None}, {"podIP": "10.0.0.2"}],
+    ids=["succeeded", "failed", "without an address", "of a simulated node"],
+)
+def test_who_has_no_address_on_the_node_is_not_judged(gone: Object) -> None:
+    assert "ingress-10-89-0-2" not in chains(policy(), pods=[pod("a", 2, "web", **gone)])
+
+
+def test_a_pod_in_the_hosts_network_is_not_judged() -> None:
+    one = deepcopy(PODS[0]) | {"spec": {"hostNetwork": True}}
+    assert "ingress-10-89-0-2" not in chains(policy(), pods=[one])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"policyTypes": ["Sideways"]},
+        {"else": []},
+        {"ingress": [{"from": [], "to": []}]},
+        {"ingress": [{"from": [{"serviceSelector": {}}]}]},
+        {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}]},
+        {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "unless": []}}]}]},
+        {"ingress": [{"ports": [{"port": "http"}]}]},
+        {"ingress": [{"ports": [{"port": 80, "protocol": "QUIC"}]}]},
+        {"podSelector": {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["w*"]}]}},
+        {"podSelector": {"matchNames": []}},
+    ],
+)
+def test_what_cannot_be_translated_is_refused(spec: Object) -> None:
+    with pytest.raises(Untranslatable):
+        chains(policy(**spec), policy())
+
+
+def test_it_is_refused_also_where_nobody_is_selected() -> None:
+    nobody = {"matchLabels": {"app": "nobody"}}
+    with pytest.raises(Untranslatable, match=r"the port \{'port': 'http'\}"):
+        chains(policy(podSelector=nobody, ingress=[{"ports": [{"port": "http"}]}]))
+
+
+def test_what_we_render_for_the_internet_is_translated() -> None:
+    place = simulated.declared(PROJECT, "eu-1").one(Cluster)
+    assert place is not None
+    (rule,) = let_out(**internet(place.model.spec))
+    assert rule.startswith("ip daddr 0.0.0.0/0 ip daddr != { 0.0.0.0/8, 10.0.0.0/8, ")
+    assert "169.254.0.0/16" in rule

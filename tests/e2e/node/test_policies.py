@@ -1,0 +1,133 @@
+"""What tenants' namespaces let through, on packets: each address answers a tenant until the policies apply that we render."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from allotment.manifests import names
+from tests.controlplane import cluster as cluster_
+from tests.controlplane import dns, images, internet, node, policies, rendered
+from tests.controlplane.fixtures import Node
+from tests.controlplane.world import ADVERTISED
+from tests.e2e.node import pods
+from tests.e2e.node.pods import Pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.node]
+ADA, KITE = names.namespace("solo-ada"), names.namespace("studio-kite")
+IMAGE = f"registry.example/neighbour@sha256:{'c' * 64}"
+PORT = 7860
+REFUSED = "No route to host"  # the answer to what policies refuse, and to nothing else here
+OPEN = ["its own pod", "DNS", "the internet"]
+CLOSED = [
+    "another tenant's pod",
+    "a pod of the gateway's",
+    "the metadata address",
+    "the API server",
+    "the API server's Service",
+    "the node",
+    "the pods' gateway on the node",
+    "a private address",
+]
+
+
+class Place(NamedTuple):
+    """Where something listens."""
+
+    address: str
+    port: int
+
+
+class Neighbours(NamedTuple):
+    """Pods of tenants and others, and what a tenant's pod may want to reach, by name."""
+
+    pods: dict[str, Pod]
+    places: dict[str, Place]
+
+
+@pytest.fixture(scope="module")
+def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
+    """Return two tenants with pods, as their namespaces are rendered, a pod of the gateway's and a stranger's."""
+    client, network = real_node.cluster.client, real_node.world.network
+    node.take_in(real_node.world, {IMAGE: images.busybox("/bin/httpd", "-f", "-p", str(PORT), "-h", "/tmp")})
+    shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
+    tenants = [f"control/namespaces/s/{name}.rendered.yaml" for name in ("solo-ada", "studio-kite")]
+    client.apply(*rendered.objects(sample_tree, *shared), *rendered.objects(sample_tree, *tenants))
+    wanted = [
+        pods.pod(space, name, IMAGE, priorityClassName=names.INSTANCE_PRIORITY)
+        for space, name in ((ADA, "ada"), (ADA, "adas-other"), (KITE, "kite"))
+    ]
+    wanted += [pods.pod("edge", "gateway", IMAGE), pods.pod("default", "stranger", IMAGE)]
+    with pods.running(real_node, *wanted) as running:
+        made = {one["metadata"]["name"]: one for one in running}
+        addresses = {name: one["status"]["podIP"] for name, one in made.items()}
+        places = {
+            "its own pod": Place(addresses["adas-other"], PORT),
+            "DNS": Place(dns.ADDRESS, 53),
+            "the internet": Place(internet.PUBLIC, internet.HTTP),
+            "another tenant's pod": Place(addresses["kite"], PORT),
+            "a pod of the gateway's": Place(addresses["gateway"], PORT),
+            "the metadata address": Place(internet.METADATA, internet.HTTP),
+            "the API server": Place(ADVERTISED, int(real_node.cluster.server.rpartition(":")[2])),
+            "the API server's Service": Place(cluster_.SERVICE_ADDRESS, 443),
+            "the node": Place(network.node, 10250),
+            "the pods' gateway on the node": Place(f"{network.pods.rpartition('.')[0]}.1", 10250),
+            "a private address": Place(internet.PRIVATE, internet.HTTP),
+        }
+        yield Neighbours(made, places)
+    rendered.clear(client)
+
+
+def failure(real_node: Node, one: Pod, place: Place) -> str:
+    """Return why a pod can't connect to a place; nothing where it can."""
+    connect = f"nc -w 3 {place.address} {place.port} < /dev/null"
+    ended = pods.tried(real_node, one, "sh", "-c", connect)
+    return ended.stderr if ended.returncode else ""
+
+
+@pytest.fixture(scope="module")
+def before(real_node: Node, neighbours: Neighbours) -> dict[str, str]:
+    """Return what a tenant's pod fails in, by the name of the place, while nothing applies the policies."""
+    policies.lift(real_node.world)
+    return {name: failure(real_node, neighbours.pods["ada"], place) for name, place in neighbours.places.items()}
+
+
+@pytest.fixture(scope="module")
+def enforced(real_node: Node, neighbours: Neighbours, before: dict[str, str]) -> Iterator[Neighbours]:
+    """Return the same tenants, once the policies apply."""
+    policies.enforce(real_node.cluster, real_node.world)
+    yield neighbours
+    policies.lift(real_node.world)
+
+
+@pytest.mark.parametrize("name", OPEN + CLOSED)
+def test_without_policies_a_tenant_reaches(name: str, before: dict[str, str]) -> None:
+    assert before[name] == ""
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_tenant_reaches(name: str, real_node: Node, enforced: Neighbours) -> None:
+    assert failure(real_node, enforced.pods["ada"], enforced.places[name]) == ""
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_tenant_is_kept_from(name: str, real_node: Node, enforced: Neighbours) -> None:
+    assert REFUSED in failure(real_node, enforced.pods["ada"], enforced.places[name])
+
+
+def test_a_tenant_resolves_names(real_node: Node, enforced: Neighbours) -> None:
+    for name, address in (
+        ("www.example.com", internet.PUBLIC),
+        ("kube-dns.kube-system.svc.cluster.local", dns.ADDRESS),
+    ):
+        assert address in pods.tried(real_node, enforced.pods["ada"], "nslookup", name).stdout
+
+
+def test_the_gateway_reaches_a_tenant_and_a_stranger_does_not(real_node: Node, enforced: Neighbours) -> None:
+    there = Place(enforced.pods["ada"]["status"]["podIP"], PORT)
+    assert failure(real_node, enforced.pods["gateway"], there) == ""
+    for name in ("stranger", "kite"):
+        assert REFUSED in failure(real_node, enforced.pods[name], there)
