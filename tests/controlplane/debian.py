@@ -32,6 +32,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
             "ca-certificates",
         ),
     ),
+    "libraries": ("libc6", "libgcc-s1"),  # what a program of Rust's, built here, is linked with
 }
 _PINNED = "VERSION_ID"
 

@@ -56,6 +56,15 @@ def python(authority: bytes = b"") -> Image:
     return Image({**files, "etc/ssl/certs/ca-certificates.crt": authority}, (), links)
 
 
+def linked(program: Path) -> Image:
+    """Return an image of one program that was built on this machine, with the libraries that it is linked with, and no shell."""
+    names = ("ld-linux-x86-64.so.2", "libc.so.6", "libgcc_s.so.1", "libm.so.6")
+    unpacked = debian.folder("libraries").rglob("*.so.*")
+    found = {one.name: one for one in unpacked if one.name in names and not one.is_symlink()}
+    files = {f"{'lib64' if name.startswith('ld-') else 'lib'}/{name}": found[name].read_bytes() for name in names}
+    return Image({f"bin/{program.name}": program.read_bytes(), **files}, [f"/bin/{program.name}"])
+
+
 def archive(images: Mapping[str, Image]) -> bytes:
     """Return an archive of images by the names that they are taken in under, digests and all."""
     blobs: dict[str, bytes] = {}

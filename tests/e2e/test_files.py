@@ -25,12 +25,12 @@ from allotment.programs.fetch_s3 import Bucket, fetch
 from allotment.programs.signature import Credentials, signed
 from tests.controlplane import crates
 from tests.controlplane.processes import eventually, free_ports
+from tests.programs import volumes
 from tests.programs.server import local
-from tests.programs.volumes import content, files, tree
+from tests.programs.volumes import MANY, content, files, tree
 
 pytestmark = pytest.mark.e2e
 
-MANY = 100_000
 GIBI = 1024**3
 JOB = "mine--prepare-0123456789-1"
 NEXT = "mine--prepare-0123456789-2"
@@ -87,13 +87,7 @@ def resident(process: subprocess.Popen[bytes]) -> int:
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a volume with a hundred thousand files, most of them in one folder."""
     root = tmp_path_factory.mktemp("many")
-    (root / "flat").mkdir()
-    for number in range(MANY - 1000):
-        (root / "flat" / f"{number:06}.txt").write_bytes(b"%d" % number)
-    for number in range(1000):
-        folder = root / "deep" / str(number % 10) / str(number % 100)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number}.bin").write_bytes(os.urandom(100))
+    volumes.many(root)
     return root
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from allotment.programs import volume
 
+MANY = 100_000
 STEPS = ("open", "os.rename", "os.remove", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.utime", "os.chmod")
 
 
@@ -37,6 +38,17 @@ def tree(root: Path) -> None:
     for at, path in enumerate(sorted(root.rglob("*"))):
         if not path.is_symlink():
             os.utime(path, ns=(10**18 + at * 10**9, 10**18 + at * 10**9))
+
+
+def many(root: Path) -> None:
+    """Make a hundred thousand files, most of them in one folder."""
+    (root / "flat").mkdir()
+    for number in range(MANY - 1000):
+        (root / "flat" / f"{number:06}.txt").write_bytes(b"%d" % number)
+    for number in range(1000):
+        folder = root / "deep" / str(number % 10) / str(number % 100)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.bin").write_bytes(os.urandom(100))
 
 
 def content(root: Path) -> dict[str, tuple[object, ...]]:

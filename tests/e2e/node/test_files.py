@@ -1,0 +1,225 @@
+"""A storage's accessor as it is rendered, in a container: it shows files to whoever may reach it, large ones and many, and can
+change none."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.manifests import names
+from tests.controlplane import crates, images, node, processes, rendered, simulated
+from tests.controlplane.client import Client
+from tests.controlplane.cluster import PROJECT
+from tests.controlplane.fixtures import Node
+from tests.programs import volumes
+from tests.programs.volumes import MANY
+
+pytestmark = [pytest.mark.e2e, pytest.mark.node]
+KITE = "t-studio-kite"
+STORAGE = "outputs"
+MEMORY = 256 << 20  # bytes, the container's limit
+GIBI = 1 << 30
+PIECE = 1 << 20
+
+
+class Accessor(NamedTuple):
+    """The accessor of a storage while it runs: its pod, the folder that is its volume, and its process on this machine."""
+
+    client: Client
+    pod: dict[str, Any]
+    volume: Path
+    process: psutil.Process
+
+    def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
+        """Return the status and the bytes that it answers with."""
+        with self.connected() as connection:
+            connection.request(method, path, body=b"x" if method == "PUT" else None, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def connected(self) -> closing[http.client.HTTPConnection]:
+        """Return a connection to the pod's address, closed in the end."""
+        return closing(http.client.HTTPConnection(self.pod["status"]["podIP"], names.FILES_PORT, timeout=60))
+
+    def counted(self, name: str) -> str:
+        """Return what the kernel counts of the container's memory."""
+        lines = Path(f"/proc/{self.process.pid}/cgroup").read_text(encoding="ascii").splitlines()
+        place = next(line.split(":", 2)[2] for line in lines if line.split(":")[1] == "memory")
+        return Path(f"/sys/fs/cgroup/memory{place}", f"memory.{name}").read_text(encoding="ascii")
+
+    def check_unharmed(self) -> None:
+        """Fail where the container was killed, or restarted."""
+        now = self.client.get("v1", "Pod", self.pod["metadata"]["name"], KITE)
+        (said,) = now["status"]["containerStatuses"]
+        assert (said["restartCount"], said["ready"]) == (0, True)
+        assert "oom_kill 0" in self.counted("oom_control").splitlines()
+
+
+@pytest.fixture(scope="module")
+def accessor(real_node: Node, sample_tree: Path) -> Iterator[Accessor]:
+    """Return the accessor of studio-kite's storage once it runs, from what is rendered of the sample and nothing else.
+
+    The node stands for one of the cluster's others, without GPUs and their taint: nothing is rendered by which an accessor of a
+    volume that many nodes mount could run beside GPUs.
+    """
+    client = real_node.cluster.client
+    node.pose(real_node.cluster, simulated.declared(PROJECT, "eu-1").of(NodePool)["l4-ts4"].model)
+    client.patch("v1", "Node", node.NAME, {"metadata": {"labels": {"nvidia.com/gpu.present": None}}})
+    shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
+    space, storage = "control/namespaces/s/studio-kite.rendered.yaml", f"tenants/studio-kite/storage/{STORAGE}"
+    objects = [*rendered.objects(sample_tree, *shared, space, f"{storage}.rendered.yaml")]
+    (server,) = [one for one in objects if one["kind"] == "Deployment"]
+    (container,) = server["spec"]["template"]["spec"]["containers"]
+    node.take_in(real_node.world, {container["image"]: images.linked(crates.program("dufs"))})
+    client.apply(*objects)
+    pod = processes.eventually(partial(_ready, client), "the accessor to be ready")
+    claim = client.get("v1", "PersistentVolumeClaim", STORAGE, KITE)
+    (process,) = [one for one in psutil.process_iter() if one.name() == "dufs" and _is_of(one, pod)]
+    yield Accessor(client, pod, real_node.world.folder / "volumes" / claim["metadata"]["uid"], process)
+    client.delete("apps/v1", "Deployment", server["metadata"]["name"], KITE)
+    processes.eventually(partial(_ends, client, pod), "the accessor's pod to end")
+    process.kill()  # dufs is deaf to SIGTERM, and the kubelet would give it half a minute
+    rendered.clear(client)
+
+
+def _ready(client: Client) -> dict[str, Any] | None:
+    pods = client.list("v1", "Pod", KITE, f"{names.STORAGE}={STORAGE}")
+    ready = [one for one in pods if any(part.get("ready") for part in one["status"].get("containerStatuses", ()))]
+    return ready[0] if ready else None
+
+
+def _ends(client: Client, pod: dict[str, Any]) -> bool:
+    found = client.get("v1", "Pod", pod["metadata"]["name"], KITE)
+    return "deletionTimestamp" in found["metadata"]
+
+
+def _is_of(process: psutil.Process, pod: dict[str, Any]) -> bool:
+    return f"pod{pod['metadata']['uid']}/" in Path(f"/proc/{process.pid}/cgroup").read_text(encoding="ascii")
+
+
+def listed(accessor: Accessor, path: str) -> set[str]:
+    """Return the names that a folder is shown with."""
+    status, page = accessor.ask(f"{path}?json")
+    assert status == 200
+    return {one["name"] for one in json.loads(page)["paths"]}
+
+
+def test_it_shows_files_of_the_volume_but_not_what_is_ours(accessor: Accessor) -> None:
+    volumes.tree(accessor.volume)
+    (accessor.volume / ".allotment").mkdir()
+    (accessor.volume / ".allotment" / "complete").write_text("{}")
+    assert listed(accessor, "/") >= {"models", "empty", "run.sh", "a b\n#?%é", "sparse"}
+    assert ".allotment" not in listed(accessor, "/")
+    weights = accessor.volume / "models" / "sdxl" / "weights.safetensors"
+    assert accessor.ask("/models/sdxl/weights.safetensors") == (200, weights.read_bytes())
+    assert accessor.ask("/a%20b%0A%23%3F%25%C3%A9") == (200, b"strange")
+    assert accessor.ask("/../../etc/hosts")[0] in (400, 403, 404)
+    assert accessor.ask("/%2e%2e/%2e%2e/etc/hosts")[0] in (400, 403, 404)
+
+
+def test_a_link_leads_out_of_the_volume_for_nobody(accessor: Accessor) -> None:
+    (accessor.volume / "out").symlink_to("/etc/hosts")
+    (accessor.volume / "root").symlink_to("/")
+    for path in ("/out", "/root/", "/root/etc/hosts", "/root/proc/self/environ"):
+        assert accessor.ask(path)[0] in (403, 404), path
+
+
+def test_a_hundred_thousand_files_are_listed_within_its_memory(accessor: Accessor) -> None:
+    volumes.many(accessor.volume)
+    status, page = accessor.ask("/flat/")
+    assert (status, page.count(b"<html")) == (200, 1)
+    assert len(listed(accessor, "/flat/")) == MANY - 1000
+    assert listed(accessor, "/deep/7/7/") >= {"7.bin", "107.bin", "907.bin"}
+    assert accessor.ask("/flat/098999.txt") == (200, b"98999")
+    accessor.check_unharmed()
+    most, resident = int(accessor.counted("max_usage_in_bytes")), accessor.process.memory_info().rss
+    assert resident < MEMORY // 2
+    assert most < MEMORY
+    print(f"100,000 files: {most >> 20} MiB at most with what the kernel keeps, {resident >> 20} MiB of its own now")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first", "last"),
+    [("0-0", 0, 0), ("1000-1999", 1000, 1999), ("299990-", 299990, 299999), ("-5", 299995, 299999)],
+)
+def test_a_range_of_a_file_is_exactly_that(accessor: Accessor, wanted: str, first: int, last: int) -> None:
+    data = os.urandom(300_000)
+    (accessor.volume / "ranges.bin").write_bytes(data)
+    with accessor.connected() as connection:
+        connection.request("GET", "/ranges.bin", headers={"Range": f"bytes={wanted}"})
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Content-Range"]) == (206, f"bytes {first}-{last}/300000")
+        assert answer.read() == data[first : last + 1]
+
+
+def test_a_range_beyond_the_end_is_refused(accessor: Accessor) -> None:
+    (accessor.volume / "short").write_bytes(b"short")
+    assert accessor.ask("/short", Range="bytes=9-")[0] == 416
+
+
+def test_a_download_of_two_gibibytes_comes_whole(accessor: Accessor) -> None:
+    large = accessor.volume / "large.safetensors"
+    with large.open("wb") as file:
+        file.truncate(2 * GIBI)
+        for at in range(0, 2 * GIBI, GIBI // 4):
+            file.seek(at)
+            file.write(os.urandom(PIECE))
+    with large.open("rb") as file:
+        expected = hashlib.file_digest(file, "sha256").hexdigest()
+    came, length = hashlib.sha256(), 0
+    with accessor.connected() as connection:
+        connection.request("GET", "/large.safetensors")
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Content-Length"]) == (200, str(2 * GIBI))
+        while piece := answer.read(PIECE):
+            came.update(piece)
+            length += len(piece)
+    large.unlink()
+    assert (length, came.hexdigest()) == (2 * GIBI, expected)
+    accessor.check_unharmed()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "MKCOL", "PATCH", "MOVE", "COPY"])
+def test_nothing_can_be_written_through_it(accessor: Accessor, method: str) -> None:
+    kept = accessor.volume / "kept.txt"
+    kept.write_text("kept")
+    where = {"Destination": f"http://{accessor.pod['status']['podIP']}:{names.FILES_PORT}/moved.txt"}
+    assert accessor.ask("/kept.txt", method, **where)[0] in (403, 405)
+    assert accessor.ask("/new", method, **where)[0] in (403, 404, 405)
+    assert kept.read_text() == "kept"
+    assert not {"new", "moved.txt"} & set(os.listdir(accessor.volume))
+
+
+@pytest.mark.parametrize("folder", ["data", "", "tmp", "etc"])
+def test_all_that_it_sees_is_read_only(accessor: Accessor, folder: str) -> None:
+    """Also to this machine's root, which no right holds back."""
+    with pytest.raises(OSError, match="Read-only file system") as refused:
+        Path(f"/proc/{accessor.process.pid}/root", folder, "new").write_bytes(b"x")
+    assert refused.value.errno == errno.EROFS
+
+
+def test_it_has_no_token_and_no_right_of_root(accessor: Accessor) -> None:
+    inside = Path(f"/proc/{accessor.process.pid}")
+    places = [line.split()[4] for line in (inside / "mountinfo").read_text(encoding="utf-8").splitlines()]
+    assert "/data" in places
+    assert not [place for place in places if "secrets" in place]
+    assert not (inside / "root" / "var" / "run" / "secrets").exists()
+    environment = (inside / "environ").read_bytes().split(b"\0")
+    assert not [one for one in environment if one.startswith(b"OUTPUTS_")]
+    status = dict(line.split(":\t", 1) for line in (inside / "status").read_text(encoding="ascii").splitlines())
+    assert {status[name] for name in ("CapEff", "CapBnd", "CapPrm")} == {"0" * 16}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    _, outside, _ = (inside / "uid_map").read_text(encoding="ascii").split()
+    assert int(outside) >= 65536
