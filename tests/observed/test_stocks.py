@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests import live
 
 from allotment.observed.objects import Deployment, Pod
@@ -49,3 +50,16 @@ def test_held_free_and_ready() -> None:
         ("b-shared", 4, 1, 3, 0, ""),
         ("kite", 3, 3, 0, 1, "kite"),
     ]
+
+
+@pytest.mark.parametrize(("health", "ready"), [("Healthy", 2), ("Unknown", 2), ("Unhealthy", 1)])
+def test_a_unit_whose_device_is_unhealthy_is_not_ready(health: str, ready: int) -> None:
+    """Its placeholder runs on: the kubelet only takes the device out of what the node has, and says so with the pod."""
+    first, second = pods("a-shared", 2, 0)
+    device = {"resourceID": "GPU-7f3a", "health": health}
+    status = first["status"]["containerStatuses"][0]
+    status["allocatedResourcesStatus"] = [{"name": "nvidia.com/gpu", "resources": [device]}]
+    seen = live.seen(placeholder("a-shared", 2), first, second)
+    deployments = [one for one in seen if isinstance(one, Deployment)]
+    (found,) = stocks(deployments, [one for one in seen if isinstance(one, Pod)], {})
+    assert found.ready == ready

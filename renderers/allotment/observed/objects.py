@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 class Pod(NamedTuple):
     """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the
-    API's texts; empty where something hasn't happened."""
+    API's texts; empty where something hasn't happened. `unhealthy`: a device that it was given went bad."""
 
     uid: str
     name: str
@@ -36,6 +36,7 @@ class Pod(NamedTuple):
     exit_code: int | None
     ended: str
     container: str
+    unhealthy: bool
 
 
 class Deployment(NamedTuple):

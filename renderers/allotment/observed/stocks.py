@@ -15,9 +15,10 @@ def stocks(
     """Return every stock, sorted; `held` has the units of each (GPUSpec, tenant).
 
     A tenant's units lie on its own stocks first, then on shared ones, each in the order of names
-    (`accounts.capacity.placeholders`). Ready are placeholders that run, so that an instance takes their place at once.
+    (`accounts.capacity.placeholders`). Ready are placeholders that run, so that an instance takes their place at once:
+    none whose device went bad, since the node offers that one to nobody any more.
     """
-    ready = Counter(pod.stock for pod in pods if pod.ready and not pod.ending)
+    ready = Counter(pod.stock for pod in pods if pod.ready and not pod.ending and not pod.unhealthy)
     left = Counter({key: units for key, units in held.items() if units})
     found = sorted(placeholders, key=lambda one: (not one.reserved_for, one.stock))
     shared: dict[str, int] = defaultdict(int)

@@ -37,6 +37,14 @@ class _State(Shape, frozen=True):
     terminated: _Terminated | None = None
 
 
+class _Device(Shape, frozen=True):
+    health: str = ""
+
+
+class _Allocated(Shape, frozen=True):
+    resources: tuple[_Device, ...] = ()
+
+
 class _ContainerStatus(Shape, frozen=True):
     name: str = ""
     ready: bool = False
@@ -44,6 +52,7 @@ class _ContainerStatus(Shape, frozen=True):
     restart_count: int = 0
     state: _State = _State()
     last_state: _State = _State()
+    allocated_resources_status: tuple[_Allocated, ...] = ()
 
 
 _NO_STATUS = _ContainerStatus()
@@ -109,6 +118,17 @@ def pod(raw: RawPod) -> Pod:
         ended.exit_code if ended else None,
         ended.reason if ended else "",
         container.name,
+        _has_unhealthy_device(status),
+    )
+
+
+def _has_unhealthy_device(status: _PodStatus) -> bool:
+    """Return whether a device that a pod was given went bad, as kubelets say since Kubernetes 1.36. The pod runs on."""
+    return any(
+        device.health == "Unhealthy"
+        for container in status.container_statuses
+        for allocated in container.allocated_resources_status
+        for device in allocated.resources
     )
 
 
