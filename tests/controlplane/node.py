@@ -43,7 +43,13 @@ SETTINGS = {
 }
 NUMA_NODES = 32  # of the machine's own CPUs each: the kubelet counts them all
 MEMORY = 256 << 20  # KiB
-UNITS = {"nvidia.com/gpu": 4, "nvidia.com/gpu.shared": 16}
+UNITS = {
+    "nvidia.com/gpu": 4,
+    "nvidia.com/gpu.shared": 16,
+    "nvidia.com/mig-1g.10gb": 8,
+    "nvidia.com/mig-2g.20gb": 4,
+    "nvidia.com/mig-3g.40gb": 4,
+}
 _TAG_BEFORE_DIGEST = re.compile(r":[A-Za-z0-9_.-]+@")  # which containerd leaves out of a name
 _SECOND = datetime.timedelta(seconds=1)  # the API's times have no parts of one
 _DAY = datetime.timedelta(days=1)
