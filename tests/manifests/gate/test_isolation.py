@@ -146,6 +146,10 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
             {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "x"}}
         ),
     ),
+    "a pod, which its project permits": (
+        WEBUI,
+        lambda o: o.append({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "t-solo-ada"}}),
+    ),
     "another version of a kind": (WEBUI, lambda o: o[0].update(apiVersion="evil.example/v1")),
     "another namespace": (WEBUI, lambda o: o[0]["metadata"].update(namespace="t-studio-kite")),
     "no namespace": (WEBUI, lambda o: o[0]["metadata"].pop("namespace")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.conftest import DAY, Allot, edit
 
@@ -14,11 +15,25 @@ from allotment.manifests.text import load
 PROJECT_FILE = "eu-1/control/argo/s/studio-kite.rendered.yaml"
 
 
-def roles(allot: Allot, root: Path, out: Path) -> dict[str, list[str]]:
+def project(allot: Allot, root: Path, out: Path) -> dict[str, Any]:
     found = allot("render", "--repo", root, "--out", out, "--as-of", DAY)
     assert found.code == 0, found
-    spec = load((out / PROJECT_FILE).read_bytes())[0]["spec"]
-    return {role["name"]: role["groups"] for role in spec.get("roles", ())}
+    spec: dict[str, Any] = load((out / PROJECT_FILE).read_bytes())[0]["spec"]
+    return spec
+
+
+def roles(allot: Allot, root: Path, out: Path) -> dict[str, list[str]]:
+    return {role["name"]: role["groups"] for role in project(allot, root, out).get("roles", ())}
+
+
+def test_pods_are_permitted_so_that_their_logs_and_terminals_can_be_had(
+    sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    """Argo CD leaves what a project doesn't permit out of an Application's tree, with all that is below it."""
+    spec = project(allot, sample, tmp_path / "out")
+    permitted = [(one["group"], one["kind"]) for one in spec["namespaceResourceWhitelist"]]
+    assert {("apps", "Deployment"), ("apps", "ReplicaSet"), ("batch", "Job"), ("", "Pod")} <= set(permitted)
+    assert ("", "Secret") not in permitted
 
 
 def test_groups_and_people_by_their_role(sample: Path, allot: Allot, tmp_path: Path) -> None:

@@ -63,9 +63,10 @@ _PLATFORM_KINDS = frozenset(
     "AppProject Application ConfigMap Deployment EC2NodeClass Namespace NodePool PriorityClass SecurityPolicy"
     " ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
+# And what controllers make of them, which Argo CD shows only where the project permits it.
 _PROJECT_KINDS = frozenset(
     (group, kind)
-    for kind, version in _TENANT_API.items()
+    for kind, version in (_TENANT_API | {"Pod": "v1", "ReplicaSet": "apps/v1"}).items()
     for group in [version.split("/")[0] if "/" in version else ""]
 )
 

@@ -24,7 +24,10 @@ TENANT_KINDS = (
     ("objectbucket.io", "ObjectBucketClaim"),
     ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
-WHITELIST = [Fixed(group=group, kind=kind) for group, kind in TENANT_KINDS]
+# What controllers make of these. Argo CD shows nothing that a project doesn't permit, and gives logs and terminals of nothing
+# that it doesn't show. Who may bring a Deployment may bring its pods: nothing more can be done by it.
+MADE_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
+WHITELIST = [Fixed(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *MADE_KINDS)]
 # One wave, no hooks: a failed preparation holds up nothing else. Retries go on, from the newest commit.
 SYNC_POLICY = Fixed(
     # No `allowEmpty: false` either, though it is what we want and the default: Argo CD drops it when it writes an
