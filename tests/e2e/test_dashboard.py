@@ -1,68 +1,27 @@
-"""Argo CD's dashboard: people of a tenant see their own Applications, as their role allows, and nothing of others.
-
-They log in as Argo CD's local accounts here. To its enforcer an account's name, a token's `sub` and a group's name are
-the same kind of subject.
-"""
+"""Argo CD's dashboard: people of a tenant see their own Applications, as their role allows, and nothing of others."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.controlplane.argocd import NAMESPACE, ArgoCD
+from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
-from tests.controlplane.web import Answered, call
+from tests.e2e.people import Person, logged_in
 
 pytestmark = pytest.mark.e2e
 ADMIN, MEMBER, VIEWER, STRANGER = "00u1mio", "kite-designers", "kite-clients", "nobody0"
 OWN, OTHERS = "studio-kite--eu-1--compute", "film-house--eu-1--compute"
-PASSWORD = "correct-horse-battery-9"
-
-
-class Person:
-    """Somebody who is logged in to the dashboard."""
-
-    def __init__(self, argocd: ArgoCD, token: str) -> None:
-        self.argocd = argocd
-        self.token = token
-
-    def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
-        """Return what the API answers, or the status by which it refuses."""
-        url = f"{self.argocd.url}/api/v1/{path}"
-        try:
-            return call(url, body, method=method, headers={"Authorization": f"Bearer {self.token}"})
-        except Answered as refused:
-            return refused.status
-
-    def sees(self) -> list[str]:
-        """Return the names of the Applications in the list."""
-        return sorted(one["metadata"]["name"] for one in self.ask("applications")["items"] or ())
 
 
 @pytest.fixture(scope="module")
 def people(sample_cluster: Cluster, argocd: ArgoCD) -> Iterator[dict[str, Person]]:
     """Return people who are logged in: three of studio-kite's, and one whom no tenant knows."""
-    client = sample_cluster.client
-    names = (ADMIN, MEMBER, VIEWER, STRANGER)
-    accounts = {f"accounts.{name}": "login" for name in names}
-    client.patch("v1", "ConfigMap", "argocd-cm", {"data": accounts}, NAMESPACE)
-    secret = client.get("v1", "Secret", "argocd-initial-admin-secret", NAMESPACE)
-    mine = base64.b64decode(secret["data"]["password"]).decode()
-
-    def logged_in(name: str) -> Person:
-        body = {"name": name, "currentPassword": mine, "newPassword": PASSWORD}
-        argocd.api("account/password", body, "PUT")
-        session = call(f"{argocd.url}/api/v1/session", {"username": name, "password": PASSWORD})
-        return Person(argocd, session["token"])
-
-    yield {name: eventually(partial(logged_in, name), f"{name} to log in") for name in names}
-    client.patch("v1", "ConfigMap", "argocd-cm", {"data": dict.fromkeys(accounts)}, NAMESPACE)
+    with logged_in(argocd, (ADMIN, MEMBER, VIEWER, STRANGER)) as found:
+        yield found
 
 
 @pytest.mark.parametrize("who", [ADMIN, MEMBER, VIEWER])
