@@ -53,6 +53,14 @@ def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
     assert eventually(lambda: health() == said, "the waiting instance to be Suspended", 120)
 
 
+def test_a_tree_has_the_pods_without_which_the_dashboard_has_no_log_and_no_terminal(cloud: Cloud) -> None:
+    pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance=webui")
+    tree = cloud.argocd.api("applications/solo-ada--eu-1--compute/resource-tree")["nodes"]
+    shown = {one["name"] for one in tree if one["kind"] == "Pod"}
+    assert shown == {one["metadata"]["name"] for one in pods}
+    assert shown
+
+
 def test_links_lead_to_the_declarations(cloud: Cloud) -> None:
     def links(path: str) -> dict[str, str]:
         items = cloud.argocd.api(f"applications/solo-ada--eu-1--compute/{path}")["items"]
