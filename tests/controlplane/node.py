@@ -216,7 +216,7 @@ def _set_apart(folder: Path) -> None:
     for number in range(NUMA_NODES):
         for cpu in range(os.cpu_count() or 1):
             topology = nodes / f"node{number}" / f"cpu{cpu}" / "topology"
-            topology.mkdir(parents=True)
+            topology.mkdir(parents=True, exist_ok=True)
             for name in ("core_id", "physical_package_id"):
                 (topology / name).write_text(f"{cpu if name == 'core_id' else number}\n", encoding="ascii")
         (nodes / f"node{number}" / "meminfo").write_text(
