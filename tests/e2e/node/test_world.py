@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import urllib.request
@@ -21,6 +22,7 @@ from tests.controlplane.fixtures import Node
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADA = "t-solo-ada"
 WEB = f"registry.example/web@sha256:{'a' * 64}"
+LINK = re.compile(r"\ballot[0-9]+\b")
 SERVES = "echo served by $(id -u) > /tmp/index.html; trap exit TERM; httpd -f -p 8080 -h /tmp & wait"
 
 
@@ -58,8 +60,15 @@ def test_a_pod_answers_from_an_address_of_its_own(web: dict[str, Any]) -> None:
         assert answer.read() == b"served by 1000\n"
 
 
+def is_httpd_of(pod: dict[str, Any], one: psutil.Process) -> bool:
+    """Return whether a process of the machine is a pod's web server: other pods, also of other checkouts, have some too."""
+    if (one.info["cmdline"] or ())[:2] != ["httpd", "-f"]:
+        return False
+    return pod["metadata"]["uid"] in Path(f"/proc/{one.pid}/cgroup").read_text(encoding="ascii")
+
+
 def test_the_pods_root_is_nobody_of_the_machine(real_node: Node, web: dict[str, Any]) -> None:
-    (server,) = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or ())[:2] == ["httpd", "-f"]]
+    (server,) = [one for one in psutil.process_iter(["cmdline"]) if is_httpd_of(web, one)]
     inside, outside, count = Path(f"/proc/{server.pid}/uid_map").read_text(encoding="ascii").split()
     assert (inside, count) == ("0", "65536")
     assert int(outside) >= 65536
@@ -137,37 +146,43 @@ def test_a_gpu_that_goes_bad_is_none_of_the_nodes_any_more(real_node: Node) -> N
     processes.eventually(lambda: allocatable() == "4", "the unit to be counted again")
 
 
-def traces() -> dict[str, object]:
-    """Return what a world could leave on the machine: links, addresses, routes, mounts, cgroups, and settings."""
-    told = {
-        what: subprocess.run(["ip", what], capture_output=True, text=True, check=True).stdout
-        for what in ("link", "addr", "route")
-    }
-    groups = sorted(str(one) for one in Path("/sys/fs/cgroup").glob("*/allotment*"))
+def traces(folder: Path, link: str = "") -> dict[str, object]:
+    """Return what a world could leave on the machine: links, addresses, routes, mounts, cgroups, and settings. What other
+    worlds have, which begin and end meanwhile, is left out: `link` is the one of this world."""
+
+    def told(what: str) -> list[str]:
+        lines = subprocess.run(["ip", "-o", what], capture_output=True, text=True, check=True).stdout.splitlines()
+        return [line for line in lines if {*LINK.findall(line)} <= {link}]
+
+    groups = sorted(str(one) for one in Path("/sys/fs/cgroup").glob(f"*/allotment{str(folder).replace('/', '-')}"))
     settings = {
         name: Path("/proc/sys", name).read_text(encoding="ascii") for name in (*node.SETTINGS, "net/ipv4/ip_forward")
     }
-    return {**told, "mounts": Path("/proc/self/mounts").read_text(encoding="utf-8"), "groups": groups, **settings}
+    found = {what: told(what) for what in ("link", "addr", "route")}
+    return {**found, "mounts": Path("/proc/self/mounts").read_text(encoding="utf-8"), "groups": groups, **settings}
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
 def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
     if why := world.why_not():
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
-    before = traces()
-    begun = world.begin(tmp_path / "world")
-    internet.start(begun)
-    assert traces() != before
-    assert begun.run(["cat", "/proc/1/comm"]) == "sleep\n"
-    networks = {os.readlink(f"/proc/{one.pid}/ns/net") for one in processes.running(begun.folder)}
-    assert (
-        len(networks - {os.readlink("/proc/self/ns/net")}) == 2
-    )  # each ends with its last process, and its links with it
-    if killed:
-        for one in processes.running(begun.folder):
-            os.kill(one.pid, signal.SIGKILL)
-        processes.eventually(lambda: not processes.running(begun.folder), "its processes to end")
-        assert world.found(begun.folder) is None
-    world.end(begun.folder)
-    assert not processes.running(begun.folder)
-    assert traces() == before
+    folder = tmp_path / "world"
+    before = traces(folder)
+    try:
+        begun = world.begin(folder)
+        internet.start(begun)
+        noted = traces(folder, begun.network.link)
+        assert {what for what, found in noted.items() if found != before[what]} == {"link", "addr", "route", "groups"}
+        assert begun.run(["cat", "/proc/1/comm"]) == "sleep\n"
+        networks = {os.readlink(f"/proc/{one.pid}/ns/net") for one in processes.running(folder)}
+        # Its own and the internet's: each ends with its last process, and its links with it.
+        assert len(networks - {os.readlink("/proc/self/ns/net")}) == 2
+        if killed:
+            for one in processes.running(folder):
+                os.kill(one.pid, signal.SIGKILL)
+            processes.eventually(lambda: not processes.running(folder), "its processes to end")
+            assert world.found(folder) is None
+    finally:
+        world.end(folder)
+    assert not processes.running(folder)
+    assert traces(folder, begun.network.link) == before
