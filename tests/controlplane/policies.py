@@ -96,7 +96,7 @@ def _judged(field: str, chains: Sequence[str]) -> list[str]:
 
 
 def _pod(one: Object, range_: str) -> _Pod | None:
-    """Return a pod that has an address in the range. One that has ended has none any more; that of the host's isn't its own."""
+    """Return a pod with an address of its own in the range: one that has ended, or is in the host's network, has none."""
     status, metadata = one.get("status", {}), one["metadata"]
     address = status.get("podIP")
     if address is None or status.get("phase") in ENDED or one["spec"].get("hostNetwork"):
@@ -145,7 +145,7 @@ def _peer(peer: Mapping[str, Any], side: str, namespace: str, known: _Known) -> 
 
 
 def _block(block: Mapping[str, Any], side: str) -> Iterator[str]:
-    """Yield what matches a range. No packet here has a pod's address and one of IPv6, so that nothing matches such a range."""
+    """Yield what matches a range. A pod has no address of IPv6, so that nothing matches such a range."""
     _only(block, "cidr", "except")
     if ip_network(block["cidr"]).version == 4:
         denied = collapse_addresses(IPv4Network(one) for one in block.get("except") or ())  # sets have no range twice

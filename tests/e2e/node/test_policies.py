@@ -1,4 +1,4 @@
-"""What tenants' namespaces let through, on packets: each address answers a tenant until the policies apply that we render."""
+"""What tenants' namespaces let through, on packets: each place answers a tenant until what we render is applied."""
 
 from __future__ import annotations
 
