@@ -19,18 +19,8 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "nft": ("nftables", "libnftables1", "libnftnl11", "libjansson4", "libmnl0", "libedit2", "libxtables12", "libgmp10"),
     "busybox": ("busybox-static",),  # the programs of an image that has no others
     "python": (  # the image of preparations
-        *("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"),
-        *(
-            "libc6",
-            "zlib1g",
-            "libexpat1",
-            "libssl3",
-            "libcrypt1",
-            "libffi8",
-            "libbz2-1.0",
-            "liblzma5",
-            "ca-certificates",
-        ),
+        *"python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libc6 zlib1g libexpat1".split(),
+        *"libssl3 libcrypt1 libffi8 libbz2-1.0 liblzma5".split(),
     ),
     "libraries": ("libc6", "libgcc-s1"),  # what a program of Rust's, built here, is linked with
 }

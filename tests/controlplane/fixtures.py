@@ -66,9 +66,7 @@ def real_node() -> Iterator[Node]:
     if why := world.why_not() or (f"run make controlplane: {debian.missing()} not there" if debian.missing() else None):
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
     for found in _running("eu-1", argocd=True, karpenter=False, node=True):
-        inside = world.found(node.folder(found))
-        assert inside is not None
-        yield Node(found, inside)
+        yield Node(found)
 
 
 @pytest.fixture
@@ -100,10 +98,16 @@ def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
 
 
 class Node(NamedTuple):
-    """A cluster with a real node, and the world that it runs in."""
+    """A cluster with a real node."""
 
     cluster: Cluster
-    world: World
+
+    @property
+    def world(self) -> World:
+        """The world that the node runs in now; after it booted again that is another."""
+        found = world.found(node.folder(self.cluster))
+        assert found is not None, "the node doesn't run"
+        return found
 
 
 class GitRemote(NamedTuple):

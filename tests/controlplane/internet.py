@@ -5,16 +5,20 @@ It is a namespace that only the process holds which serves all of it: it goes wi
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import socket
+import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from tests.controlplane import images, processes, registry
+from tests.controlplane import crates, images, processes, registry, secure
 from tests.controlplane.world import World
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -22,7 +26,10 @@ PUBLIC = "93.184.215.14"  # of the internet to what we render: in no range that 
 NAMESERVER = "93.184.215.53"
 METADATA = "169.254.169.254"  # where a cloud tells a machine its credentials
 PRIVATE = "10.200.0.1"  # a neighbour in the owner's network
-NAMES: Mapping[str, str] = {"www.example.com": PUBLIC}
+MODELS, BUCKETS = "93.184.215.20", "93.184.215.21"  # files and an S3 server, by HTTPS
+NAMES: Mapping[str, str] = {"www.example.com": PUBLIC, "models.example.com": MODELS, "s3.example.com": BUCKETS}
+ACCESS_KEY, SECRET_KEY = "AKIDEXAMPLE", "not-a-secret"  # of the S3 server
+PLAIN = {MODELS: 8001, BUCKETS: 8002}  # the ports behind
 NODE, INTERNET = "10.90.0.1", "10.90.0.2"  # of the link, the same in each world
 # What there is of it. The world has no default route, so who asks for another address hears at once that there is none.
 RANGES = f"93.184.215.0/24 {METADATA} {PRIVATE}"
@@ -30,7 +37,7 @@ HTTP, DNS = 80, 53
 REGISTRY = f"{PUBLIC}:5000"
 _SCRIPT = f"""
 ip link set lo up
-for address in {PUBLIC} {NAMESERVER} {METADATA} {PRIVATE}; do ip addr add $address/32 dev lo; done
+for address in {PUBLIC} {MODELS} {BUCKETS} {NAMESERVER} {METADATA} {PRIVATE}; do ip addr add $address/32 dev lo; done
 ip link add eth0 type veth peer name internet netns 1
 ip addr add {INTERNET}/30 dev eth0
 ip link set eth0 up
@@ -49,9 +56,13 @@ def folder(world: World) -> Path:
 def start(world: World) -> None:
     """Join a world to an internet of its own, and return once that answers. Raises NotStarted."""
     folder(world).mkdir(exist_ok=True)
+    for one in (files(world), buckets(world)):
+        one.mkdir(exist_ok=True)
+    secure.certify(folder(world), ["models.example.com", "s3.example.com"])
     ready = folder(world) / "ready"
     ready.unlink(missing_ok=True)
-    serve = shlex.join([sys.executable, "-m", "tests.controlplane.internet", str(folder(world))])
+    words = [folder(world), crates.program("dufs"), crates.program("s3s-fs")]
+    serve = shlex.join([sys.executable, "-m", "tests.controlplane.internet", *map(str, words)])
     command = ["unshare", "--net", "sh", "-ec", f"{_SCRIPT}exec {serve}"]
     started = processes.start(world.folder, "internet", world.inside(command), {"PYTHONPATH": str(PROJECT)})
     started.wait_until(ready.exists, 20)
@@ -60,6 +71,38 @@ def start(world: World) -> None:
 def offer(world: World, offered: Mapping[str, images.Image]) -> dict[str, str]:
     """Put images into the registry that plays every registry; return by which digest each can be pulled."""
     return registry.put(_images(folder(world)), offered)
+
+
+def files(world: World) -> Path:
+    """Return the folder whose files are https://models.example.com."""
+    return folder(world) / "files"
+
+
+def buckets(world: World) -> Path:
+    """Return the folder whose folders are the buckets of https://s3.example.com."""
+    return folder(world) / "buckets"
+
+
+def authority(world: World) -> bytes:
+    """Return the certificate of who vouches for the internet's servers, as PEM."""
+    return (folder(world) / secure.AUTHORITY).read_bytes()
+
+
+@contextmanager
+def held(world: World) -> Iterator[None]:
+    """Let connections to files and buckets get no further than some mebibyte for a while."""
+    mark = folder(world) / secure.HELD
+    mark.touch()
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def asked_of_files(world: World) -> list[str]:
+    """Return a line for each request that the files were asked by: path, status, and the range."""
+    log = folder(world) / "files.log"
+    return log.read_text(encoding="utf-8").splitlines()
 
 
 def _images(place: Path) -> Path:
@@ -102,14 +145,29 @@ def _resolve(address: str) -> None:
             asked.sendto(answer(query), asker)
 
 
+def _serve_files(place: Path, dufs: str, s3: str) -> None:
+    """Serve files and buckets, each by a program of its own behind HTTPS."""
+    shown = [dufs, "--log-format", "$request $status $http_range", str(place / "files")]
+    shown += ["--bind", "127.0.0.1", "--port", str(PLAIN[MODELS])]
+    kept = [s3, "--host", "127.0.0.1", "--port", str(PLAIN[BUCKETS])]
+    kept += ["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY, str(place / "buckets")]
+    for name, command in (("files", shown), ("buckets", kept)):
+        with (place / f"{name}.log").open("ab") as log:
+            subprocess.Popen(command, stdout=log, stderr=log)
+    for address, plain in PLAIN.items():
+        served = partial(asyncio.run, secure.serve(place, address, plain))
+        threading.Thread(target=served, daemon=True).start()
+
+
 def main(words: Sequence[str]) -> None:
     """Serve until the world ends."""
-    (place,) = words
+    place, dufs, s3 = words
     threading.Thread(target=_resolve, args=(NAMESERVER,), daemon=True).start()
     address, _, port = REGISTRY.partition(":")
     offering = registry.server(_images(Path(place)), address, int(port))
     threading.Thread(target=offering.serve_forever, daemon=True).start()
     web = ThreadingHTTPServer(("", HTTP), Web)
+    _serve_files(Path(place), dufs, s3)
     Path(place, "ready").touch()
     web.serve_forever()
 

@@ -14,7 +14,7 @@ from allotment.declared.kinds.app import App
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
 from allotment.pipeline.check.survey import survey
-from tests.controlplane import bed, images, node, programs, simulated
+from tests.controlplane import bed, images, internet, node, programs, simulated
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
@@ -111,6 +111,11 @@ def app_images() -> dict[str, images.Image]:
     return found
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what a whole cloud is needed for last: the others clear the cluster after them."""
+    items.sort(key=lambda item: "real_cloud" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def real_cloud(real_node: Node, gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """Return a cloud of one cluster, published, reported as it changes, and synced; its GPU node runs containers."""
@@ -118,7 +123,8 @@ def real_cloud(real_node: Node, gitea: Gitea, tmp_path_factory: pytest.TempPathF
     pools = simulated.declared(PROJECT, "eu-1").of(NodePool)
     node.pose(cluster, pools[POOL].model)
     options = ("--report", "eu-1", "--kubeconfig", str(cluster.kubeconfig), "--report-interval", "1")
-    node.take_in(real_node.world, {**app_images(), names.PREPARE_IMAGE: images.python(), names.PAUSE_IMAGE: PAUSE})
+    preparing = images.python(internet.authority(real_node.world))
+    node.take_in(real_node.world, {**app_images(), names.PREPARE_IMAGE: preparing, names.PAUSE_IMAGE: PAUSE})
     folder = tmp_path_factory.mktemp("cloud")
     argocd = bed.argocd_of(cluster)
     with a_cloud(

@@ -87,7 +87,7 @@ def accessor(real_node: Node, sample_tree: Path) -> Iterator[Accessor]:
     pod = processes.eventually(partial(_ready, client), "the accessor to be ready")
     claim = client.get("v1", "PersistentVolumeClaim", STORAGE, KITE)
     (process,) = [one for one in psutil.process_iter() if one.name() == "dufs" and _is_of(one, pod)]
-    yield Accessor(client, pod, real_node.world.folder / "volumes" / claim["metadata"]["uid"], process)
+    yield Accessor(client, pod, node.volumes(real_node.cluster) / claim["metadata"]["uid"], process)
     client.delete("apps/v1", "Deployment", server["metadata"]["name"], KITE)
     processes.eventually(partial(_ends, client, pod), "the accessor's pod to end")
     process.kill()  # dufs is deaf to SIGTERM, and the kubelet would give it half a minute
