@@ -17,7 +17,7 @@ from tests.controlplane import debian
 
 _BUSYBOX = (
     *"sh cat ls sleep httpd wget nc nslookup id mount df dd ip ping touch rm mkdir chown stat env true tail head ps".split(),
-    *"kill test echo sha256sum find mv".split(),
+    *"kill test echo sha256sum find mv ln".split(),
 )
 _LINKS = {f"bin/{name}": "busybox" for name in _BUSYBOX}
 _UNREAD = ("usr/share/", "usr/include/", "etc/ssl/")  # of Debian's packages
@@ -45,6 +45,7 @@ def python(authority: bytes = b"") -> Image:
     """Return the image of preparations: Debian's Python, with BusyBox's programs, that trusts an authority (PEM) alone."""
     shell, unpacked = busybox(), debian.folder("python")
     files, links = dict(shell.files), {**shell.links, "usr/bin/python3": "python3.11"}
+    links["usr/lib/ssl/cert.pem"] = "/etc/ssl/certs/ca-certificates.crt"  # where OpenSSL looks for whom to trust
     for path in unpacked.rglob("*"):
         name = path.relative_to(unpacked).as_posix()
         if name.startswith(_UNREAD):

@@ -18,10 +18,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from tests.controlplane import crates, images, processes, registry, secure
+from tests.controlplane import crates, images, processes, programs, registry, secure
 from tests.controlplane.world import World
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = "93.184.215.14"  # of the internet to what we render: in no range that belongs to nobody
 NAMESERVER = "93.184.215.53"
 METADATA = "169.254.169.254"  # where a cloud tells a machine its credentials
@@ -61,10 +60,9 @@ def start(world: World) -> None:
     secure.certify(folder(world), ["models.example.com", "s3.example.com"])
     ready = folder(world) / "ready"
     ready.unlink(missing_ok=True)
-    words = [folder(world), crates.program("dufs"), crates.program("s3s-fs")]
-    serve = shlex.join([sys.executable, "-m", "tests.controlplane.internet", *map(str, words)])
+    serve = shlex.join([sys.executable, "-m", "tests.controlplane.internet", str(folder(world))])
     command = ["unshare", "--net", "sh", "-ec", f"{_SCRIPT}exec {serve}"]
-    started = processes.start(world.folder, "internet", world.inside(command), {"PYTHONPATH": str(PROJECT)})
+    started = processes.start(world.folder, "internet", world.inside(command), programs.OWN)
     started.wait_until(ready.exists, 20)
 
 
@@ -145,11 +143,11 @@ def _resolve(address: str) -> None:
             asked.sendto(answer(query), asker)
 
 
-def _serve_files(place: Path, dufs: str, s3: str) -> None:
+def _serve_files(place: Path) -> None:
     """Serve files and buckets, each by a program of its own behind HTTPS."""
-    shown = [dufs, "--log-format", "$request $status $http_range", str(place / "files")]
+    shown = [str(crates.program("dufs")), "--log-format", "$request $status $http_range", str(place / "files")]
     shown += ["--bind", "127.0.0.1", "--port", str(PLAIN[MODELS])]
-    kept = [s3, "--host", "127.0.0.1", "--port", str(PLAIN[BUCKETS])]
+    kept = [str(crates.program("s3s-fs")), "--host", "127.0.0.1", "--port", str(PLAIN[BUCKETS])]
     kept += ["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY, str(place / "buckets")]
     for name, command in (("files", shown), ("buckets", kept)):
         with (place / f"{name}.log").open("ab") as log:
@@ -161,13 +159,13 @@ def _serve_files(place: Path, dufs: str, s3: str) -> None:
 
 def main(words: Sequence[str]) -> None:
     """Serve until the world ends."""
-    place, dufs, s3 = words
+    (place,) = words
     threading.Thread(target=_resolve, args=(NAMESERVER,), daemon=True).start()
     address, _, port = REGISTRY.partition(":")
     offering = registry.server(_images(Path(place)), address, int(port))
     threading.Thread(target=offering.serve_forever, daemon=True).start()
     web = ThreadingHTTPServer(("", HTTP), Web)
-    _serve_files(Path(place), dufs, s3)
+    _serve_files(Path(place))
     Path(place, "ready").touch()
     web.serve_forever()
 

@@ -23,7 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from allotment.declared.kinds.node_pool import NodePool
 from tests.controlplane import debian, dns, images, internet, processes, programs, simulated, world
-from tests.controlplane.cluster import PROJECT, Cluster
+from tests.controlplane.cluster import Cluster
 from tests.controlplane.world import ADVERTISED, World
 
 NAME = "real-1"
@@ -72,7 +72,7 @@ def start(cluster: Cluster) -> World:
     cluster.client.apply(*(_csi_driver(name) for name in DRIVERS), *dns.objects(cluster, NAME))
     provisioner = [sys.executable, "-m", "tests.controlplane.provisioner", f"--kubeconfig={cluster.kubeconfig}"]
     provisioner += [f"--volumes={volumes(cluster)}"]
-    processes.start(cluster.folder, "provisioner", provisioner, {"PYTHONPATH": str(PROJECT)})
+    processes.start(cluster.folder, "provisioner", provisioner, programs.OWN)
     begun = boot(cluster, {PAUSE: images.busybox("/bin/sleep", "infinity"), dns.IMAGE: dns.EMPTY})
     processes.eventually(lambda: dns.is_ready(cluster), "names to be resolved")
     return begun
@@ -93,7 +93,7 @@ def boot(cluster: Cluster, taken: Mapping[str, images.Image] | None = None) -> W
     plugins = [sys.executable, "-m", "tests.controlplane.plugins", f"--node={NAME}", f"--volumes={volumes(cluster)}"]
     plugins += [f"--driver={name}" for name in DRIVERS] + [f"--unwell={place / 'unwell'}"]
     plugins += [word for name, count in UNITS.items() for word in ("--unit", name, str(count))]
-    processes.start(place, "plugins", world_.inside(plugins), {"PYTHONPATH": str(PROJECT)})
+    processes.start(place, "plugins", world_.inside(plugins), programs.OWN)
     if taken:
         take_in(world_, taken)
     processes.eventually(lambda: is_ready(cluster, began), f"{NAME} to be ready")

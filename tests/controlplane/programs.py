@@ -19,6 +19,8 @@ from pathlib import Path
 
 MODULES = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "allotment" / "controlplane"
+# For a module of this package that runs as a program of its own: its packages and what is built, whatever a test sets.
+OWN = {"PYTHONPATH": str(MODULES.parent.parent), "XDG_CACHE_HOME": str(CACHE.parent.parent)}
 GIVEN = ("ALLOT_CONTROLPLANE", "KUBEBUILDER_ASSETS")  # folders that hold programs already
 NO_COMPILER = (
     "Go is needed to build it: install Go {version} or later{cgo}, or point ALLOT_CONTROLPLANE at a folder that has it"

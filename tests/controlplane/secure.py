@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 AUTHORITY, CERTIFICATE = "authority.pem", "certificate.pem"  # the second with its key
 HELD = "held"  # while a file of this name is there, a connection lets through so much and no more
-HELD_BYTES = 1 << 20
+HELD_BYTES = 3 << 20
 AT_ONCE = 1 << 16  # bytes
 PORT = 443
 _YEAR = datetime.timedelta(days=365)

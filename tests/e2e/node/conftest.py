@@ -87,10 +87,10 @@ MORE = {
     f"tenants/{TENANT}/tenant.yaml": OURS,
     f"tenants/{TENANT}/members.yaml": MEMBERS,
 }
-# What an app's image does here: it answers HTTP on its port with its own name, also at what its probe asks for,
+# What an app's image does here: it answers HTTP on its port with its own name, also at what its probe asks for, shows its volumes,
 # and ends when it is asked to.
 ANSWERS = (
-    "trap exit TERM; mkdir -p /tmp/www; cd /tmp/www; echo {name} > index.html; test -e ./{probe} || echo well > ./{probe};"
+    "trap exit TERM; mkdir -p /tmp/www; cd /tmp/www; ln -sf /workspace .; echo {name} > index.html; test -e ./{probe} || echo well > ./{probe};"
     " httpd -f -p {port} -h /tmp/www & wait"
 )
 
