@@ -19,14 +19,14 @@ test: .venv/ready
 test-install: .venv/ready
 	$(BIN)/pytest -n 2 -m install
 
-# Two modules at a time, those that take longest first, each worker with clusters of its own.
+# Two modules at a time, those that take longest first, each worker with clusters of its own. As root, those that need a
+# node that runs containers are among them; else they say why they are skipped.
 e2e: controlplane
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "e2e and not scale and not node" --durations=20
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "e2e and not scale" --durations=20
 
-# On a node that runs containers, in a private world of this machine: by hand, and as root.
+# Only those on a node that runs containers, in a private world of this machine: as root.
 e2e-node: controlplane
-	@$(BIN)/python -m tests.controlplane build --node real
-	$(BIN)/pytest -m node --durations=10
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m node --durations=20
 
 # Hundreds of tenants at once: a quarter of an hour, by hand.
 e2e-scale: controlplane
@@ -40,7 +40,6 @@ controlplane: .venv/ready
 # simulated nodes one that runs containers.
 CLUSTER ?= eu-1
 cluster: controlplane
-	@$(if $(NODE),$(BIN)/python -m tests.controlplane build --node $(NODE))
 	@$(BIN)/python -m tests.controlplane up --cluster $(CLUSTER) $(if $(KARPENTER),--karpenter) $(if $(NODE),--node $(NODE))
 
 cluster-down: .venv/ready

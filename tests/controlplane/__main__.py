@@ -7,7 +7,7 @@ import time
 
 import click
 
-from tests.controlplane import bed, crates, crds, debian, programs, protocols
+from tests.controlplane import bed, crates, crds, debian, node, programs, protocols
 from tests.controlplane.processes import NotStarted
 
 
@@ -17,14 +17,15 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--node", type=click.Choice(["real"]), help="Those of a node that runs containers, too.")
-def build(node: str | None) -> None:
-    """Build the programs that are missing into the cache."""
+def build() -> None:
+    """Build the programs that are missing into the cache: those of a real node too, where this machine can have one."""
     started = time.monotonic()
     programs.build()
     crates.build()
     crds.build()
-    if node:
+    if why := node.why_not():
+        click.echo(f"A node that runs containers: skipped, {why}")
+    else:
         debian.build()
         programs.build(programs.NODE)
         protocols.build()
@@ -39,16 +40,19 @@ def build(node: str | None) -> None:
 @click.option("--cluster", "name", default="eu-1", show_default=True, help="The declared cluster to simulate.")
 @click.option("--argocd/--no-argocd", default=True, show_default=True)
 @click.option("--karpenter", is_flag=True, help="Nodes come when pods need them.")
-@click.option("--node", type=click.Choice(["real"]), help="A node beside the simulated ones that runs containers.")
-def up(name: str, argocd: bool, karpenter: bool, node: str | None) -> None:
+@click.option(
+    "--node", "kind", type=click.Choice(["real"]), help="A node beside the simulated ones that runs containers."
+)
+def up(name: str, argocd: bool, karpenter: bool, kind: str | None) -> None:
     """Start a cluster, or say that it already runs."""
     started = time.monotonic()
     found, fresh = bed.up(
-        name, with_argocd=argocd, with_karpenter=karpenter, with_node=node is not None, say=click.echo
+        name, with_argocd=argocd, with_karpenter=karpenter, with_node=kind is not None, say=click.echo
     )
+    beside = f", of which {node.NAME} runs containers" if kind else ""
     took = f"runs, after {time.monotonic() - started:.0f} s" if fresh else "already runs"
     click.echo(f"""
-{name} {took}: {len(found.client.list("v1", "Node"))} simulated nodes.
+{name} {took}: {len(found.client.list("v1", "Node"))} nodes{beside}.
     export KUBECONFIG={found.kubeconfig}
     {programs.program("kubectl")} get nodes
     logs: {found.folder}/logs""")

@@ -28,6 +28,8 @@ def up(
     say: Say = quiet,
 ) -> tuple[Cluster, bool]:
     """Return a cluster with at least these parts, and whether it was started now. One that isn't as it should be starts anew."""
+    if with_node and (why := node.why_not()):
+        raise processes.NotStarted(f"no container can run here: {why}")
     wanted = {"argocd": with_argocd, "karpenter": with_karpenter, "node": with_node}
     found = cluster.place(name, real=with_node)
     with processes.alone(_lock(found)):

@@ -55,11 +55,17 @@ def missing() -> list[str]:
     return [what for what in PACKAGES if not home(what).is_dir()]
 
 
+def why_not() -> str | None:
+    """Return why nothing can be fetched and unpacked here; None where it can, or is there already."""
+    lacking = missing() and [name for name in ("apt-get", "dpkg-deb") if shutil.which(name) is None]
+    return f"Debian's {' and '.join(lacking)} are needed to unpack packages" if lacking else None
+
+
 def build() -> None:
     """Fetch and unpack what is missing. Raises NotBuilt where Debian's programs aren't there, or know no such package."""
     for what in missing():
-        if any(shutil.which(name) is None for name in ("apt-get", "dpkg-deb")):
-            raise NotBuilt(f"{', '.join(PACKAGES[what])}: Debian's apt-get and dpkg-deb are needed to unpack them")
+        if why := why_not():
+            raise NotBuilt(f"{', '.join(PACKAGES[what])}: {why}")
         print(f"Debian's {' '.join(PACKAGES[what])} …", flush=True)
         with made_at_once(home(what)) as made:
             fetched = made.parent / "packages"

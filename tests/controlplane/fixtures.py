@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from tests.controlplane import bed, crds, debian, node, processes, programs, world
+from tests.controlplane import bed, crds, node, processes, programs, world
 from tests.controlplane import gitea as gitea_program
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
@@ -62,9 +62,9 @@ def growing_cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def real_node() -> Iterator[Node]:
     """Return a cluster with a node that runs containers: that of `make cluster NODE=real`, or one for this session."""
-    needs(*BED_TOOLS, *programs.NODE)
-    if why := world.why_not() or (f"run make controlplane: {debian.missing()} not there" if debian.missing() else None):
+    if why := node.why_not():
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+    needs(*BED_TOOLS, *programs.NODE)
     for found in _running("eu-1", argocd=True, karpenter=False, node=True):
         yield Node(found)
 

@@ -55,6 +55,11 @@ _SECOND = datetime.timedelta(seconds=1)  # the API's times have no parts of one
 _DAY = datetime.timedelta(days=1)
 
 
+def why_not() -> str | None:
+    """Return why this machine can't have a real node; None where it can."""
+    return world.why_not() or debian.why_not()
+
+
 def folder(cluster: Cluster) -> Path:
     """Return the folder of a cluster's node."""
     return cluster.folder / "node"

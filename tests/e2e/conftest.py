@@ -23,14 +23,27 @@ from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 
 Render = Callable[[Path, str], Path]
-# Where two modules run at a time, what takes longest begins, so that neither is left alone with it in the end.
-LONGEST = "faults storage publish report rollout files stock comment watching forge".split()
+FOLDER = Path(__file__).parent
+NODE, NODES_CLOUD = "node", "node's cloud"
+# Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end.
+LONGEST = (NODES_CLOUD, NODE, *"faults storage publish report rollout files stock comment watching forge".split())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest modules first; the others stay in their order."""
-    order = {Path(__file__).parent / f"test_{name}.py": at for at, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path, len(order)))
+    """Let one worker take a group at a time, the longest first: a module, or what needs a real node, apart from what needs a
+    whole cloud on it. Items keep their order within."""
+    order = {name: at for at, name in enumerate(LONGEST)}
+    ours = [item for item in items if item.path.is_relative_to(FOLDER)]
+    groups = {item: _group(item) for item in ours}
+    for item, name in groups.items():
+        item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: order.get(groups.get(item, ""), len(order)))
+
+
+def _group(item: pytest.Item) -> str:
+    if item.path.is_relative_to(FOLDER / "node"):
+        return NODES_CLOUD if "real_cloud" in getattr(item, "fixturenames", ()) else NODE
+    return item.path.stem.removeprefix("test_")
 
 
 @pytest.fixture(scope="session")

@@ -111,11 +111,6 @@ def app_images() -> dict[str, images.Image]:
     return found
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what a whole cloud is needed for last: the others clear the cluster after them."""
-    items.sort(key=lambda item: "real_cloud" in getattr(item, "fixturenames", ()))
-
-
 @pytest.fixture(scope="session")
 def real_cloud(real_node: Node, gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """Return a cloud of one cluster, published, reported as it changes, and synced; its GPU node runs containers."""
