@@ -79,7 +79,9 @@ def pod(
     node: str = "",
     container: dict[str, Any] | None = None,
     ready: int | None = None,
+    unready: int | None = None,
     scheduled: int = 1,
+    start_limit: int = 0,
     status: dict[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
@@ -88,6 +90,11 @@ def pod(
         conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": AT.format(scheduled)})
     if ready is not None:
         conditions.append({"type": "Ready", "status": "True", "lastTransitionTime": AT.format(ready)})
+    if unready is not None:
+        conditions.append({"type": "Ready", "status": "False", "lastTransitionTime": AT.format(unready)})
+    main: dict[str, Any] = {"name": "main", "env": [{"name": "SECRET", "value": "x" * 50}]}
+    if start_limit:
+        main["startupProbe"] = {"periodSeconds": 10, "failureThreshold": start_limit // 10}
     return {
         "kind": "Pod",
         "metadata": metadata(
@@ -97,7 +104,7 @@ def pod(
             ownerReferences=[{"uid": f"r-{name}-{revision}"}],
             **more,
         ),
-        "spec": {"nodeName": node, "containers": [{"name": "main", "env": [{"name": "SECRET", "value": "x" * 50}]}]},
+        "spec": {"nodeName": node, "containers": [main]},
         "status": {
             "phase": "Running" if container and "running" in container.get("state", {}) else "Pending",
             "conditions": conditions,
@@ -107,13 +114,26 @@ def pod(
     }
 
 
-def started(at: int, *, ready: bool = False, probed: bool = False, restarts: int = 0) -> dict[str, Any]:
-    """Return the status of a container that runs."""
+def run(code: int, seconds: int, reason: str = "Error") -> dict[str, Any]:
+    """Return how a container's run of some seconds ended."""
+    return {"exitCode": code, "reason": reason, "startedAt": AT.format(1), "finishedAt": AT.format(1 + seconds)}
+
+
+def ended(code: int, *, seconds: int = 0, restarts: int = 0) -> dict[str, Any]:
+    """Return the status of a container that ended and isn't started again yet."""
+    return {"ready": False, "started": False, "restartCount": restarts, "state": {"terminated": run(code, seconds)}}
+
+
+def started(
+    at: int, *, ready: bool = False, probed: bool = False, restarts: int = 0, ended: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the status of a container that runs; `ended` is how its last run ended."""
     return {
         "ready": ready,
         "started": ready or probed,
         "restartCount": restarts,
         "state": {"running": {"startedAt": AT.format(at)}},
+        **({"lastState": {"terminated": ended}} if ended else {}),
     }
 
 

@@ -77,6 +77,7 @@ TERMINATING = "Terminating"
 CREATION_REFUSED = "CreationRefused"
 ADMISSION_FAILED = "AdmissionFailed"
 EVICTED = "Evicted"
+NODE_LOST = "NodeLost"
 IMAGE_PULL_FAILED = "ImagePullFailed"
 CONFIG_FAILED = "ConfigFailed"
 CRASH_LOOP = "CrashLoop"
@@ -84,6 +85,7 @@ OUT_OF_MEMORY = "OutOfMemory"
 CONTAINER_ENDED = "ContainerEnded"
 PROBE_PENDING = "ProbePending"
 PROBE_FAILED = "ProbeFailed"
+GPU_UNHEALTHY = "GPUUnhealthy"  # of one that runs, and mayn't long
 
 # Why what is declared isn't seen in its cluster.
 NOT_PUBLISHED = "NotPublished"

@@ -9,7 +9,7 @@ from tests import live
 
 from allotment.observed.objects import Pod
 from allotment.observed.status import Instance, TenantStatus
-from allotment.observed.tenants import Live, tenant_status
+from allotment.observed.tenants import Live, tenant_status, unsettled
 
 NOW = live.AT.format(59)
 Objects = tuple[dict[str, Any], ...]
@@ -30,6 +30,26 @@ def started(pod: dict[str, Any], **deployment: Any) -> Objects:
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 ENDING = live.deployment()
 ENDING["metadata"]["deletionTimestamp"] = NOW
+# As a kubelet of Kubernetes 1.36 says it.
+LOW = "The node was low on resource: ephemeral-storage. Threshold quantity: 1, available: 0. "
+PRESSURE = "Pod was rejected: The node had condition: [DiskPressure]. "
+NAMED = f"registry.example/denied/404@sha256:{'404' + '1' * 61}"
+PULLING = (
+    f'Back-off pulling image "{NAMED}": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image '
+    f'"{NAMED}": failed to resolve image: {NAMED}: {{}}'
+)
+NO_COMMAND = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
+    'container process: error during container init: exec: "/bin/absent": stat /bin/absent: no such file or directory'
+)
+UNBEGUN = {
+    "exitCode": 128,
+    "reason": "StartError",
+    "message": NO_COMMAND,
+    "startedAt": "1970-01-01T00:00:00Z",
+    "finishedAt": live.AT.format(9),
+}
+BAD_GPU = {"allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": [{"health": "Unhealthy"}]}]}
 STATES: dict[str, tuple[Objects, str, str, str]] = {
     "no pod yet": (
         (live.deployment(), live.replica_set()),
@@ -118,11 +138,103 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "refused by its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "UnexpectedAdmissionError"})),
-        *("Failed", "AdmissionFailed", "its node didn't take it: UnexpectedAdmissionError"),
+        *("Failed", "AdmissionFailed", "its node didn't take it: UnexpectedAdmissionError; it is tried again"),
     ),
     "evicted": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})),
-        *("Failed", "Evicted", "was evicted from its node"),
+        *("Failed", "Evicted", "its node ended it; it is started anew"),
+    ),
+    "evicted for want of disk": (
+        started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": LOW})),
+        *("Failed", "Evicted", "its node ran out of disk and ended it; it is started anew"),
+    ),
+    "not taken by a node that lacks disk": (
+        started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": PRESSURE})),
+        *("Failed", "Evicted", "its node ran out of disk and ended it; it is started anew"),
+    ),
+    "ended with its node": (
+        started(live.pod(node="n1", status={"phase": "Failed", "reason": "Terminated"})),
+        *("Failed", "Evicted", "its node was shut down; it is started anew"),
+    ),
+    "evicted, and another has taken its place": (
+        (
+            *started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})),
+            live.pod(number=2, node="n1", container=live.started(3, ready=True), ready=4),
+        ),
+        *("Running", "ProbesAnswered", ""),
+    ),
+    "on a node that is lost": (
+        started(live.pod(node="n1", container=live.started(3, ready=True), unready=9)),
+        "Waiting",
+        "NodeLost",
+        "its node n1 doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another within 6 minutes",
+    ),
+    "on a GPU that went bad": (
+        started(live.pod(node="n1", container=live.started(3, ready=True) | BAD_GPU, ready=4)),
+        "Running",
+        "GPUUnhealthy",
+        "its GPU went bad, and its program may fail: stop it, and start it again on another",
+    ),
+    "crashed on a GPU that went bad": (
+        started(live.pod(node="n1", container=live.ended(4) | BAD_GPU)),
+        "Failed",
+        "ContainerEnded",
+        "the container ended with exit code 4 (0 restarts); its GPU went bad: stop it, and start it again on another",
+    ),
+    "ended, and not restarted yet": (
+        started(live.pod(node="n1", container=live.ended(4, restarts=2))),
+        *("Failed", "CrashLoop", "the container ended with exit code 4 (2 restarts)"),
+    ),
+    "ended because it didn't answer": (
+        started(live.pod(node="n1", container=live.ended(143, seconds=19, restarts=2), start_limit=20)),
+        "Failed",
+        "ProbeFailed",
+        "the container didn't answer its probe within startTimeout and was ended (2 restarts)",
+    ),
+    "started again because it didn't answer": (
+        started(live.pod(node="n1", container=live.started(40, restarts=1, ended=live.run(143, 17)), start_limit=20)),
+        "Failed",
+        "ProbeFailed",
+        "the container didn't answer its probe within startTimeout and was ended (1 restart)",
+    ),
+    "answered at its second start": (
+        started(
+            live.pod(
+                node="n1",
+                container=live.started(40, ready=True, restarts=1, ended=live.run(143, 17)),
+                ready=50,
+                start_limit=20,
+            )
+        ),
+        *("Running", "ProbesAnswered", ""),
+    ),
+    "ended by itself while it started": (
+        started(live.pod(node="n1", container=live.ended(143, seconds=5, restarts=1), start_limit=20)),
+        *("Failed", "CrashLoop", "the container ended with exit code 143 (1 restart)"),
+    ),
+    "just answered, and not asked again yet": (
+        started(live.pod(node="n1", container=live.started(3, probed=True), unready=1)),
+        *("Ready", "ProbePending", "the container has started and hasn't answered its probe yet"),
+    ),
+    "a command that isn't there": (
+        started(live.pod(node="n1", container=live.waiting("RunContainerError", NO_COMMAND, ended=UNBEGUN))),
+        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+    ),
+    "a command that isn't there, between two tries": (
+        started(live.pod(node="n1", container=live.waiting("CrashLoopBackOff", "back-off 10s", ended=UNBEGUN))),
+        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+    ),
+    "a Secret that is missing": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", 'secret "box" not found'))),
+        *("Failed", "ConfigFailed", "the container can't be made: it has no Secret box"),
+    ),
+    "image not found, said at length": (
+        started(live.pod(node="n1", container=live.waiting("ImagePullBackOff", PULLING.format("not found")))),
+        *("Failed", "ImagePullFailed", "image not found: registry.example/webui:1@sha256:aa"),
+    ),
+    "a registry that fails, and a name that looks like a reason": (
+        started(live.pod(node="n1", container=live.waiting("ImagePullBackOff", PULLING.format("503 Unavailable")))),
+        *("Failed", "ImagePullFailed", "image can't be pulled: registry.example/webui:1@sha256:aa"),
     ),
     "refused by its quota": (
         (
@@ -294,3 +406,47 @@ def test_a_condition_keeps_its_time_while_it_holds() -> None:
     assert times == {
         "Admitted": "20", "StoragesPrepared": "20", "Synced": "20", "Scheduled": "01", "Started": "40", "Available": "40",
     }  # fmt: skip
+
+
+def test_a_container_that_ends_at_once_isnt_up_between_its_restarts() -> None:
+    """Kubelets say that it is ready then, for less than a second, and start it after ever longer waits."""
+    again = started(
+        live.pod(node="n1", container=live.started(40, ready=True, restarts=2, ended=live.run(4, 0)), ready=40)
+    )
+    early, late = look(*again, now=live.AT.format(49)), look(*again, now=live.AT.format(50))
+    words = "the container ended with exit code 4 (2 restarts)"
+    assert [(one.state, one.message) for one in (*early.instances, *late.instances)] == [
+        ("Failed", words),
+        ("Running", ""),
+    ]
+    assert (unsettled(early), unsettled(late)) == (True, False)
+    assert [one.ready_replicas for one in (*early.instances, *late.instances)] == [0, 1]
+    told = {one.type: (one.status, one.reason) for one in early.instances[0].conditions}
+    assert told["Available"] == told["Started"] == ("False", "CrashLoop")
+    between = started(live.pod(node="n1", container=live.ended(4, restarts=2)))
+    assert way(RUNS, between, again, between)[3:] == [("Running", "Failed", "21")]
+    assert not unsettled(look(*between))
+
+
+def test_one_that_ran_for_a_while_is_up_again_at_once() -> None:
+    again = live.started(40, ready=True, restarts=1, ended=live.run(137, 30, "OOMKilled"))
+    found = the(*started(live.pod(node="n1", container=again, ready=40)), now=live.AT.format(41))
+    assert (found.state, found.restarts) == ("Running", 1)
+
+
+def test_what_a_node_threw_out_counts_only_until_another_has_its_place() -> None:
+    gone = [live.pod(number=number, node="n1", status={"phase": "Failed", "reason": "Evicted"}) for number in (1, 2)]
+    found = the(live.deployment(), live.replica_set(), *gone, live.pod(number=3, node="n2", container=live.started(3)))
+    assert (found.state, found.nodes, found.pods) == ("Ready", ("n2",), 1)
+    several = (live.deployment(replicas=2), live.replica_set(), *gone)
+    found = the(*several, live.pod(number=3, node="n2", container=live.started(3, ready=True), ready=4))
+    assert (found.state, found.reason, found.ready_replicas) == ("Failed", "Evicted", 1)
+
+
+def test_of_several_copies_that_run_the_one_on_a_bad_gpu_is_told() -> None:
+    pods = [
+        live.pod(number=1, node="n1", container=live.started(3, ready=True), ready=4),
+        live.pod(number=2, node="n1", container=live.started(3, ready=True) | BAD_GPU, ready=4),
+    ]
+    found = the(live.deployment(replicas=2), live.replica_set(), *pods)
+    assert (found.state, found.reason, found.ready_replicas) == ("Running", "GPUUnhealthy", 2)

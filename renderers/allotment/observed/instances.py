@@ -5,13 +5,16 @@ The state of an instance is that of its least advanced copy. Copies count only w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from allotment import conditions as word
+from allotment.manifests.tenant.gpu_instance import PROBE_PERIOD
 from allotment.observed.conditions import Conditions, Found, seconds_between
 from allotment.observed.objects import Deployment, Pod, ReplicaSet, Route
+from allotment.observed.shapes.pod import NEVER_BEGAN
 from allotment.observed.status import Condition, Instance, Storage
 from allotment.problems import printable
 
@@ -22,6 +25,18 @@ CONFIG_REASONS = frozenset(
     "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
 )
 SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
+SETTLED_SECONDS = 10  # so long a container must run after it ended that soon, or else it isn't up
+GRACE_SECONDS = 30  # of a pod
+_ASKED_TO_END = (0, 137, 143)  # how a container ends that the kubelet ends
+_LOST = "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another within 6 minutes"
+_ANOTHER_GPU = "stop it, and start it again on another"
+_LACKED = {  # as the kubelet says it of a pod that it ends, and of one that it doesn't take
+    "memory": ("low on resource: memory", "MemoryPressure"),
+    "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
+    "processes": ("low on resource: pids", "PIDPressure"),
+}
+_ABOUT_A_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # what stands behind the last one is why
+_MISSING = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not found')
 _WAY = (word.INIT, word.READY, word.RUNNING)
 _ORDER = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
 
@@ -68,7 +83,7 @@ def instance(view: InstanceView, before: Instance | None) -> Instance:
         gpu_spec=one.gpu_spec,
         units=one.units,
         replicas=one.replicas,
-        ready_replicas=sum([pod.ready for pod in pods]),
+        ready_replicas=sum([copy.state == word.RUNNING for copy in copies]),
         nodes=tuple(sorted({pod.node for pod in pods} - {""})),
         pods=len(
             [pod for pod in view.pods if is_holding(pod) and not (pod.ending and one.replicas and not one.ending)]
@@ -107,11 +122,22 @@ def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
     return [*passed, (now.state, now.since)]
 
 
+def may_change(one: Instance) -> bool:
+    """Return whether a state may change by time alone: a pod looks for its place, or a container that ended runs again."""
+    ended = one.reason in (word.CONTAINER_ENDED, word.CRASH_LOOP, word.OUT_OF_MEMORY)
+    return one.reason == word.SCHEDULING or (ended and one.start_time != "")
+
+
 def _of_rollout(view: InstanceView) -> list[Pod]:
-    """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out."""
+    """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out. One that its node threw out stays as an
+    object; it counts, the last made first, only as long as no other has taken its place."""
     one = view.deployment
     current = [each.uid for each in view.rollout if each.revision == one.revision] if one.observed else []
-    pods = [pod for pod in view.pods if pod.owner in current and not pod.ending]
+    made = [pod for pod in view.pods if pod.owner in current and not pod.ending]
+    pods = [pod for pod in made if is_holding(pod)]
+    if len(pods) < len(made) and (missing := one.replicas - len(pods)) > 0:
+        gone = sorted((pod for pod in made if not is_holding(pod)), key=lambda pod: (pod.created, pod.name))
+        pods += gone[-missing:]
     return pods if len(pods) < 2 else sorted(pods, key=lambda pod: pod.name)
 
 
@@ -150,14 +176,24 @@ def _reached(state: str, pods: Sequence[Pod], before: Instance | None, now: str)
 
 def copy_of(view: InstanceView, pod: Pod) -> Copy:
     """Return how far a pod has come."""
+    found = _found(view, pod)
+    if not pod.unhealthy:
+        return found
+    if found.state == word.RUNNING:
+        return Copy(found.state, word.GPU_UNHEALTHY, f"its GPU went bad, and its program may fail: {_ANOTHER_GPU}")
+    return found._replace(message=f"{found.message}; its GPU went bad: {_ANOTHER_GPU}")
+
+
+def _found(view: InstanceView, pod: Pod) -> Copy:
     if pod.phase == "Failed":
-        reason, words = (word.EVICTED, "was evicted from its node") if pod.reason == "Evicted" else _refused(pod)
-        return Copy(word.FAILED, reason, words)
+        return _thrown_out(pod)
+    if pod.lost:
+        return Copy(word.WAITING, word.NODE_LOST, f"its node {printable(pod.node, 63)} {_LOST}")
     if pod.waiting in IMAGE_REASONS:
         return Copy(word.FAILED, word.IMAGE_PULL_FAILED, _image_words(view.deployment.image, pod))
-    if pod.waiting in CONFIG_REASONS:
-        return Copy(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {printable(pod.waiting, 40)}")
-    if pod.waiting == "CrashLoopBackOff" or (not pod.started_at and pod.exit_code is not None):
+    if pod.waiting in CONFIG_REASONS or pod.ended == NEVER_BEGAN:
+        return Copy(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {_config_words(pod)}")
+    if pod.exit_code is not None and not _is_up_again(view, pod):
         return _ended(pod)
     if not pod.node:
         return _unscheduled(view, pod)
@@ -167,32 +203,72 @@ def copy_of(view: InstanceView, pod: Pod) -> Copy:
         )
     if pod.ready:
         return Copy(word.RUNNING, word.PROBES_ANSWERED, "")
-    if pod.started:
+    if pod.started and not "" < pod.unready_at <= pod.started_at:
         return Copy(word.READY, word.PROBE_FAILED, "the container runs, but does not answer its probe now")
     return Copy(word.READY, word.PROBE_PENDING, "the container has started and hasn't answered its probe yet")
 
 
-def _refused(pod: Pod) -> tuple[str, str]:
-    return word.ADMISSION_FAILED, f"its node didn't take it: {printable(pod.reason or 'no reason given', 40)}"
+def _is_up_again(view: InstanceView, pod: Pod) -> bool:
+    """Return whether a container that ended runs again for good: one that always ends at once isn't up between."""
+    if not pod.started_at or (_never_answered(pod) and not pod.started):
+        return False
+    return pod.ran >= SETTLED_SECONDS or seconds_between(pod.started_at, view.now) >= SETTLED_SECONDS
+
+
+def _never_answered(pod: Pod) -> bool:
+    """Return whether a container's last run was ended by the kubelet because it didn't answer its probe in time.
+
+    Pods don't say so: it is known by when it was ended, and how. Probes begin within a period of the start, and who is asked
+    to end gets half a minute.
+    """
+    if not pod.start_limit or pod.exit_code not in _ASKED_TO_END or pod.ended != "Error":
+        return False
+    return -PROBE_PERIOD <= pod.ran - pod.start_limit <= PROBE_PERIOD + GRACE_SECONDS
+
+
+def _thrown_out(pod: Pod) -> Copy:
+    if pod.reason == "Evicted":
+        lacked = next((what for what, said in _LACKED.items() if any(one in pod.words for one in said)), "")
+        why = f"its node ran out of {lacked} and ended it" if lacked else "its node ended it"
+        return Copy(word.FAILED, word.EVICTED, f"{why}; it is started anew")
+    if pod.reason == "Terminated":
+        return Copy(word.FAILED, word.EVICTED, "its node was shut down; it is started anew")
+    why = printable(pod.reason or "no reason given", 40)
+    return Copy(word.FAILED, word.ADMISSION_FAILED, f"its node didn't take it: {why}; it is tried again")
 
 
 def _image_words(image: str, pod: Pod) -> str:
-    said, image = pod.waiting_words.lower(), printable(image, 160)
+    said, image = _ABOUT_A_DIGEST.split(pod.waiting_words.lower())[-1], printable(image, 160)
     if pod.waiting == "InvalidImageName":
         return f"image name is invalid: {image}"
-    if "not found" in said or "manifest unknown" in said or "404" in said:
+    if "not found" in said or "manifest unknown" in said:
         return f"image not found: {image}"
-    if "unauthorized" in said or "denied" in said or "forbidden" in said or "401" in said or "403" in said:
+    if any(one in said for one in ("unauthorized", "denied", "forbidden")):
         return f"the registry gives no access to image {image}"
     if "no space left" in said:
         return f"the node has no room for image {image}"
     return f"image can't be pulled: {image}"
 
 
+def _config_words(pod: Pod) -> str:
+    """Return in fixed words why a container can't be made, and else the kubelet's word for it."""
+    said = pod.waiting_words
+    if missing := _MISSING.search(said):
+        return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
+    if "no such file or directory" in said or "executable file not found" in said:
+        return "its command isn't in the image"
+    if "permission denied" in said:
+        return "its command is no program that may run"
+    return printable(pod.waiting if pod.waiting in CONFIG_REASONS else pod.ended, 40)
+
+
 def _ended(pod: Pod) -> Copy:
     times = f"{pod.restarts} restart{'' if pod.restarts == 1 else 's'}"
     if pod.ended == "OOMKilled":
         return Copy(word.FAILED, word.OUT_OF_MEMORY, f"the container used up its unit's memory and was ended ({times})")
+    if _never_answered(pod):
+        why = "the container didn't answer its probe within startTimeout and was ended"
+        return Copy(word.FAILED, word.PROBE_FAILED, f"{why} ({times})")
     words = f"the container ended with exit code {pod.exit_code} ({times})"
     return Copy(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
 
@@ -220,7 +296,11 @@ def _state(view: InstanceView, copies: list[Copy]) -> Copy:
 
 
 def _worst(copies: Sequence[Copy]) -> Copy:
-    return copies[0] if len(copies) == 1 else min(copies, key=lambda copy: _ORDER.index(copy.state))
+    return copies[0] if len(copies) == 1 else min(copies, key=_weight)
+
+
+def _weight(copy: Copy) -> tuple[int, bool]:
+    return _ORDER.index(copy.state), copy.reason != word.GPU_UNHEALTHY
 
 
 def _why_refused(said: str) -> str:
@@ -263,10 +343,11 @@ def _conditions(
     found.add(word.SYNCED, *view.synced)
     if wanted == 0:
         return found.all()
+    up = [(pod, copy) for pod, copy in zip(pods, copies, strict=True) if copy.state != word.FAILED]
     for kind, reason, times in (
         (word.SCHEDULED, word.ON_NODE, [pod.scheduled_at for pod in pods if pod.node]),
-        (word.STARTED, word.CONTAINERS_STARTED, [pod.started_at for pod in pods if pod.started_at]),
-        (word.AVAILABLE, word.PROBES_ANSWERED, [pod.ready_at for pod in pods if pod.ready]),
+        (word.STARTED, word.CONTAINERS_STARTED, [pod.started_at for pod, copy in up if pod.started_at]),
+        (word.AVAILABLE, word.PROBES_ANSWERED, [pod.ready_at for pod, copy in up if copy.state == word.RUNNING]),
     ):
         if len(times) >= wanted:
             found.add(kind, "True", reason, "", max(times))

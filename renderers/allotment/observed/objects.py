@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 class Pod(NamedTuple):
     """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the
-    API's texts; empty where something hasn't happened. `unhealthy`: a device that it was given went bad."""
+    API's texts; empty where something hasn't happened. `waiting_words` is the end of what the kubelet says of it, and `ran` and
+    `start_limit` are seconds: how long the container's last run lasted, and how long a start may take until it answers, 0 where
+    nothing is asked. `lost`: its node doesn't answer. `unhealthy`: a device that it was given went bad."""
 
     uid: str
     name: str
@@ -23,6 +25,7 @@ class Pod(NamedTuple):
     node: str
     phase: str
     reason: str
+    words: str
     scheduled_at: str
     unschedulable: bool
     nominated: bool
@@ -30,11 +33,15 @@ class Pod(NamedTuple):
     started: bool
     ready: bool
     ready_at: str
+    unready_at: str
+    lost: bool
     restarts: int
     waiting: str
     waiting_words: str
     exit_code: int | None
     ended: str
+    ran: float
+    start_limit: int
     container: str
     unhealthy: bool
 

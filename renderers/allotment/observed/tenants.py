@@ -289,5 +289,6 @@ def _taken(before: Mapping[str, Snapshot], taken: Sequence[Snapshot], now: str) 
 
 
 def unsettled(status: TenantStatus) -> bool:
-    """Return whether a status may change by time alone: a pod looks for its place, or what is removed is going."""
-    return any(one.reason == word.SCHEDULING for one in status.instances) or removed.may_change(status)
+    """Return whether a status may change by time alone: a pod looks for its place, a container was just started again, or what is
+    removed is going."""
+    return any(map(instances.may_change, status.instances)) or removed.may_change(status)

@@ -55,6 +55,10 @@ REASONS: dict[str, Reason] = {
         "what a storage or snapshot is made from isn't prepared itself",
         "look at the source's reason",
     ),
+    word.NODE_LOST: Reason(
+        "its node doesn't answer, and nobody knows whether it runs there",
+        "wait: if the node stays away it starts on another within 6 minutes, where a unit is free. Look at the node",
+    ),
     word.VERSION_REVOKED: Reason(
         "the app's version was revoked",
         "choose another version; `allot explain App` says where they stand",
@@ -157,7 +161,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.CONFIG_FAILED: Reason(
         "the container can't be made",
-        "a Secret that is missing, a command that isn't in the image: `kubectl describe pod`",
+        "the message says why: a Secret that is missing, a command that isn't in the image. Else `kubectl describe pod`",
     ),
     word.CRASH_LOOP: Reason(
         "the container ended, again and again or once",
@@ -172,8 +176,12 @@ REASONS: dict[str, Reason] = {
         "a larger GPUSpec, or less in memory. GPU memory isn't meant",
     ),
     word.PROBE_FAILED: Reason(
-        "it runs, and doesn't answer its probe now",
-        "look at its log; it gets no traffic meanwhile",
+        "it runs, and doesn't answer its probe now; or it was ended because it didn't within `startTimeout`",
+        "look at its log; it gets no traffic meanwhile. If its start takes that long, declare a longer `startTimeout`",
+    ),
+    word.GPU_UNHEALTHY: Reason(
+        "it runs, and the device plugin says that its GPU went bad",
+        "stop it and start it again: it gets another, since that one is given to nobody. Look at the GPU",
     ),
     word.SYNC_FAILED: Reason(
         "Argo CD couldn't apply it",

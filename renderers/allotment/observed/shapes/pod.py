@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from allotment.observed.conditions import seconds_between
 from allotment.observed.objects import Pod
 from allotment.observed.shapes.base import CUT, Metadata, Shape
+
+NEVER_BEGAN = "StartError"  # the reason of a container that ended before its program began
 
 
 class _PodCondition(Shape, frozen=True):
@@ -28,6 +31,8 @@ class _RunningState(Shape, frozen=True):
 class _Terminated(Shape, frozen=True):
     exit_code: int = 0
     reason: str = ""
+    message: str = ""
+    started_at: str | None = None
     finished_at: str | None = None
 
 
@@ -58,13 +63,24 @@ class _ContainerStatus(Shape, frozen=True):
 _NO_STATUS = _ContainerStatus()
 
 
+class _Probe(Shape, frozen=True):
+    period_seconds: int = 10
+    failure_threshold: int = 3
+
+
+class _Container(Shape, frozen=True):
+    startup_probe: _Probe | None = None
+
+
 class _PodSpec(Shape, frozen=True):
     node_name: str = ""
+    containers: tuple[_Container, ...] = ()
 
 
 class _PodStatus(Shape, frozen=True):
     phase: str = ""
     reason: str = ""
+    message: str = ""
     nominated_node_name: str = ""
     conditions: tuple[_PodCondition, ...] = ()
     init_container_statuses: tuple[_ContainerStatus, ...] = ()
@@ -105,6 +121,7 @@ def pod(raw: RawPod) -> Pod:
         raw.spec.node_name,
         status.phase,
         status.reason,
+        status.message[:CUT],
         (scheduled.last_transition_time or "") if scheduled.status == "True" else "",
         scheduled.status == "False" and scheduled.reason == "Unschedulable",
         bool(status.nominated_node_name),
@@ -112,14 +129,38 @@ def pod(raw: RawPod) -> Pod:
         bool(container.started),
         container.ready and ready.status == "True",
         (ready.last_transition_time or "") if ready.status == "True" else "",
+        (ready.last_transition_time or "") if ready.status == "False" else "",
+        container.ready and ready.status == "False",
         container.restart_count,
         state.waiting.reason if state.waiting else "",
-        state.waiting.message[:CUT] if state.waiting else "",
+        _said(state.waiting, ended)[-CUT:],
         ended.exit_code if ended else None,
         ended.reason if ended else "",
+        _seconds(ended) if ended else 0.0,
+        _start_limit(raw.spec),
         container.name,
         _has_unhealthy_device(status),
     )
+
+
+def _said(waiting: _Waiting | None, ended: _Terminated | None) -> str:
+    """Return what is said of a container that doesn't run; of one that never began the cause, not how long it waits."""
+    if ended is not None and ended.reason == NEVER_BEGAN:
+        return ended.message
+    return waiting.message if waiting is not None else ""
+
+
+def _seconds(ended: _Terminated) -> float:
+    """Return how long a container ran; one that never started has a time of its own long ago, or none."""
+    if not ended.started_at or not ended.finished_at or ended.reason == NEVER_BEGAN:
+        return 0.0
+    return max(0.0, seconds_between(ended.started_at, ended.finished_at))
+
+
+def _start_limit(spec: _PodSpec) -> int:
+    """Return for how many seconds a container may start before the kubelet ends it, 0 where it isn't asked."""
+    probe = spec.containers[0].startup_probe if spec.containers else None
+    return probe.period_seconds * probe.failure_threshold if probe is not None else 0
 
 
 def _has_unhealthy_device(status: _PodStatus) -> bool:
