@@ -81,13 +81,15 @@ class Volumes:
 
 
 class Units:
-    """A device plugin of one resource: its units are numbers, of which those that a file names are unwell."""
+    """A device plugin of one resource: its units are numbers, of which those that a file names are unwell. While a file `refused`
+    beside it names the resource, none is handed out."""
 
     def __init__(self, resource: str, count: int, unwell: Path) -> None:
         self._messages = messages("device_plugin")
         self._resource = resource
         self._count = count
         self._unwell = unwell
+        self._refused = unwell.with_name("refused")
         self._socket = DEVICE_PLUGINS / f"{resource.replace('/', '_')}.sock"
 
     def serve(self) -> None:
@@ -108,7 +110,7 @@ class Units:
         """Yield the units, now and whenever one becomes unwell or well."""
         told: set[str] | None = None
         while context.is_active():
-            unwell = set(self._unwell.read_text(encoding="ascii").split()) if self._unwell.exists() else set()
+            unwell = _named(self._unwell)
             if unwell != told:
                 told = unwell
                 yield self._messages.ListAndWatchResponse(
@@ -116,8 +118,10 @@ class Units:
                 )
             time.sleep(LOOK)
 
-    def allocate(self, asked: Any, _: object) -> Any:
+    def allocate(self, asked: Any, context: Any) -> Any:
         """Return what each container sees of its units: their numbers."""
+        if self._resource in _named(self._refused):
+            context.abort(grpc.StatusCode.INTERNAL, "no unit is handed out now")
         given = [
             self._messages.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": ",".join(one.devices_ids)})
             for one in asked.container_requests
@@ -137,6 +141,11 @@ class Units:
     def _unit(self, number: int, unwell: set[str]) -> Any:
         health = "Unhealthy" if f"{self._resource}-{number}" in unwell else "Healthy"
         return self._messages.Device(ID=str(number), health=health)
+
+
+def _named(file: Path) -> set[str]:
+    """Return what a file names, one a line; one that isn't there names nothing."""
+    return set(file.read_text(encoding="ascii").split()) if file.exists() else set()
 
 
 @click.command()
