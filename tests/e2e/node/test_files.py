@@ -88,9 +88,6 @@ def accessor(real_node: Node, sample_tree: Path) -> Iterator[Accessor]:
     claim = client.get("v1", "PersistentVolumeClaim", STORAGE, KITE)
     (process,) = [one for one in psutil.process_iter() if one.name() == "dufs" and _is_of(one, pod)]
     yield Accessor(client, pod, node.volumes(real_node.cluster) / claim["metadata"]["uid"], process)
-    client.delete("apps/v1", "Deployment", server["metadata"]["name"], KITE)
-    processes.eventually(partial(_ends, client, pod), "the accessor's pod to end")
-    process.kill()  # dufs is deaf to SIGTERM, and the kubelet would give it half a minute
     rendered.clear(client)
 
 
@@ -98,11 +95,6 @@ def _ready(client: Client) -> dict[str, Any] | None:
     pods = client.list("v1", "Pod", KITE, f"{names.STORAGE}={STORAGE}")
     ready = [one for one in pods if any(part.get("ready") for part in one["status"].get("containerStatuses", ()))]
     return ready[0] if ready else None
-
-
-def _ends(client: Client, pod: dict[str, Any]) -> bool:
-    found = client.get("v1", "Pod", pod["metadata"]["name"], KITE)
-    return "deletionTimestamp" in found["metadata"]
 
 
 def _is_of(process: psutil.Process, pod: dict[str, Any]) -> bool:
@@ -223,3 +215,15 @@ def test_it_has_no_token_and_no_right_of_root(accessor: Accessor) -> None:
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
     _, outside, _ = (inside / "uid_map").read_text(encoding="ascii").split()
     assert int(outside) >= 65536
+
+
+def test_it_ends_at_once_so_that_the_next_one_can_begin(accessor: Accessor) -> None:
+    """dufs is deaf to SIGTERM, and a kubelet gives a pod half a minute unless it is told otherwise."""
+    accessor.client.delete("v1", "Pod", accessor.pod["metadata"]["name"], KITE)
+    processes.eventually(lambda: not accessor.process.is_running(), "the accessor to end", 15)
+
+    def next_one() -> dict[str, Any] | None:
+        pod = _ready(accessor.client)
+        return pod if pod and pod["metadata"]["uid"] != accessor.pod["metadata"]["uid"] else None
+
+    processes.eventually(next_one, "the next one to be ready", 30)

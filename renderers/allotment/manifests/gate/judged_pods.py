@@ -14,7 +14,8 @@ from allotment.problems import printable
 from allotment.programs import ending
 
 _POD_FIELDS = frozenset(
-    "automountServiceAccountToken enableServiceLinks hostUsers priorityClassName securityContext containers volumes affinity tolerations restartPolicy".split()
+    "automountServiceAccountToken enableServiceLinks hostUsers priorityClassName securityContext containers volumes affinity tolerations"
+    " restartPolicy terminationGracePeriodSeconds".split()
 )
 _JOB_POD_FIELDS = _POD_FIELDS | {"initContainers"}
 _CONTAINER_FIELDS = frozenset(

@@ -22,6 +22,7 @@ from allotment.readiness.standing import Standing
 # It requests nothing: beside an instance on a full GPU node there is nothing left to request.
 RESOURCES = Fixed(requests={"cpu": "0", "memory": "0"}, limits={"cpu": "1", "memory": "256Mi"})
 PROBE = Fixed(tcpSocket={"port": "files"}, periodSeconds=10, timeoutSeconds=5, failureThreshold=3)
+GRACE_SECONDS = 1  # the program hears nobody who asks it to end, it only reads, and what replaces it waits for it
 ARGS = ["/data", "--port", str(names.FILES_PORT), "--hidden", ",".join(sorted(LEFT_OUT))]
 
 
@@ -87,7 +88,11 @@ def _deployment(
             "template": {
                 "metadata": {"labels": {**names.labels(tenant=tenant.name), **selector}},
                 "spec": pods.pod(
-                    names.STORAGE_PRIORITY, [container], [volume], **_placement(offers, tenant, standing, storage)
+                    names.STORAGE_PRIORITY,
+                    [container],
+                    [volume],
+                    terminationGracePeriodSeconds=GRACE_SECONDS,
+                    **_placement(offers, tenant, standing, storage),
                 ),
             },
         },
