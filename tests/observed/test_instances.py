@@ -138,7 +138,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "refused by its node": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "UnexpectedAdmissionError"})),
-        *("Failed", "AdmissionFailed", "its node didn't take it: UnexpectedAdmissionError; it is tried again"),
+        *("Failed", "AdmissionFailed", "its node didn't take it: UnexpectedAdmissionError; it is started anew"),
     ),
     "evicted": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})),
@@ -147,6 +147,13 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     "evicted for want of disk": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": LOW})),
         *("Failed", "Evicted", "its node ran out of disk and ended it; it is started anew"),
+    ),
+    "evicted, and no other place is free": (
+        (
+            *started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": LOW})),
+            live.pod(number=2, status={"conditions": [UNSCHEDULABLE]}),
+        ),
+        *("Waiting", "NoFreeUnit", "no unit of l4-quarter is free on eu-1; its node ran out of disk and ended it"),
     ),
     "not taken by a node that lacks disk": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": PRESSURE})),

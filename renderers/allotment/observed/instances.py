@@ -186,7 +186,8 @@ def copy_of(view: InstanceView, pod: Pod) -> Copy:
 
 def _found(view: InstanceView, pod: Pod) -> Copy:
     if pod.phase == "Failed":
-        return _thrown_out(pod)
+        found = _thrown_out(pod)
+        return found._replace(message=f"{found.message}; it is started anew")
     if pod.lost:
         return Copy(word.WAITING, word.NODE_LOST, f"its node {printable(pod.node, 63)} {_LOST}")
     if pod.waiting in IMAGE_REASONS:
@@ -196,7 +197,7 @@ def _found(view: InstanceView, pod: Pod) -> Copy:
     if pod.exit_code is not None and not _is_up_again(view, pod):
         return _ended(pod)
     if not pod.node:
-        return _unscheduled(view, pod)
+        return _in_place_of(view, pod, _unscheduled(view, pod))
     if not pod.started_at:
         return Copy(
             word.INIT, word.STARTING, f"its image is pulled and its volumes are mounted on {printable(pod.node, 63)}"
@@ -229,12 +230,13 @@ def _never_answered(pod: Pod) -> bool:
 def _thrown_out(pod: Pod) -> Copy:
     if pod.reason == "Evicted":
         lacked = next((what for what, said in _LACKED.items() if any(one in pod.words for one in said)), "")
-        why = f"its node ran out of {lacked} and ended it" if lacked else "its node ended it"
-        return Copy(word.FAILED, word.EVICTED, f"{why}; it is started anew")
+        return Copy(
+            word.FAILED, word.EVICTED, f"its node ran out of {lacked} and ended it" if lacked else "its node ended it"
+        )
     if pod.reason == "Terminated":
-        return Copy(word.FAILED, word.EVICTED, "its node was shut down; it is started anew")
+        return Copy(word.FAILED, word.EVICTED, "its node was shut down")
     why = printable(pod.reason or "no reason given", 40)
-    return Copy(word.FAILED, word.ADMISSION_FAILED, f"its node didn't take it: {why}; it is tried again")
+    return Copy(word.FAILED, word.ADMISSION_FAILED, f"its node didn't take it: {why}")
 
 
 def _image_words(image: str, pod: Pod) -> str:
@@ -278,6 +280,17 @@ def _unscheduled(view: InstanceView, pod: Pod) -> Copy:
     if pod.unschedulable and not pod.nominated and seconds_between(pod.created, view.now) > SCHEDULING_SECONDS:
         return Copy(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
     return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
+
+
+def _in_place_of(view: InstanceView, pod: Pod, found: Copy) -> Copy:
+    """Return the same with why the pod before it is no more, where its node threw that out."""
+    before = [
+        one for one in view.pods if one.owner == pod.owner and one.phase == "Failed" and one.created <= pod.created
+    ]
+    if not before:
+        return found
+    last = max(before, key=lambda one: (one.created, one.name))
+    return found._replace(message=f"{found.message}; {_thrown_out(last).message}")
 
 
 def _state(view: InstanceView, copies: list[Copy]) -> Copy:
