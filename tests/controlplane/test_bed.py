@@ -110,27 +110,59 @@ def test_a_pod_starts_and_then_becomes_ready(cluster: Cluster, namespace: str) -
     assert [one for one in seen if one[0] == "running"] == [("running", False, False), ("running", True, True)]
 
 
-def test_pods_crash_on_request(cluster: Cluster, namespace: str) -> None:
+def conditions(client: Client, namespace: str, name: str) -> dict[str, tuple[str, str | None]]:
+    """Return status and reason of a pod's conditions, by their types."""
+    found = client.get("v1", "Pod", name, namespace)["status"]["conditions"]
+    return {one["type"]: (one["status"], one.get("reason")) for one in found}
+
+
+UNREADY = {
+    "PodScheduled": ("True", None),
+    "PodReadyToStartContainers": ("True", None),
+    "Initialized": ("True", None),
+    "Ready": ("False", "ContainersNotReady"),
+    "ContainersReady": ("False", "ContainersNotReady"),
+}
+
+
+def test_pods_crash_on_request_as_a_kubelet_tells_it(cluster: Cluster, namespace: str) -> None:
     cluster.client.apply(pod(namespace, "web", "crash"))
-    status = eventually(
-        lambda: (found := main_container(cluster.client, namespace, "web"))["restartCount"] > 1 and found,
-        "two restarts",
-    )
-    assert status["lastState"]["terminated"]["exitCode"] == 1
-    assert not status["ready"]
+    seen: list[tuple[str, object, int]] = []
+
+    def restarted() -> bool:
+        status = main_container(cluster.client, namespace, "web")
+        ((kind, said),) = status["state"].items()
+        now = (kind, said.get("reason"), status["restartCount"])
+        if now not in seen:
+            seen.append(now)
+        return bool(status["restartCount"] > 1 and kind == "terminated")
+
+    eventually(restarted, "two restarts", pause=0.05)
+    ended = [("terminated", "Error", restarts) for restarts in range(3)]
+    assert [one for one in seen if one[0] == "terminated"] == ended
+    assert seen.index(("waiting", "CrashLoopBackOff", 0)) in range(seen.index(ended[0]), seen.index(ended[1]))
+    status = main_container(cluster.client, namespace, "web")
+    now, before = status["state"]["terminated"], status["lastState"]["terminated"]
+    assert (now["exitCode"], before["exitCode"], status["ready"], status["started"]) == (1, 1, False, False)
+    assert before["finishedAt"] <= now["startedAt"] <= now["finishedAt"]
+    assert status["containerID"] == now["containerID"] != before["containerID"]
+    assert conditions(cluster.client, namespace, "web") == UNREADY
 
 
 def test_images_are_missing_on_request(cluster: Cluster, namespace: str) -> None:
     cluster.client.apply(pod(namespace, "web", "image-missing"))
-    waiting = eventually(
-        lambda: (
-            (found := main_container(cluster.client, namespace, "web")["state"].get("waiting"))
-            and found["reason"] == "ImagePullBackOff"
-            and found
-        ),
-        "the image to be missing",
-    )
-    assert "registry.example/app:1" in waiting["message"]
+    seen: dict[str, str] = {}
+
+    def backs_off() -> bool:
+        waiting = main_container(cluster.client, namespace, "web")["state"].get("waiting", {})
+        seen[waiting["reason"]] = waiting.get("message", "")
+        return bool(waiting["reason"] == "ImagePullBackOff")
+
+    eventually(backs_off, "the image to be missing", pause=0.05)
+    assert list(seen) == ["ContainerCreating", "ErrImagePull", "ImagePullBackOff"]
+    assert seen["ErrImagePull"].endswith(": not found")
+    expected = f'Back-off pulling image "registry.example/app:1": ErrImagePull: {seen["ErrImagePull"]}'
+    assert seen["ImagePullBackOff"] == expected
     assert cluster.client.get("v1", "Pod", "web", namespace)["status"]["phase"] == "Pending"
 
 
