@@ -271,6 +271,13 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         ),
         *("Stopped", "Terminating", "its pods are ending"),
     ),
+    "stopped, and one that was evicted before is still an object": (
+        (
+            live.deployment(replicas=0, units="", waits_for="state: Stopped", waits_reason="StoppedAsDeclared"),
+            live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"}),
+        ),
+        *("Stopped", "StoppedAsDeclared", ""),
+    ),
     "being removed": (
         (ENDING, live.replica_set(), live.pod(node="n1", container=live.started(3, ready=True), ready=4)),
         *("Stopped", "Terminating", "it is being removed"),

@@ -333,7 +333,7 @@ def _without_replicas(view: InstanceView) -> Copy:
         return Copy(word.WAITING, reason, f"no unit of {printable(one.gpu_spec, 32)} is free on {view.cluster}")
     if reason == word.VERSION_REVOKED:
         return Copy(word.WAITING, reason, f"{printable(one.waits_for, 100)}: choose another one")
-    ending = one.there > 0 or bool(view.pods)
+    ending = one.there > 0 or any(map(is_holding, view.pods))
     message = "its pods are ending" if ending else ""
     return Copy(word.STOPPED, word.TERMINATING if ending else reason or word.STOPPED_AS_DECLARED, message)
 
