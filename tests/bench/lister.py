@@ -17,8 +17,8 @@ from allotment.adapters.cluster.store import STOCKS, Store
 from allotment.adapters.cluster.watching import Watch
 from allotment.cli.serving import loaded
 from allotment.observed.conditions import Found
+from allotment.observed.copies import InstanceView, copy_of
 from allotment.observed.decoding import APPLICATIONS, DEPLOYMENTS, IN_CLUSTER, PODS, REPLICA_SETS
-from allotment.observed.instances import InstanceView, copy_of
 from allotment.observed.objects import Deployment, Pod
 from allotment.observed.tenants import Live, tenant_status
 from tests import live

@@ -5,64 +5,18 @@ The state of an instance is that of its least advanced copy. Copies count only w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from allotment import conditions as word
-from allotment.manifests.tenant.gpu_instance import PROBE_PERIOD
-from allotment.observed.conditions import Conditions, Found, seconds_between
-from allotment.observed.objects import Deployment, Pod, ReplicaSet, Route
-from allotment.observed.shapes.pod import NEVER_BEGAN
-from allotment.observed.status import Condition, Instance, Storage
+from allotment.observed.conditions import Conditions, Found
+from allotment.observed.copies import Copy, InstanceView, copy_of
+from allotment.observed.objects import Deployment, Pod, Route
+from allotment.observed.status import Condition, Instance
 from allotment.problems import printable
 
-IMAGE_REASONS = frozenset(
-    "ErrImagePull ImagePullBackOff InvalidImageName ErrImageNeverPull ImageInspectError RegistryUnavailable SignatureValidationFailed".split()
-)
-CONFIG_REASONS = frozenset(
-    "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
-)
-SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
-SETTLED_SECONDS = 10  # so long a container must run after it ended that soon, or else it isn't up
-GRACE_SECONDS = 30  # of a pod
-_ASKED_TO_END = (0, 137, 143)  # how a container ends that the kubelet ends
-_LOST = "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another within 6 minutes"
-_ANOTHER_GPU = "stop it, and start it again on another"
-_LACKED = {  # as the kubelet says it of a pod that it ends, and of one that it doesn't take
-    "memory": ("low on resource: memory", "MemoryPressure"),
-    "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
-    "processes": ("low on resource: pids", "PIDPressure"),
-}
-_ABOUT_A_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # what stands behind the last one is why
-_MISSING = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not found')
 _WAY = (word.INIT, word.READY, word.RUNNING)
 _ORDER = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
-
-
-class InstanceView(NamedTuple):
-    """What is known of an instance: its objects, the storages it may mount, its cluster, and the time.
-
-    `rollout` are the ReplicaSets of its Deployment.
-    """
-
-    cluster: str
-    deployment: Deployment
-    rollout: Sequence[ReplicaSet]
-    pods: Sequence[Pod]
-    routes: Sequence[Route]
-    storages: dict[str, Storage]
-    synced: Found
-    now: str
-
-
-class Copy(NamedTuple):
-    """How far one copy has come."""
-
-    state: str
-    reason: str
-    message: str
 
 
 def instance(view: InstanceView, before: Instance | None) -> Instance:
@@ -172,125 +126,6 @@ def _reached(state: str, pods: Sequence[Pod], before: Instance | None, now: str)
             time = max([pod.started_at for pod in pods], default="")
     since = time if time and time < now else now
     return since if before is None or before.since < since else before.since
-
-
-def copy_of(view: InstanceView, pod: Pod) -> Copy:
-    """Return how far a pod has come."""
-    found = _found(view, pod)
-    if not pod.unhealthy:
-        return found
-    if found.state == word.RUNNING:
-        return Copy(found.state, word.GPU_UNHEALTHY, f"its GPU went bad, and its program may fail: {_ANOTHER_GPU}")
-    return found._replace(message=f"{found.message}; its GPU went bad: {_ANOTHER_GPU}")
-
-
-def _found(view: InstanceView, pod: Pod) -> Copy:
-    if pod.phase == "Failed":
-        found = _thrown_out(pod)
-        return found._replace(message=f"{found.message}; it is started anew")
-    if pod.lost:
-        return Copy(word.WAITING, word.NODE_LOST, f"its node {printable(pod.node, 63)} {_LOST}")
-    if pod.waiting in IMAGE_REASONS:
-        return Copy(word.FAILED, word.IMAGE_PULL_FAILED, _image_words(view.deployment.image, pod))
-    if pod.waiting in CONFIG_REASONS or pod.ended == NEVER_BEGAN:
-        return Copy(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {_config_words(pod)}")
-    if pod.exit_code is not None and not _is_up_again(view, pod):
-        return _ended(pod)
-    if not pod.node:
-        return _in_place_of(view, pod, _unscheduled(view, pod))
-    if not pod.started_at:
-        return Copy(
-            word.INIT, word.STARTING, f"its image is pulled and its volumes are mounted on {printable(pod.node, 63)}"
-        )
-    if pod.ready:
-        return Copy(word.RUNNING, word.PROBES_ANSWERED, "")
-    if pod.started and not "" < pod.unready_at <= pod.started_at:
-        return Copy(word.READY, word.PROBE_FAILED, "the container runs, but does not answer its probe now")
-    return Copy(word.READY, word.PROBE_PENDING, "the container has started and hasn't answered its probe yet")
-
-
-def _is_up_again(view: InstanceView, pod: Pod) -> bool:
-    """Return whether a container that ended runs again for good: one that always ends at once isn't up between."""
-    if not pod.started_at or (_never_answered(pod) and not pod.started):
-        return False
-    return pod.ran >= SETTLED_SECONDS or seconds_between(pod.started_at, view.now) >= SETTLED_SECONDS
-
-
-def _never_answered(pod: Pod) -> bool:
-    """Return whether a container's last run was ended by the kubelet because it didn't answer its probe in time.
-
-    Pods don't say so: it is known by when it was ended, and how. Probes begin within a period of the start, and who is asked
-    to end gets half a minute.
-    """
-    if not pod.start_limit or pod.exit_code not in _ASKED_TO_END or pod.ended != "Error":
-        return False
-    return -PROBE_PERIOD <= pod.ran - pod.start_limit <= PROBE_PERIOD + GRACE_SECONDS
-
-
-def _thrown_out(pod: Pod) -> Copy:
-    if pod.reason == "Evicted":
-        lacked = next((what for what, said in _LACKED.items() if any(one in pod.words for one in said)), "")
-        return Copy(
-            word.FAILED, word.EVICTED, f"its node ran out of {lacked} and ended it" if lacked else "its node ended it"
-        )
-    if pod.reason == "Terminated":
-        return Copy(word.FAILED, word.EVICTED, "its node was shut down")
-    why = printable(pod.reason or "no reason given", 40)
-    return Copy(word.FAILED, word.ADMISSION_FAILED, f"its node didn't take it: {why}")
-
-
-def _image_words(image: str, pod: Pod) -> str:
-    said, image = _ABOUT_A_DIGEST.split(pod.waiting_words.lower())[-1], printable(image, 160)
-    if pod.waiting == "InvalidImageName":
-        return f"image name is invalid: {image}"
-    if "not found" in said or "manifest unknown" in said:
-        return f"image not found: {image}"
-    if any(one in said for one in ("unauthorized", "denied", "forbidden")):
-        return f"the registry gives no access to image {image}"
-    if "no space left" in said:
-        return f"the node has no room for image {image}"
-    return f"image can't be pulled: {image}"
-
-
-def _config_words(pod: Pod) -> str:
-    """Return in fixed words why a container can't be made, and else the kubelet's word for it."""
-    said = pod.waiting_words
-    if missing := _MISSING.search(said):
-        return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
-    if "no such file or directory" in said or "executable file not found" in said:
-        return "its command isn't in the image"
-    if "permission denied" in said:
-        return "its command is no program that may run"
-    return printable(pod.waiting if pod.waiting in CONFIG_REASONS else pod.ended, 40)
-
-
-def _ended(pod: Pod) -> Copy:
-    times = f"{pod.restarts} restart{'' if pod.restarts == 1 else 's'}"
-    if pod.ended == "OOMKilled":
-        return Copy(word.FAILED, word.OUT_OF_MEMORY, f"the container used up its unit's memory and was ended ({times})")
-    if _never_answered(pod):
-        why = "the container didn't answer its probe within startTimeout and was ended"
-        return Copy(word.FAILED, word.PROBE_FAILED, f"{why} ({times})")
-    words = f"the container ended with exit code {pod.exit_code} ({times})"
-    return Copy(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
-
-
-def _unscheduled(view: InstanceView, pod: Pod) -> Copy:
-    spec = printable(view.deployment.gpu_spec, 32)
-    if pod.unschedulable and not pod.nominated and seconds_between(pod.created, view.now) > SCHEDULING_SECONDS:
-        return Copy(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
-    return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
-
-
-def _in_place_of(view: InstanceView, pod: Pod, found: Copy) -> Copy:
-    """Return the same with why the pod before it is no more, where its node threw that out."""
-    before = [
-        one for one in view.pods if one.owner == pod.owner and one.phase == "Failed" and one.created <= pod.created
-    ]
-    if not before:
-        return found
-    last = max(before, key=lambda one: (one.created, one.name))
-    return found._replace(message=f"{found.message}; {_thrown_out(last).message}")
 
 
 def _state(view: InstanceView, copies: list[Copy]) -> Copy:

@@ -9,7 +9,7 @@ from allotment import conditions as word
 from allotment.declared.values import size_of
 from allotment.manifests import names
 from allotment.observed.conditions import Conditions, Found, add_departure
-from allotment.observed.instances import CONFIG_REASONS, IMAGE_REASONS
+from allotment.observed.copies import CONFIG_REASONS, IMAGE_REASONS
 from allotment.observed.objects import BucketClaim, Deployment, Job, Pod, Route, VolumeClaim
 from allotment.observed.status import Condition, Preparation, Storage
 from allotment.problems import printable

@@ -11,6 +11,7 @@ from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import names
 from allotment.observed import instances, removed, snapshots, storages
 from allotment.observed.conditions import Conditions, synced
+from allotment.observed.copies import InstanceView
 from allotment.observed.objects import (
     Application,
     BucketClaim,
@@ -211,7 +212,7 @@ def _instances(
         if name not in there:
             yield _unborn(name, application, before.get(name), now)
             continue
-        view = instances.InstanceView(
+        view = InstanceView(
             cluster,
             there[name],
             rollouts[there[name].uid],
