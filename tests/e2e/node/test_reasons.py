@@ -1,0 +1,312 @@
+"""Why an instance doesn't run, as a real kubelet brings it about and the status branch tells it: one merge, all kinds of trouble."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import yaml
+
+from allotment.manifests import names
+from allotment.observed.status import Instance, Storage, read_tenant
+from tests.controlplane import images, node, processes, programs
+from tests.controlplane.client import Object
+from tests.controlplane.fixtures import Node
+from tests.e2e.cloud import Cloud
+from tests.e2e.node.conftest import SPACE, TENANT, declare_all, in_pod
+from tests.e2e.test_report import BRANCH, file, instance, steps, storage
+from tests.published import EMPTY_STORAGE, git
+
+pytestmark = [pytest.mark.e2e, pytest.mark.node]
+UNIT = "nvidia.com/gpu.shared"
+SHELL = f"registry.example/tools/shell:1@sha256:{'1' * 64}"
+ABSENT = f"registry.example/tools/absent:1@sha256:{'404' + '2' * 61}"
+PRIVATE = f"registry.example/private/thing:1@sha256:{'3' * 64}"
+INSTANCE = """\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUInstance
+metadata: {{name: {name}}}
+spec:
+  cluster: eu-1
+  gpuSpec: l4-sliver
+  container:
+    image: {image}
+{container}"""
+BUCKET = EMPTY_STORAGE.format(name="box").replace("block-ssd", "objects")
+PROBED = """\
+    ports: [{{name: http, containerPort: 8080, protocol: HTTP, exposure: Namespace}}]
+    probe: {{httpGet: {{path: /, port: http}}, startTimeout: {seconds}s}}
+"""
+ANSWERS = "trap exit TERM; mkdir /tmp/www; echo well > /tmp/www/index.html; httpd -f -p 8080 -h /tmp/www & "
+WAITS = "trap exit TERM; sleep infinity & wait"
+FILLED = """\
+  prepare:
+    timeout: {seconds}s
+    source: {{image: {{image: "{image}", command: [/bin/sh, -c], args: [{script}]}}}}
+"""
+FILES = EMPTY_STORAGE.replace("block-ssd", "shared-files").replace("20Gi", "50Gi")
+
+
+def runs(script: str, more: str = "") -> tuple[str, str]:
+    """Return the image, and what else is declared, of a container that runs a script."""
+    return SHELL, f"    command: [/bin/sh, -c, {json.dumps(script)}]\n{more}"
+
+
+TROUBLE = {
+    "absent": (ABSENT, ""),
+    "private": (PRIVATE, ""),
+    "no-command": (SHELL, "    command: [/bin/absent]\n"),
+    "no-secret": runs(WAITS, "  buckets: [{name: box}]\n"),
+    "ends": runs("sleep 12; exit 3"),
+    "crashes": runs("exit 4"),
+    "greedy": runs("x=a; while true; do x=$x$x; done"),
+    "silent": runs(WAITS, PROBED.format(seconds=20)),
+    "quiet": runs(ANSWERS + "sleep 12; kill $!; sleep infinity & wait", PROBED.format(seconds=60)),
+    "well": runs(ANSWERS + "wait", PROBED.format(seconds=60)),
+}
+STORAGES = {
+    "late": FILLED.format(seconds=8, image=SHELL, script="sleep 60"),
+    "unfilled": FILLED.format(seconds=40, image=ABSENT, script="exit 0"),
+}
+
+
+def declared(name: str) -> str:
+    """Return the declaration of an instance in trouble."""
+    image, container = TROUBLE.get(name, TROUBLE["well"])
+    return INSTANCE.format(name=name, image=image, container=container)
+
+
+def path(name: str, kind: str = "instances") -> str:
+    return f"tenants/{TENANT}/{kind}/{name}.yaml"
+
+
+@pytest.fixture(scope="module")
+def cloud(real_cloud: Cloud, real_node: Node) -> Iterator[Cloud]:
+    """Return the cloud, in which one merge has declared everything that fails. In the end the instances are stopped, since the brake
+    would let nobody delete as many, and the storages are filled."""
+    node.take_in(real_node.world, {SHELL: images.busybox("/bin/sh")})
+    storages = {name: FILES.format(name=name) + filled for name, filled in STORAGES.items()}
+    named = {path(name, "storages"): text for name, text in {**storages, "box": BUCKET}.items()}
+    declare_all(real_cloud, {**{path(name): declared(name) for name in TROUBLE}, **named})
+    yield real_cloud
+    again = FILLED.format(seconds=60, image=SHELL, script="exit 0").replace("timeout", "attempt: 2\n    timeout")
+    stopped = {
+        path(name): declared(name).replace("spec:\n", "spec:\n  state: Stopped\n") for name in (*TROUBLE, "refused")
+    }
+    mended = {path(name, "storages"): FILES.format(name=name) + again for name in STORAGES}
+    declare_all(real_cloud, stopped | mended)
+    for name in (*TROUBLE, "refused"):
+        told(real_cloud, name, "StoppedAsDeclared")
+    for name in STORAGES:
+        filled(real_cloud, name, "Ready")
+    real_cloud.all_synced()
+
+
+def told(cloud: Cloud, name: str, *reasons: str, seconds: float = 90) -> Instance:
+    """Return an instance's status once it has one of these reasons."""
+
+    def found() -> Instance | None:
+        one = instance(cloud, name, TENANT)
+        assert one.reason in reasons, (one.state, one.reason, one.message)
+        return one
+
+    return processes.eventually(found, f"{name} to be {reasons}", seconds, pause=0.5)
+
+
+def filled(cloud: Cloud, name: str, *words: str) -> Storage:
+    """Return a storage's status once its state or reason is one of these."""
+
+    def found() -> Storage | None:
+        one = storage(cloud, name, TENANT)
+        assert {one.state, one.reason} & {*words}, (one.state, one.reason, one.message)
+        return one
+
+    return processes.eventually(found, f"{name} to be {words}", 90, pause=0.5)
+
+
+def reasons(cloud: Cloud, name: str) -> list[tuple[str, str]]:
+    """Return every state and reason that the branch ever told of an instance, the first first."""
+    found: list[tuple[str, str]] = []
+    for commit in git(cloud.forge, "rev-list", "--reverse", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines():
+        seen = read_tenant(file(cloud, f"tenants/{TENANT}.yaml", commit)).instances
+        found += [(one.state, one.reason) for one in seen if one.name == name]
+    return [one for number, one in enumerate(found) if found[number - 1 : number] != [one]]
+
+
+def pods(real_node: Node, name: str) -> list[Object]:
+    return real_node.cluster.client.list("v1", "Pod", SPACE, f"{names.INSTANCE}={name}")
+
+
+def one_that_runs(real_node: Node, name: str) -> Object:
+    (found,) = [one for one in pods(real_node, name) if one["status"]["phase"] == "Running"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "words"),
+    [
+        ("absent", "ImagePullFailed", f"image not found: {ABSENT}"),
+        ("private", "ImagePullFailed", f"the registry gives no access to image {PRIVATE}"),
+        ("no-command", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+        ("no-secret", "ConfigFailed", "the container can't be made: it has no Secret box"),
+    ],
+)
+def test_what_never_starts_says_why_and_goes_on_saying_so(cloud: Cloud, name: str, reason: str, words: str) -> None:
+    found = told(cloud, name, reason)
+    assert (found.state, found.message, found.ready_replicas) == ("Failed", words, 0)
+    assert ("Failed", reason) == reasons(cloud, name)[-1]
+    assert {state for state, _ in reasons(cloud, name)} == {"Init", "Failed"}
+
+
+def restarted(cloud: Cloud, name: str, *reasons: str) -> Instance:
+    """Return the status of what was restarted twice, and so waits for its next try."""
+
+    def found() -> Instance | None:
+        one = told(cloud, name, *reasons)
+        return one if one.restarts >= 2 else None
+
+    return processes.eventually(found, f"{name} to be restarted", 60, pause=0.5)
+
+
+def test_what_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud) -> None:
+    found = restarted(cloud, "crashes", "CrashLoop")
+    assert (found.state, found.ready_replicas) == ("Failed", 0)
+    assert found.message == f"the container ended with exit code 4 ({found.restarts} restarts)"
+    seen = reasons(cloud, "crashes")
+    failed = [number for number, (state, _) in enumerate(seen) if state == "Failed"]
+    assert {reason for _, reason in seen[failed[0] :]} <= {"ContainerEnded", "CrashLoop"}
+
+
+def test_what_uses_up_its_memory_says_so(cloud: Cloud) -> None:
+    found = restarted(cloud, "greedy", "OutOfMemory")
+    assert found.state == "Failed"
+    assert found.message == f"the container used up its unit's memory and was ended ({found.restarts} restarts)"
+    seen = reasons(cloud, "greedy")
+    assert set(seen[seen.index(("Failed", "OutOfMemory")) :]) == {("Failed", "OutOfMemory")}
+
+
+def test_what_ran_for_a_while_and_ended_runs_again(cloud: Cloud) -> None:
+    found = told(cloud, "ends", "ContainerEnded", "CrashLoop")
+    restarts = f"{found.restarts} restart{'' if found.restarts == 1 else 's'}"
+    assert (found.state, found.message) == ("Failed", f"the container ended with exit code 3 ({restarts})")
+    assert told(cloud, "ends", "ProbesAnswered").state == "Running"
+
+
+def test_what_never_answers_is_pending_and_then_says_what_became_of_it(cloud: Cloud) -> None:
+    found = restarted(cloud, "silent", "ProbeFailed")
+    assert found.state == "Failed"
+    assert found.message == (
+        f"the container didn't answer its probe within startTimeout and was ended ({found.restarts} restarts)"
+    )
+    assert reasons(cloud, "silent")[-2:] == [("Ready", "ProbePending"), ("Failed", "ProbeFailed")]
+
+
+def test_what_answers_no_more_is_ready_and_says_so(cloud: Cloud) -> None:
+    found = told(cloud, "quiet", "ProbeFailed")
+    words = "the container runs, but does not answer its probe now"
+    assert (found.state, found.message, found.restarts) == ("Ready", words, 0)
+    way = steps(cloud, "quiet", TENANT)
+    assert [one.target for one in way] == ["Init", "Ready", "Running", "Ready"]
+    assert [one.time for one in way] == sorted(one.time for one in way)
+    assert (way[1].time, way[3].time) == (found.start_time, found.since)
+
+
+def test_a_preparation_that_takes_too_long_or_cant_start(cloud: Cloud) -> None:
+    late = filled(cloud, "late", "Failed")
+    assert late.reason == "DeadlineExceeded"
+    assert late.message == "preparation failed in attempt 1: it took too long; `allot recover` tries again"
+    unfilled = [one for one in storages_told(cloud, "unfilled") if one.reason == "ImagePullFailed"]
+    assert {one.message for one in unfilled} == {"preparation can't start, attempt 1: its image can't be pulled"}
+    assert filled(cloud, "unfilled", "Failed").reason == "DeadlineExceeded"
+
+
+def storages_told(cloud: Cloud, name: str) -> list[Storage]:
+    """Return every status that the branch ever told of a storage."""
+    commits = git(cloud.forge, "rev-list", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines()
+    told = [read_tenant(file(cloud, f"tenants/{TENANT}.yaml", one)).storages for one in commits]
+    return [one for several in told for one in several if one.name == name]
+
+
+def test_a_gpu_that_goes_bad_is_told_while_the_instance_runs_on(cloud: Cloud, real_node: Node) -> None:
+    before = told(cloud, "well", "ProbesAnswered")
+    environment = in_pod(cloud, one_that_runs(real_node, "well"), "env").splitlines()
+    (unit,) = [line.partition("=")[2] for line in environment if line.startswith("NVIDIA_VISIBLE_DEVICES=")]
+    unwell = real_node.world.folder / "unwell"
+    unwell.write_text(f"{UNIT}-{unit}\n", encoding="ascii")
+    try:
+        found = told(cloud, "well", "GPUUnhealthy")
+        words = "its GPU went bad, and its program may fail: stop it, and start it again on another"
+        assert (found.state, found.message, found.since) == ("Running", words, before.since)
+    finally:
+        unwell.unlink()
+    assert told(cloud, "well", "ProbesAnswered").message == ""
+
+
+def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, real_node: Node) -> None:
+    refused = real_node.world.folder / "refused"
+    refused.write_text(f"{UNIT}\n", encoding="ascii")
+    try:
+        declare_all(cloud, {path("refused"): declared("refused")})
+        found = told(cloud, "refused", "AdmissionFailed")
+        words = "its node didn't take it: UnexpectedAdmissionError; it is started anew"
+        assert (found.state, found.message) == ("Failed", words)
+    finally:
+        refused.unlink()
+    assert told(cloud, "refused", "ProbesAnswered").state == "Running"
+    assert {one["status"].get("reason") for one in pods(real_node, "refused")} == {None, "UnexpectedAdmissionError"}
+
+
+def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(
+    cloud: Cloud, real_node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(programs.CACHE.parents[1]))  # the programs of a node are found by it
+    node.stop(real_node.cluster)
+    try:
+        found = told(cloud, "well", "NodeLost")
+        assert (found.state, found.ready_replicas, found.nodes) == ("Waiting", 0, (node.NAME,))
+        told_so = {one.type: (one.status, one.reason, one.last_transition_time) for one in found.conditions}
+        assert told_so["Available"][:2] == ("False", "NodeLost")
+        (pod,) = pods(real_node, "well")
+        (lost_at,) = [one["lastTransitionTime"] for one in pod["status"]["conditions"] if one["type"] == "Ready"]
+        assert lost_at <= told_so["Available"][2] <= found.since
+        assert found.message.startswith(f"its node {node.NAME} doesn't answer, and nobody knows whether it runs there;")
+    finally:
+        node.boot(real_node.cluster)
+    assert told(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
+
+
+@contextmanager
+def lacking_disk(real_node: Node) -> Iterator[None]:
+    """Let the kubelet believe for a while that its disk is full."""
+    config = real_node.world.folder / "kubelet.yaml"
+    before = config.read_text(encoding="utf-8")
+
+    def restarted(text: str) -> None:
+        node.kill(real_node.cluster, "kubelet")
+        config.write_text(text, encoding="utf-8")
+        node.run(real_node.cluster, real_node.world, "kubelet")
+
+    changed = yaml.safe_load(before)
+    changed["evictionHard"]["nodefs.available"] = "99.9%"
+    restarted(yaml.safe_dump(changed))
+    try:
+        yield
+    finally:
+        restarted(before)
+
+
+def thrown_out(cloud: Cloud, name: str) -> Instance | None:
+    found = instance(cloud, name, TENANT)
+    return found if "its node ran out of disk and ended it" in found.message else None
+
+
+def test_what_its_node_throws_out_says_why_and_comes_back(cloud: Cloud, real_node: Node) -> None:
+    before = one_that_runs(real_node, "well")["metadata"]["uid"]
+    with lacking_disk(real_node):
+        found = processes.eventually(lambda: thrown_out(cloud, "well"), "it to be thrown out", pause=0.5)
+    # Another pod has its place at once, and waits for a node.
+    assert (found.state, found.reason) in {("Failed", "Evicted"), ("Init", "Scheduling"), ("Waiting", "NoFreeUnit")}
+    assert told(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
+    assert one_that_runs(real_node, "well")["metadata"]["uid"] != before
