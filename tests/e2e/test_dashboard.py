@@ -58,9 +58,13 @@ def test_logs_and_terminals_are_for_members(who: str, reads: bool, people: dict[
     """KWOK's pods have no log and no shell, so whoever may gets another answer than 403."""
     can = people[who].ask("account/can-i/logs/get/studio-kite--eu-1/compute")
     assert can == {"value": "yes" if reads else "no"}
-    assert people[who].ask("account/can-i/exec/create/studio-kite--eu-1/compute") == can
+    assert people[who].ask(f"account/can-i/exec/create/studio-kite--eu-1/{OWN}") == can
     assert people[who].ask("account/can-i/logs/get/film-house--eu-1/compute") == {"value": "no"}
-    assert people[who].ask("account/can-i/exec/create/film-house--eu-1/compute") == {"value": "no"}
+    assert people[who].ask(f"account/can-i/exec/create/film-house--eu-1/{OTHERS}") == {"value": "no"}
+    # In a preparation a terminal would read the keys that it fetches with, and write what nobody reviewed.
+    storage = "studio-kite--eu-1/studio-kite--eu-1--storage"
+    assert people[who].ask(f"account/can-i/exec/create/{storage}") == {"value": "no"}
+    assert people[who].ask(f"account/can-i/logs/get/{storage}") == can
     logs = people[who].ask(f"applications/{OWN}/logs?namespace=t-studio-kite&podName=x&container=main")
     assert (logs == 403) is not reads
 

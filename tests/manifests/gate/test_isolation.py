@@ -170,6 +170,7 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
     "host network": (WEBUI, lambda o: pod(o).update(hostNetwork=True)),
     "host processes": (WEBUI, lambda o: pod(o).update(hostPID=True)),
     "users of the host": (WEBUI, lambda o: pod(o).update(hostUsers=True)),
+    "an end that takes for ever": (WEBUI, lambda o: pod(o).update(terminationGracePeriodSeconds=2147483647)),
     "a node": (WEBUI, lambda o: pod(o).update(nodeName="node-1")),
     "a service account": (WEBUI, lambda o: pod(o).update(serviceAccountName="admin")),
     "its token": (WEBUI, lambda o: pod(o).update(automountServiceAccountToken=True)),

@@ -59,3 +59,11 @@ def test_a_role_that_nobody_has_is_left_out(sample: Path, allot: Allot, tmp_path
 
 def test_without_members_nobody_sees_anything() -> None:
     assert project_roles.render("studio-kite--eu-1", Folder(Scope("tenant", "studio-kite"))) == []
+
+
+def test_terminals_are_those_of_instances_alone() -> None:
+    """In a preparation one would read the keys that it fetches with, and write what nobody reviewed."""
+    for role, opens in (("Admin", True), ("Member", True), ("Viewer", False)):
+        given = [one for one in project_roles.policies("lab--eu-1", role) if "exec" in one]
+        only = f"p, proj:lab--eu-1:{role.lower()}, exec, create, lab--eu-1/lab--eu-1--compute, allow"
+        assert given == [only] * opens

@@ -56,6 +56,7 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
     yield from same("pod.securityContext", pod.get("securityContext"), _POD_SECURITY)
     if pod.get("priorityClassName") not in _PRIORITIES:
         yield f"pod.priorityClassName {printable(str(pod.get('priorityClassName')))} is not allowed"
+    yield from same("pod.terminationGracePeriodSeconds", pod.get("terminationGracePeriodSeconds", 1), 1)
     for toleration in pod.get("tolerations", ()):
         if toleration not in _TOLERATIONS:
             yield f"toleration {printable(str(toleration))} is not allowed"

@@ -222,8 +222,9 @@ def _judge_role(project: str, role: Any) -> Iterator[str]:
     if role.get("name") not in known:
         yield f"role {printable(str(role.get('name')))} is not one of a tenant's"
     else:
-        wanted = project_roles.policies(project, known[role["name"]])
-        yield from same("roles.policies", role.get("policies"), wanted)
+        name = known[role["name"]]
+        if role.get("policies") != project_roles.earlier(project, name):
+            yield from same("roles.policies", role.get("policies"), project_roles.policies(project, name))
 
 
 def _outlives(metadata: Any) -> Iterator[str]:

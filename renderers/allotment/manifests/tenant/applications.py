@@ -25,7 +25,7 @@ TENANT_KINDS = (
     ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
 # What controllers make of these. Argo CD shows nothing that a project doesn't permit, and gives logs and terminals of nothing
-# that it doesn't show. Who may bring a Deployment may bring its pods: nothing more can be done by it.
+# that it doesn't show. Who may bring a Deployment may bring its pods; whose terminals are open, the roles say (project_roles).
 MADE_KINDS = (("", "Pod"), ("apps", "ReplicaSet"))
 WHITELIST = [Fixed(group=group, kind=kind) for group, kind in (*TENANT_KINDS, *MADE_KINDS)]
 # One wave, no hooks: a failed preparation holds up nothing else. Retries go on, from the newest commit.

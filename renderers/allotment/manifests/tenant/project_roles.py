@@ -16,7 +16,9 @@ from allotment.declared.kinds.members import Members
 SEES = ("applications", "get")
 READS_LOGS = ("logs", "get")
 OPENS_TERMINALS = ("exec", "create")
-# Nobody syncs, changes or deletes there: that is what merges are for.
+INSTANCES = "compute"  # the part of a tenant that its instances are, and so the end of an Application's name
+# Nobody syncs, changes or deletes there: that is what merges are for. A terminal is one of an instance: in a preparation it
+# could read the keys that this fetches with, and write what nobody reviewed.
 GRANTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "Admin": (SEES, READS_LOGS, OPENS_TERMINALS),
     "Member": (SEES, READS_LOGS, OPENS_TERMINALS),
@@ -26,10 +28,17 @@ GRANTS: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 def policies(project: str, role: str) -> list[str]:
     """Return what a role may do in its project, as Argo CD's policies."""
-    return [
-        f"p, proj:{project}:{role.lower()}, {resource}, {action}, {project}/*, allow"
-        for resource, action in GRANTS[role]
-    ]
+    return [_policy(project, role, grant, "" if grant != OPENS_TERMINALS else INSTANCES) for grant in GRANTS[role]]
+
+
+def earlier(project: str, role: str) -> list[str]:
+    """Return what a role could do in its project as it was published once: Argo CD showed no pod then."""
+    return [_policy(project, role, grant, "") for grant in GRANTS[role]]
+
+
+def _policy(project: str, role: str, grant: tuple[str, str], part: str) -> str:
+    of = f"{project}/{project}--{part}" if part else f"{project}/*"
+    return f"p, proj:{project}:{role.lower()}, {', '.join(grant)}, {of}, allow"
 
 
 def render(project: str, tenant: Folder) -> list[dict[str, Any]]:
