@@ -56,6 +56,7 @@ def up(
                 parts["node"] = node.start(found).network.node
             cluster.note_started(found, root, parts)
         except BaseException:
+            node.stop(found)
             processes.stop(found.folder)  # its logs stay
             raise
         return found, True

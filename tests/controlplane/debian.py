@@ -25,11 +25,19 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "libraries": ("libc6", "libgcc-s1"),  # what a program of Rust's, built here, is linked with
 }
 _PINNED = "VERSION_ID"
+RELEASE = "12"  # whose packages these are, by their names
 
 
 def release() -> str:
     """Return the release of Debian that this machine runs, such as 12; its packages are those of one version only."""
-    return platform.freedesktop_os_release().get(_PINNED, "")
+    return _system().get(_PINNED, "")
+
+
+def _system() -> dict[str, str]:
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:  # no distribution that says which it is
+        return {}
 
 
 def home(what: str) -> Path:
@@ -57,7 +65,11 @@ def missing() -> list[str]:
 
 def why_not() -> str | None:
     """Return why nothing can be fetched and unpacked here; None where it can, or is there already."""
-    lacking = missing() and [name for name in ("apt-get", "dpkg-deb") if shutil.which(name) is None]
+    if not missing():
+        return None
+    if (_system().get("ID"), release()) != ("debian", RELEASE):
+        return f"its packages are those of Debian {RELEASE}"
+    lacking = [name for name in ("apt-get", "dpkg-deb") if shutil.which(name) is None]
     return f"Debian's {' and '.join(lacking)} are needed to unpack packages" if lacking else None
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
@@ -140,7 +140,8 @@ def _resolve(address: str) -> None:
         asked.bind((address, DNS))
         while True:
             query, asker = asked.recvfrom(512)
-            asked.sendto(answer(query), asker)
+            with suppress(IndexError, UnicodeDecodeError):  # no question: whoever sent it gets no answer
+                asked.sendto(answer(query), asker)
 
 
 def _serve_files(place: Path) -> None:

@@ -21,6 +21,7 @@ from tests.controlplane import processes
 
 NAMESPACES = ("net", "mount", "uts", "ipc", "pid", "cgroup")
 UNSHARED = [*(f"--{name}" for name in NAMESPACES), "--fork", "--kill-child=KILL", "--propagation", "private"]
+CONTROLLERS = ("cpu", "memory", "pids")  # by which a kubelet limits pods
 COPIED = ("cpuset.cpus", "cpuset.mems")  # a new cgroup has none, and takes no process without
 FIRST = "world"  # the log and name of its first process
 NOTE = "world.json"  # that process, as the machine counts it, and the number of the link
@@ -98,8 +99,15 @@ def why_not() -> str | None:
         return "a real node needs root"
     if lacking := [name for name in ("unshare", "nsenter", "ip", "mount") if shutil.which(name) is None]:
         return f"a real node needs {', '.join(lacking)}"
-    if not _hierarchies():
-        return "a real node needs cgroups of version 1"
+    found = {name for one in _hierarchies() for name in one.option.removeprefix("none,").split(",")}
+    if lacking := [name for name in CONTROLLERS if name not in found]:
+        return f"a real node needs cgroups of version 1: {', '.join(lacking)}"
+    trial = _hierarchies()[0].place / f"allotment-trial-{os.getpid()}"
+    try:
+        trial.mkdir()
+        trial.rmdir()
+    except OSError as error:
+        return f"a real node needs cgroups of its own: {error}"
     tried = subprocess.run(["unshare", *UNSHARED, "true"], capture_output=True, text=True, check=False)
     return f"this machine has no namespaces to give: {tried.stderr.strip()}" if tried.returncode else None
 

@@ -51,5 +51,7 @@ def logged_in(argocd: ArgoCD, names: Sequence[str]) -> Iterator[dict[str, Person
         session = call(f"{argocd.url}/api/v1/session", {"username": name, "password": PASSWORD})
         return Person(argocd, session["token"])
 
-    yield {name: eventually(partial(person, name), f"{name} to log in") for name in names}
-    client.patch("v1", "ConfigMap", "argocd-cm", {"data": dict.fromkeys(accounts)}, NAMESPACE)
+    try:
+        yield {name: eventually(partial(person, name), f"{name} to log in") for name in names}
+    finally:
+        client.patch("v1", "ConfigMap", "argocd-cm", {"data": dict.fromkeys(accounts)}, NAMESPACE)

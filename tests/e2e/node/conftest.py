@@ -14,13 +14,14 @@ from allotment.declared.kinds.app import App
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
 from allotment.pipeline.check.survey import survey
-from tests.controlplane import bed, images, internet, node, programs, simulated
+from tests.controlplane import bed, images, internet, node, simulated
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
 from tests.controlplane.gitea import Gitea
 from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
+from tests.e2e.node import pods
 
 TENANT = "atelier"
 SPACE = f"t-{TENANT}"
@@ -146,6 +147,4 @@ def only_pod(cloud: Cloud, name: str) -> Object:
 
 def in_pod(cloud: Cloud, pod: Object, *command: str) -> str:
     """Return what a command says in a pod's container."""
-    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={cloud.clusters['eu-1'].kubeconfig}"]
-    run = [*kubectl, "exec", f"--namespace={pod['metadata']['namespace']}", pod["metadata"]["name"], "--", *command]
-    return subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    return pods.said(cloud.clusters["eu-1"], pod, *command)

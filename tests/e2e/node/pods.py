@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.controlplane import node, processes, programs
+from tests.controlplane.cluster import Cluster
 from tests.controlplane.fixtures import Node
 
 Pod = dict[str, Any]
@@ -58,10 +62,40 @@ def _ready(real_node: Node, one: Pod) -> Pod | None:
 
 def tried(real_node: Node, one: Pod, *command: str) -> subprocess.CompletedProcess[str]:
     """Return how a command ended in a pod's container, and what it said."""
+    return _exec(real_node.cluster, one, command)
+
+
+def _exec(cluster: Cluster, one: Pod, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     metadata = one["metadata"]
-    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}"]
+    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={cluster.kubeconfig}"]
     run = [*kubectl, "exec", f"--namespace={metadata['namespace']}", metadata["name"], "--", *command]
     return subprocess.run(run, capture_output=True, text=True, check=False)
+
+
+def said(cluster: Cluster, one: Pod, *command: str) -> str:
+    """Return what a command says in a pod's container. Raises CalledProcessError where it fails."""
+    ended = _exec(cluster, one, command)
+    ended.check_returncode()
+    return ended.stdout
+
+
+def processes_of(one: Pod) -> list[psutil.Process]:
+    """Return a pod's processes on this machine, which other pods, also of other checkouts, have processes of the same name on."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            of = Path(f"/proc/{process.pid}/cgroup").read_text(encoding="ascii")
+        except OSError:  # it has ended meanwhile
+            continue
+        if f"pod{one['metadata']['uid']}" in of:
+            found.append(process)
+    return found
+
+
+def uid_map(process: psutil.Process) -> tuple[int, int, int]:
+    """Return which users of the machine the users of a process's namespace are: the first inside, that one outside, how many."""
+    inside, outside, count = Path(f"/proc/{process.pid}/uid_map").read_text(encoding="ascii").split()
+    return int(inside), int(outside), int(count)
 
 
 def fetch(real_node: Node, one: Pod, address: str) -> subprocess.CompletedProcess[str]:

@@ -23,6 +23,7 @@ from tests.controlplane import crates, images, node, processes, rendered, simula
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
+from tests.e2e.node import pods
 from tests.programs import volumes
 from tests.programs.volumes import MANY
 
@@ -86,7 +87,7 @@ def accessor(real_node: Node, sample_tree: Path) -> Iterator[Accessor]:
     client.apply(*objects)
     pod = processes.eventually(partial(_ready, client), "the accessor to be ready")
     claim = client.get("v1", "PersistentVolumeClaim", STORAGE, KITE)
-    (process,) = [one for one in psutil.process_iter() if one.name() == "dufs" and _is_of(one, pod)]
+    (process,) = [one for one in pods.processes_of(pod) if one.name() == "dufs"]
     yield Accessor(client, pod, node.volumes(real_node.cluster) / claim["metadata"]["uid"], process)
     rendered.clear(client)
 
@@ -95,10 +96,6 @@ def _ready(client: Client) -> dict[str, Any] | None:
     pods = client.list("v1", "Pod", KITE, f"{names.STORAGE}={STORAGE}")
     ready = [one for one in pods if any(part.get("ready") for part in one["status"].get("containerStatuses", ()))]
     return ready[0] if ready else None
-
-
-def _is_of(process: psutil.Process, pod: dict[str, Any]) -> bool:
-    return f"pod{pod['metadata']['uid']}/" in Path(f"/proc/{process.pid}/cgroup").read_text(encoding="ascii")
 
 
 def listed(accessor: Accessor, path: str) -> set[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
-from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.controlplane import node
@@ -14,6 +12,7 @@ from tests.controlplane.fixtures import Node
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all, in_pod, only_pod
+from tests.e2e.node.pods import processes_of, uid_map
 from tests.e2e.test_report import until
 from tests.published import EMPTY_STORAGE
 
@@ -105,10 +104,9 @@ def test_it_has_its_shared_memory_and_disk_and_no_token(real_cloud: Cloud, pods:
 
 
 def test_its_root_is_nobody_of_the_machine(pods: dict[str, Object]) -> None:
-    servers = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or ())[:2] == ["httpd", "-f"]]
-    maps = [Path(f"/proc/{one.pid}/uid_map").read_text(encoding="ascii").split() for one in servers]
-    assert len(maps) >= len(SHAPES)
-    assert all(inside == "0" and int(outside) >= 65536 and count == "65536" for inside, outside, count in maps)
+    maps = [uid_map(one) for pod in pods.values() for one in processes_of(pod) if one.name() == "httpd"]
+    assert len(maps) == len(SHAPES)
+    assert all(inside == 0 and outside >= 65536 and count == 65536 for inside, outside, count in maps)
     assert len({outside for _, outside, _ in maps}) == len(maps), "each pod has a range of its own"
 
 

@@ -85,7 +85,7 @@ def failure(real_node: Node, one: Pod, place: Place) -> str:
     """Return why a pod can't connect to a place; nothing where it can."""
     connect = f"nc -w 3 {place.address} {place.port} < /dev/null"
     ended = pods.tried(real_node, one, "sh", "-c", connect)
-    return ended.stderr if ended.returncode else ""
+    return ended.stderr or f"ended with {ended.returncode}" if ended.returncode else ""
 
 
 @pytest.fixture(scope="module")

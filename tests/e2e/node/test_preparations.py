@@ -19,6 +19,7 @@ from tests.controlplane.fixtures import Node
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all
+from tests.e2e.node.pods import processes_of
 from tests.e2e.test_report import storage
 from tests.e2e.test_storage import SNAPSHOT
 from tests.programs.volumes import content, files
@@ -92,7 +93,11 @@ class Bench:
     def working(self) -> list[psutil.Process]:
         """Return the processes in containers that fill volumes: those of ours, and a tenant's."""
         wanted = {COPY, "programs.fetch_url", "programs.fetch_s3", FETCHES}
-        return [one for one in psutil.process_iter(["cmdline"]) if wanted & {*(one.info["cmdline"] or ())}]
+        running = [
+            pod for name in KINDS for pod in self.pods(name) if pod["status"].get("phase") in ("Pending", "Running")
+        ]
+        found = [one.as_dict(["pid", "cmdline"]) for pod in running for one in processes_of(pod)]
+        return [psutil.Process(one["pid"]) for one in found if wanted & {*(one["cmdline"] or ())}]
 
     def has_begun(self, name: str) -> bool:
         """Return whether something of what is to come lies on a volume."""

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from allotment.declared.kinds.node_pool import NodePool
-from tests.controlplane import images, internet, node, processes, programs, rendered, simulated, world
+from tests.controlplane import images, internet, node, processes, rendered, simulated, world
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
+from tests.e2e.node import pods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADA = "t-solo-ada"
@@ -60,27 +60,17 @@ def test_a_pod_answers_from_an_address_of_its_own(web: dict[str, Any]) -> None:
         assert answer.read() == b"served by 1000\n"
 
 
-def is_httpd_of(pod: dict[str, Any], one: psutil.Process) -> bool:
-    """Return whether a process of the machine is a pod's web server: other pods, also of other checkouts, have some too."""
-    if (one.info["cmdline"] or ())[:2] != ["httpd", "-f"]:
-        return False
-    return pod["metadata"]["uid"] in Path(f"/proc/{one.pid}/cgroup").read_text(encoding="ascii")
-
-
-def test_the_pods_root_is_nobody_of_the_machine(real_node: Node, web: dict[str, Any]) -> None:
-    (server,) = [one for one in psutil.process_iter(["cmdline"]) if is_httpd_of(web, one)]
-    inside, outside, count = Path(f"/proc/{server.pid}/uid_map").read_text(encoding="ascii").split()
-    assert (inside, count) == ("0", "65536")
-    assert int(outside) >= 65536
-    assert server.uids().real == int(outside) + 1000
+def test_the_pods_root_is_nobody_of_the_machine(web: dict[str, Any]) -> None:
+    (server,) = [one for one in pods.processes_of(web) if one.name() == "httpd"]
+    inside, outside, count = pods.uid_map(server)
+    assert (inside, count) == (0, 65536)
+    assert outside >= 65536
+    assert server.uids().real == outside + 1000
 
 
 def in_pod(real_node: Node, pod: dict[str, Any], *command: str) -> str:
     """Return what a command says in a pod's container."""
-    metadata = pod["metadata"]
-    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}"]
-    run = [*kubectl, "exec", f"--namespace={metadata['namespace']}", metadata["name"], "--", *command]
-    return subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    return pods.said(real_node.cluster, pod, *command)
 
 
 def test_a_command_runs_in_it_through_the_api_server(real_node: Node, web: dict[str, Any]) -> None:
