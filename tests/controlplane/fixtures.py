@@ -59,16 +59,6 @@ def growing_cluster() -> Iterator[Cluster]:
     yield from _running("us-1", argocd=False, karpenter=True)
 
 
-@pytest.fixture(scope="session")
-def real_node() -> Iterator[Node]:
-    """Return a cluster with a node that runs containers: that of `make cluster NODE=real`, or one for this session."""
-    if why := node.why_not():
-        pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
-    needs(*BED_TOOLS, *programs.NODE)
-    for found in _running("eu-1", argocd=True, karpenter=False, node=True):
-        yield Node(found)
-
-
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
     """Return a namespace of this test alone."""
@@ -95,6 +85,15 @@ def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
         yield gitea_program.start(folder)
     finally:
         processes.stop(folder)
+
+
+def a_real_node() -> Iterator[Node]:
+    """Yield a cluster with a node that runs containers: that of `make cluster NODE=real`, or one for this session."""
+    if why := node.why_not():
+        pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+    needs(*BED_TOOLS, *programs.NODE)
+    for found in _running("eu-1", argocd=True, karpenter=False, node=True):
+        yield Node(found)
 
 
 class Node(NamedTuple):

@@ -25,8 +25,9 @@ from tests.e2e.cloud import Cloud
 Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
 NODE, NODES_CLOUD = "node", "node's cloud"
-# Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end.
-LONGEST = (NODES_CLOUD, NODE, *"faults storage publish report rollout files stock comment watching forge".split())
+# Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end; a cloud comes
+# after what clears the cluster that it is in.
+LONGEST = (NODE, NODES_CLOUD, *"faults storage publish report rollout files stock comment watching forge".split())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,7 @@ from allotment.pipeline.check.survey import survey
 from tests.controlplane import bed, images, internet, node, simulated
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import PROJECT
-from tests.controlplane.fixtures import Node
+from tests.controlplane.fixtures import Node, a_real_node
 from tests.controlplane.gitea import Gitea
 from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
@@ -112,7 +112,13 @@ def app_images() -> dict[str, images.Image]:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
+def real_node() -> Iterator[Node]:
+    """Return a cluster with a node that runs containers; it ends with the last of these tests."""
+    yield from a_real_node()
+
+
+@pytest.fixture(scope="package")
 def real_cloud(real_node: Node, gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """Return a cloud of one cluster, published, reported as it changes, and synced; its GPU node runs containers."""
     cluster = real_node.cluster
