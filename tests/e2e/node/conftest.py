@@ -14,14 +14,16 @@ from allotment.declared.kinds.app import App
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
 from allotment.pipeline.check.survey import survey
-from tests.controlplane import bed, images, internet, node, simulated
+from tests.controlplane import bed, debian, images, internet, node, processes, simulated
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import PROJECT
+from tests.controlplane.cluster import place as cluster_place
 from tests.controlplane.fixtures import Node, a_real_node
 from tests.controlplane.gitea import Gitea
 from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
 from tests.e2e.node import pods
+from tests.e2e.node.traces import traces
 
 TENANT = "atelier"
 SPACE = f"t-{TENANT}"
@@ -114,8 +116,14 @@ def app_images() -> dict[str, images.Image]:
 
 @pytest.fixture(scope="package")
 def real_node() -> Iterator[Node]:
-    """Return a cluster with a node that runs containers; it ends with the last of these tests."""
-    yield from a_real_node()
+    """Return a cluster with a node that runs containers; it ends with the last of these tests, and leaves nothing behind."""
+    found, link, folder = None, "", node.folder(cluster_place("eu-1", real=True))
+    before = None if node.why_not() or debian.missing() else traces(folder)
+    for found in a_real_node():
+        yield found
+        link = found.world.network.link
+    if found is not None and not processes.running(folder):
+        assert traces(folder, link) == before
 
 
 @pytest.fixture(scope="package")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +16,11 @@ from tests.controlplane import images, internet, node, processes, rendered, simu
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
 from tests.e2e.node import pods
+from tests.e2e.node.traces import traces
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADA = "t-solo-ada"
 WEB = f"registry.example/web@sha256:{'a' * 64}"
-LINK = re.compile(r"\ballot[0-9]+\b")
 SERVES = "echo served by $(id -u) > /tmp/index.html; trap exit TERM; httpd -f -p 8080 -h /tmp & wait"
 
 
@@ -134,22 +132,6 @@ def test_a_gpu_that_goes_bad_is_none_of_the_nodes_any_more(real_node: Node) -> N
     processes.eventually(lambda: allocatable() == "3", "the unit to be counted no more")
     unwell.unlink()
     processes.eventually(lambda: allocatable() == "4", "the unit to be counted again")
-
-
-def traces(folder: Path, link: str = "") -> dict[str, object]:
-    """Return what a world could leave on the machine: links, addresses, routes, mounts, cgroups, and settings. What other
-    worlds have, which begin and end meanwhile, is left out: `link` is the one of this world."""
-
-    def told(what: str) -> list[str]:
-        lines = subprocess.run(["ip", "-o", what], capture_output=True, text=True, check=True).stdout.splitlines()
-        return [line for line in lines if {*LINK.findall(line)} <= {link}]
-
-    groups = sorted(str(one) for one in Path("/sys/fs/cgroup").glob(f"*/allotment{str(folder).replace('/', '-')}"))
-    settings = {
-        name: Path("/proc/sys", name).read_text(encoding="ascii") for name in (*node.SETTINGS, "net/ipv4/ip_forward")
-    }
-    found = {what: told(what) for what in ("link", "addr", "route")}
-    return {**found, "mounts": Path("/proc/self/mounts").read_text(encoding="utf-8"), "groups": groups, **settings}
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
