@@ -82,8 +82,6 @@ kind: Members
 metadata: {name: atelier}
 spec: {groups: [{name: atelier-makers, role: Admin}]}
 """
-
-
 MORE = {
     "platform/specs/l4-sliver.yaml": SLIVER,
     "clusters/eu-1/stocks/l4-sliver.yaml": STOCK,
@@ -96,9 +94,6 @@ ANSWERS = (
     "trap exit TERM; mkdir -p /tmp/www; cd /tmp/www; ln -sf /workspace .; echo {name} > index.html; test -e ./{probe} || echo well > ./{probe};"
     " httpd -f -p {port} -h /tmp/www & wait"
 )
-
-
-PAUSE = images.busybox("/bin/sleep", "infinity")
 
 
 def app_images() -> dict[str, images.Image]:
@@ -134,7 +129,8 @@ def real_cloud(real_node: Node, gitea: Gitea, tmp_path_factory: pytest.TempPathF
     node.pose(cluster, pools[POOL].model)
     options = ("--report", "eu-1", "--kubeconfig", str(cluster.kubeconfig), "--report-interval", "1")
     preparing = images.python(internet.authority(real_node.world))
-    node.take_in(real_node.world, {**app_images(), names.PREPARE_IMAGE: preparing, names.PAUSE_IMAGE: PAUSE})
+    pause = images.busybox("/bin/sleep", "infinity")
+    node.take_in(real_node.world, {**app_images(), names.PREPARE_IMAGE: preparing, names.PAUSE_IMAGE: pause})
     folder = tmp_path_factory.mktemp("cloud")
     argocd = bed.argocd_of(cluster)
     with a_cloud(
