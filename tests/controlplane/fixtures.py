@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from tests.controlplane import bed, crds, node, processes, programs, world
+from tests.controlplane import bed, crds, debian, node, processes, programs, world
 from tests.controlplane import gitea as gitea_program
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
@@ -30,6 +30,16 @@ def needs(*tools: str) -> None:
     if missing:
         why = f"run make controlplane: {', '.join(missing)} not built"
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+
+
+def needs_a_node() -> None:
+    """Skip the test where this machine can have no real node, or what one takes isn't built; in CI that is a failure."""
+    why = node.why_not()
+    if why is None and (lacking := [f"Debian's {what}" for what in debian.missing()]):
+        why = f"run make controlplane: {', '.join(lacking)} not there"
+    if why:
+        pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+    needs(*BED_TOOLS, *programs.NODE)
 
 
 def _running(name: str, *, argocd: bool, karpenter: bool, node: bool = False) -> Iterator[Cluster]:
@@ -89,9 +99,7 @@ def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
 
 def a_real_node() -> Iterator[Node]:
     """Yield a cluster with a node that runs containers: that of `make cluster NODE=real`, or one for this session."""
-    if why := node.why_not():
-        pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
-    needs(*BED_TOOLS, *programs.NODE)
+    needs_a_node()
     for found in _running("eu-1", argocd=True, karpenter=False, node=True):
         yield Node(found)
 
