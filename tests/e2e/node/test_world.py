@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import urllib.request
@@ -150,7 +151,8 @@ def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
         assert len(networks - {os.readlink("/proc/self/ns/net")}) == 2
         if killed:
             for one in processes.running(folder):
-                os.kill(one.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it ended with the first
+                    os.kill(one.pid, signal.SIGKILL)
             processes.eventually(lambda: not processes.running(folder), "its processes to end")
             assert world.found(folder) is None
     finally:
