@@ -231,6 +231,14 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         started(live.pod(node="n1", container=live.waiting("CrashLoopBackOff", "back-off 10s", ended=UNBEGUN))),
         *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
     ),
+    "runs again since its start failed": (
+        started(live.pod(node="n1", container=live.started(40, ready=True, restarts=1, ended=UNBEGUN), ready=41)),
+        *("Running", "ProbesAnswered", ""),
+    ),
+    "just begun since its start failed": (
+        started(live.pod(node="n1", container=live.started(55, ready=True, restarts=1, ended=UNBEGUN), ready=56)),
+        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+    ),
     "a Secret that is missing": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerConfigError", 'secret "box" not found'))),
         *("Failed", "ConfigFailed", "the container can't be made: it has no Secret box"),
@@ -446,6 +454,13 @@ def test_one_that_ran_for_a_while_is_up_again_at_once() -> None:
     again = live.started(40, ready=True, restarts=1, ended=live.run(137, 30, "OOMKilled"))
     found = the(*started(live.pod(node="n1", container=again, ready=40)), now=live.AT.format(41))
     assert (found.state, found.restarts) == ("Running", 1)
+
+
+def test_one_whose_start_failed_once_is_up_again_by_time_alone() -> None:
+    objects = started(live.pod(node="n1", container=live.started(40, ready=True, restarts=1, ended=UNBEGUN), ready=40))
+    early, late = look(*objects, now=live.AT.format(49)), look(*objects, now=live.AT.format(50))
+    assert [one.instances[0].state for one in (early, late)] == ["Failed", "Running"]
+    assert (unsettled(early), unsettled(late)) == (True, False)
 
 
 def test_what_a_node_threw_out_counts_only_until_another_has_its_place() -> None:

@@ -77,8 +77,8 @@ def _found(view: InstanceView, pod: Pod) -> Copy:
         return Copy(word.WAITING, word.NODE_LOST, f"its node {printable(pod.node, 63)} {_LOST}")
     if pod.waiting in IMAGE_REASONS:
         return Copy(word.FAILED, word.IMAGE_PULL_FAILED, _image_words(view.deployment.image, pod))
-    if pod.waiting in CONFIG_REASONS or pod.ended == NEVER_BEGAN:
-        return Copy(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {_config_words(pod)}")
+    if pod.waiting in CONFIG_REASONS or (pod.ended == NEVER_BEGAN and not pod.started_at):
+        return _not_made(pod)
     if pod.exit_code is not None and not _is_up_again(view, pod):
         return _ended(pod)
     if not pod.node:
@@ -137,6 +137,10 @@ def _image_words(image: str, pod: Pod) -> str:
     return f"image can't be pulled: {image}"
 
 
+def _not_made(pod: Pod) -> Copy:
+    return Copy(word.FAILED, word.CONFIG_FAILED, f"the container can't be made: {_config_words(pod)}")
+
+
 def _config_words(pod: Pod) -> str:
     """Return in fixed words why a container can't be made, and else the kubelet's word for it."""
     said = pod.waiting_words
@@ -150,6 +154,8 @@ def _config_words(pod: Pod) -> str:
 
 
 def _ended(pod: Pod) -> Copy:
+    if pod.ended == NEVER_BEGAN:
+        return _not_made(pod)
     times = f"{pod.restarts} restart{'' if pod.restarts == 1 else 's'}"
     if pod.ended == "OOMKilled":
         return Copy(word.FAILED, word.OUT_OF_MEMORY, f"the container used up its unit's memory and was ended ({times})")

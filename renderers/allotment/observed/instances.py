@@ -78,7 +78,7 @@ def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
 
 def may_change(one: Instance) -> bool:
     """Return whether a state may change by time alone: a pod looks for its place, or a container that ended runs again."""
-    ended = one.reason in (word.CONTAINER_ENDED, word.CRASH_LOOP, word.OUT_OF_MEMORY)
+    ended = one.reason in (word.CONTAINER_ENDED, word.CRASH_LOOP, word.OUT_OF_MEMORY, word.CONFIG_FAILED)
     return one.reason == word.SCHEDULING or (ended and one.start_time != "")
 
 
