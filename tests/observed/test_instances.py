@@ -42,6 +42,21 @@ NO_COMMAND = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
     'container process: error during container init: exec: "/bin/absent": stat /bin/absent: no such file or directory'
 )
+NOT_BEGUN = (
+    "OCI runtime create failed: runc create failed: unable to start container process: error during container init: "
+)
+NO_DRIVER = (
+    f"{NOT_BEGUN}error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy' "
+    "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: "
+    "no such file or directory"
+)
+NO_RUNTIME = (
+    "failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open log.json: no such file or "
+    'directory): exec: "nvidia-container-runtime": executable file not found in $PATH'
+)
+NO_MOUNT = (
+    f'{NOT_BEGUN}error mounting "/mnt/a" to rootfs at "/data": mount /mnt/a:/data, flags: 0x5000: permission denied'
+)
 UNBEGUN = {
     "exitCode": 128,
     "reason": "StartError",
@@ -230,6 +245,44 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     "a command that isn't there, between two tries": (
         started(live.pod(node="n1", container=live.waiting("CrashLoopBackOff", "back-off 10s", ended=UNBEGUN))),
         *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+    ),
+    "a command that isn't on the path": (
+        started(
+            live.pod(
+                node="n1",
+                container=live.waiting(
+                    "RunContainerError", f'{NOT_BEGUN}exec: "serve": executable file not found in $PATH'
+                ),
+            )
+        ),
+        *("Failed", "ConfigFailed", "the container can't be made: its command isn't in the image"),
+    ),
+    "a command that may not run": (
+        started(
+            live.pod(
+                node="n1",
+                container=live.waiting("RunContainerError", f'{NOT_BEGUN}exec: "/data/model": permission denied'),
+            )
+        ),
+        *("Failed", "ConfigFailed", "the container can't be made: its command is no program that may run"),
+    ),
+    "a node without its driver": (
+        started(live.pod(node="n1", container=live.waiting("RunContainerError", NO_DRIVER))),
+        *("Failed", "ConfigFailed", "the container can't be made: RunContainerError"),
+    ),
+    "a node without its driver, between two tries": (
+        started(
+            live.pod(node="n1", container=live.waiting("CrashLoopBackOff", ended=UNBEGUN | {"message": NO_DRIVER}))
+        ),
+        *("Failed", "ConfigFailed", "the container can't be made: StartError"),
+    ),
+    "a node without its runtime": (
+        started(live.pod(node="n1", container=live.waiting("RunContainerError", NO_RUNTIME))),
+        *("Failed", "ConfigFailed", "the container can't be made: RunContainerError"),
+    ),
+    "a volume that can't be mounted": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerError", NO_MOUNT))),
+        *("Failed", "ConfigFailed", "the container can't be made: CreateContainerError"),
     ),
     "runs again since its start failed": (
         started(live.pod(node="n1", container=live.started(40, ready=True, restarts=1, ended=UNBEGUN), ready=41)),

@@ -32,6 +32,11 @@ _LACKED = {  # as the kubelet says it of a pod that it ends, and of one that it 
     "processes": ("low on resource: pids", "PIDPressure"),
 }
 _ABOUT_A_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # what stands behind the last one is why
+# As runc says it of the command itself. Hooks, mounts and drivers of the node fail with the same last words.
+_NO_COMMAND = re.compile(
+    r'(?:unable to start container process|error during container init): exec: "[^"]*": '
+    r"(stat [^:]*: no such file|executable file not found|permission denied)"
+)
 _MISSING = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not found')
 
 
@@ -146,10 +151,9 @@ def _config_words(pod: Pod) -> str:
     said = pod.waiting_words
     if missing := _MISSING.search(said):
         return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
-    if "no such file or directory" in said or "executable file not found" in said:
-        return "its command isn't in the image"
-    if "permission denied" in said:
-        return "its command is no program that may run"
+    if refused := _NO_COMMAND.search(said):
+        denied = refused[1] == "permission denied"
+        return "its command is no program that may run" if denied else "its command isn't in the image"
     return printable(pod.waiting if pod.waiting in CONFIG_REASONS else pod.ended, 40)
 
 

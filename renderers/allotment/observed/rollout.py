@@ -50,7 +50,7 @@ _WAYS_OUT = {
     word.CONTAINER_ENDED: "read its log in Argo CD, correct its command or arguments",
     word.OUT_OF_MEMORY: "choose a GPUSpec with more memory",
     word.PROBE_FAILED: "read its log in Argo CD; a longer startTimeout may help",
-    word.CONFIG_FAILED: "correct its command, or what it takes from a bucket",
+    word.CONFIG_FAILED: "correct its command, or what it takes from a bucket; else show this to the platform team",
     word.NODE_LOST: "it goes on by itself",
     word.GPU_UNHEALTHY: "show this to the platform team",
     word.CREATION_REFUSED: "show this to the platform team",
