@@ -205,7 +205,7 @@ def test_history_of_thousands_of_changes_takes_less_than_its_commits(bed: Recent
     original = module.Repository.read_at
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module.Repository, "read_at", lambda self, *words: reads.append(words) or original(self, *words))
-        shown("history", "solo-ada", "--limit", "3")
+        shown("history", "solo-ada", "--limit", "2")
     assert len(reads) == 1
     assert int(git(place.remote, "rev-list", "--count", "status/eu-1")) == 30
 

@@ -472,6 +472,40 @@ def test_a_stop_a_crash_and_a_recovery() -> None:
     ]
 
 
+LOST = started(live.pod(node="n1", container=live.started(3, ready=True), unready=9))
+BACK = started(live.pod(node="n1", container=live.started(3, ready=True), ready=22))
+AGAIN = started(
+    live.pod(node="n1", container=live.started(22, ready=True, restarts=1, ended=live.run(137, 15)), ready=22)
+)
+
+
+def test_what_held_all_along_is_no_step_of_the_way_back() -> None:
+    assert way(RUNS, LOST, BACK)[3:] == [("Running", "Waiting", "21"), ("Waiting", "Running", "22")]
+    assert way(RUNS, CRASHED, AGAIN)[3:] == [
+        ("Running", "Failed", "21"),
+        ("Failed", "Ready", "22"),
+        ("Ready", "Running", "22"),
+    ], "its node was always the same"
+
+
+@pytest.mark.parametrize(
+    ("gone", "node"),
+    [
+        (LOST, "n2"),
+        (started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})), "n1"),
+        (started(live.pod(node="n1", status={"phase": "Failed", "reason": "UnexpectedAdmissionError"})), "n1"),
+    ],
+    ids=["lost", "evicted", "refused"],
+)
+def test_another_pod_goes_all_the_way(gone: Objects, node: str) -> None:
+    another = started(live.pod(number=2, node=node, container=live.started(15, ready=True), ready=16))
+    assert [step[:2] for step in way(RUNS, gone, another)[4:]] == [
+        ("Waiting" if gone is LOST else "Failed", "Init"),
+        ("Init", "Ready"),
+        ("Ready", "Running"),
+    ]
+
+
 def test_a_condition_keeps_its_time_while_it_holds() -> None:
     first = look(*RUNS, now=live.AT.format(20))
     second = look(*RUNS, before=first, now=live.AT.format(30))

@@ -59,14 +59,15 @@ def _urls(view: InstanceView) -> list[str]:
 def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
     """Return the states that an instance went through to get where it is, each with its time, the last one included.
 
-    Between two looks it may have gone through several; it gets to Running by Init and Ready only.
+    Between two looks it may have gone through several; it gets to Running by Init and Ready only, and comes back to it by those
+    that it had lost.
     """
     if now.state not in _WAY:
         return [(now.state, now.since)]
     was, end = before.state if before else "", _WAY.index(now.state)
     if was in _WAY and _WAY.index(was) > end:
         return [(now.state, now.since)]
-    begun = _WAY.index(was) + 1 if was in _WAY else 0
+    begun = _WAY.index(was) + 1 if was in _WAY else _kept_steps(before, now)
     earliest = before.since if before else ""
     passed = []
     for state in _WAY[begun:end]:
@@ -74,6 +75,20 @@ def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
         since = next((one.last_transition_time for one in now.conditions if one.type == mark), now.since)
         passed.append((state, max(min(since, now.since), earliest)))
     return [*passed, (now.state, now.since)]
+
+
+def _kept_steps(before: Instance | None, now: Instance) -> int:
+    """Return how many steps of the way still hold of an instance that wasn't on it: its pods have their nodes, and run as before.
+
+    A condition keeps its time also when another pod takes over, so the nodes and the start are compared, too.
+    """
+    if before is None or before.reason in (word.EVICTED, word.ADMISSION_FAILED) or before.nodes != now.nodes:
+        return 0
+    held = {(one.type, one.last_transition_time) for one in before.conditions if one.status == "True"}
+    holds = {one.type for one in now.conditions if (one.type, one.last_transition_time) in held}
+    if word.SCHEDULED not in holds:
+        return 0
+    return 2 if word.STARTED in holds and before.start_time == now.start_time else 1
 
 
 def may_change(one: Instance) -> bool:
