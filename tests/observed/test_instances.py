@@ -64,6 +64,15 @@ UNBEGUN = {
     "startedAt": "1970-01-01T00:00:00Z",
     "finishedAt": live.AT.format(9),
 }
+
+
+def gone_at(created: str, ended: str) -> dict[str, Any]:
+    """Return a pod that its node threw out for want of disk, made and ended at these times."""
+    said = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": ended}
+    status = {"phase": "Failed", "reason": "Evicted", "message": LOW, "conditions": [said]}
+    return live.pod(node="n1", creationTimestamp=created, status=status)
+
+
 BAD_GPU = {"allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": [{"health": "Unhealthy"}]}]}
 STATES: dict[str, tuple[Objects, str, str, str]] = {
     "no pod yet": (
@@ -165,7 +174,7 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     ),
     "evicted, and no other place is free": (
         (
-            *started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": LOW})),
+            *started(gone_at("2026-11-21T09:00:00Z", "2026-11-21T09:59:59Z")),
             live.pod(number=2, status={"conditions": [UNSCHEDULABLE]}),
         ),
         *("Waiting", "NoFreeUnit", "no unit of l4-quarter is free on eu-1; its node ran out of disk and ended it"),
@@ -557,6 +566,40 @@ def test_what_a_node_threw_out_counts_only_until_another_has_its_place() -> None
     several = (live.deployment(replicas=2), live.replica_set(), *gone)
     found = the(*several, live.pod(number=3, node="n2", container=live.started(3, ready=True), ready=4))
     assert (found.state, found.reason, found.ready_replicas) == ("Failed", "Evicted", 1)
+
+
+def test_what_a_node_threw_out_long_ago_doesnt_come_back_while_pods_change() -> None:
+    old = gone_at("2026-11-20T09:00:00Z", "2026-11-20T10:00:00Z")
+    ends = live.pod(number=2, node="n1", container=live.started(3, ready=True), ready=4, deletionTimestamp=NOW)
+    found = the(live.deployment(), live.replica_set(), old, ends)
+    assert (found.state, found.reason) == ("Init", "RolloutPending")
+    found = the(live.deployment(), live.replica_set(), old)
+    assert (found.state, found.reason) == ("Failed", "Evicted"), "its successor was never made"
+
+
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        (live.AT.format(0), "; its node ran out of disk and ended it"),
+        ("2026-11-21T09:58:00Z", "; its node ran out of disk and ended it"),
+        ("2026-11-21T09:57:59Z", ""),
+        (live.AT.format(1), ""),
+    ],
+)
+def test_what_a_node_threw_out_explains_only_the_pod_that_was_made_for_it(ended: str, words: str) -> None:
+    old = gone_at("2026-11-20T09:00:00Z", ended)
+    found = the(*started(old), live.pod(number=2, status={"conditions": [UNSCHEDULABLE]}))
+    assert found.message == f"no unit of l4-quarter is free on eu-1{words}"
+
+
+def test_what_a_node_refused_or_ended_by_itself_explains_it_too() -> None:
+    waits = live.pod(number=2, creationTimestamp=live.AT.format(9), status={"conditions": [UNSCHEDULABLE]})
+    refused = live.pod(node="n1", scheduled=8)
+    refused["status"] |= {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+    words = "no unit of l4-quarter is free on eu-1; its node didn't take it: UnexpectedAdmissionError"
+    assert the(*started(refused), waits).message == words
+    shut = live.pod(node="n1", container=live.ended(143, seconds=7), status={"phase": "Failed", "reason": "Terminated"})
+    assert the(*started(shut), waits).message == "no unit of l4-quarter is free on eu-1; its node was shut down"
 
 
 def test_of_several_copies_that_run_the_one_on_a_bad_gpu_is_told() -> None:

@@ -23,6 +23,7 @@ CONFIG_REASONS = frozenset(
 SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
 SETTLED_SECONDS = 10  # so long a container must run after it ended that soon, or else it isn't up
 GRACE_SECONDS = 30  # of a pod
+SUCCESSOR_SECONDS = 120  # so long after a node began to end a pod another is made for it, at the latest
 _ASKED_TO_END = (0, 137, 143)  # how a container ends that the kubelet ends
 _LOST = "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another within 6 minutes"
 _ANOTHER_GPU = "stop it, and start it again on another"
@@ -178,11 +179,19 @@ def _unscheduled(view: InstanceView, pod: Pod) -> Copy:
 
 
 def _in_place_of(view: InstanceView, pod: Pod, found: Copy) -> Copy:
-    """Return the same with why the pod before it is no more, where its node threw that out."""
+    """Return the same with why the pod before it is no more, where its node threw that out just before this one was made."""
     before = [
-        one for one in view.pods if one.owner == pod.owner and one.phase == "Failed" and one.created <= pod.created
+        one
+        for one in view.pods
+        if one.owner == pod.owner and one.phase == "Failed" and _made_for(pod, one.ended_at or one.scheduled_at)
     ]
     if not before:
         return found
     last = max(before, key=lambda one: (one.created, one.name))
     return found._replace(message=f"{found.message}; {_thrown_out(last).message}")
+
+
+def _made_for(pod: Pod, ended: str) -> bool:
+    """Return whether a pod can have been made because another ended then. One that its node never took has no such time, but it was
+    refused as soon as it was scheduled."""
+    return ended != "" and 0 <= seconds_between(ended, pod.created) <= SUCCESSOR_SECONDS

@@ -99,14 +99,15 @@ def may_change(one: Instance) -> bool:
 
 def _of_rollout(view: InstanceView) -> list[Pod]:
     """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out. One that its node threw out stays as an
-    object; it counts, the last made first, only as long as no other has taken its place."""
+    object; it counts only as long as no other was made after it."""
     one = view.deployment
     current = [each.uid for each in view.rollout if each.revision == one.revision] if one.observed else []
-    made = [pod for pod in view.pods if pod.owner in current and not pod.ending]
-    pods = [pod for pod in made if is_holding(pod)]
+    made = [pod for pod in view.pods if pod.owner in current]
+    pods = [pod for pod in made if is_holding(pod) and not pod.ending]
     if len(pods) < len(made) and (missing := one.replicas - len(pods)) > 0:
-        gone = sorted((pod for pod in made if not is_holding(pod)), key=lambda pod: (pod.created, pod.name))
-        pods += gone[-missing:]
+        last = max(pod.created for pod in made)
+        gone = [pod for pod in made if pod.created == last and not (is_holding(pod) or pod.ending)]
+        pods += sorted(gone, key=lambda pod: pod.name)[-missing:]
     return pods if len(pods) < 2 else sorted(pods, key=lambda pod: pod.name)
 
 

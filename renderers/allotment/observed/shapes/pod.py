@@ -101,12 +101,14 @@ def pod(raw: RawPod) -> Pod:
     container = _telling(status)
     state, running = container.state, container.state.running
     ended = state.terminated or container.last_state.terminated
-    scheduled = ready = _NO_POD_CONDITION
+    scheduled = ready = disrupted = _NO_POD_CONDITION
     for one in status.conditions:
         if one.type == "Ready":
             ready = one
         elif one.type == "PodScheduled":
             scheduled = one
+        elif one.type == "DisruptionTarget":
+            disrupted = one
     return Pod(
         metadata.uid,
         metadata.name,
@@ -137,6 +139,7 @@ def pod(raw: RawPod) -> Pod:
         ended.exit_code if ended else None,
         ended.reason if ended else "",
         _seconds(ended) if ended else 0.0,
+        max(disrupted.last_transition_time or "", (ended.finished_at or "") if ended else ""),
         _start_limit(raw.spec),
         container.name,
         _has_unhealthy_device(status),
