@@ -239,6 +239,28 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         ),
         *("Running", "ProbesAnswered", ""),
     ),
+    "ended well because it didn't answer": (
+        started(
+            live.pod(
+                node="n1",
+                container=live.started(40, restarts=1, ended=live.run(0, 19, "Completed")),
+                start_limit=20,
+            )
+        ),
+        "Failed",
+        "ProbeFailed",
+        "the container didn't answer its probe within startTimeout and was ended (1 restart)",
+    ),
+    "ended at once where little time is given": (
+        started(live.pod(node="n1", container=live.ended(137, restarts=1), start_limit=10)),
+        *("Failed", "CrashLoop", "the container ended with exit code 137 (1 restart)"),
+    ),
+    "ended because it didn't answer within little time": (
+        started(live.pod(node="n1", container=live.ended(137, seconds=1, restarts=1), start_limit=10)),
+        "Failed",
+        "ProbeFailed",
+        "the container didn't answer its probe within startTimeout and was ended (1 restart)",
+    ),
     "ended by itself while it started": (
         started(live.pod(node="n1", container=live.ended(143, seconds=5, restarts=1), start_limit=20)),
         *("Failed", "CrashLoop", "the container ended with exit code 143 (1 restart)"),
@@ -556,6 +578,17 @@ def test_one_whose_start_failed_once_is_up_again_by_time_alone() -> None:
     objects = started(live.pod(node="n1", container=live.started(40, ready=True, restarts=1, ended=UNBEGUN), ready=40))
     early, late = look(*objects, now=live.AT.format(49)), look(*objects, now=live.AT.format(50))
     assert [one.instances[0].state for one in (early, late)] == ["Failed", "Running"]
+    assert (unsettled(early), unsettled(late)) == (True, False)
+
+
+def test_one_that_answered_late_is_up_again_by_time_alone() -> None:
+    again = live.started(40, ready=True, restarts=1, ended=live.run(143, 5))
+    objects = started(live.pod(node="n1", container=again, ready=41, start_limit=10))
+    early, late = look(*objects, now=live.AT.format(49)), look(*objects, now=live.AT.format(50))
+    assert [(one.instances[0].state, one.instances[0].reason) for one in (early, late)] == [
+        ("Failed", "ProbeFailed"),
+        ("Running", "ProbesAnswered"),
+    ]
     assert (unsettled(early), unsettled(late)) == (True, False)
 
 

@@ -111,11 +111,11 @@ def _never_answered(pod: Pod) -> bool:
     """Return whether a container's last run was ended by the kubelet because it didn't answer its probe in time.
 
     Pods don't say so: it is known by when it was ended, and how. Probes begin within a period of the start, and who is asked
-    to end gets half a minute.
+    to end gets half a minute. What ended at once ended by itself.
     """
-    if not pod.start_limit or pod.exit_code not in _ASKED_TO_END or pod.ended != "Error":
+    if not pod.start_limit or pod.exit_code not in _ASKED_TO_END or pod.ended not in ("Error", "Completed"):
         return False
-    return -PROBE_PERIOD <= pod.ran - pod.start_limit <= PROBE_PERIOD + GRACE_SECONDS
+    return max(1, pod.start_limit - PROBE_PERIOD) <= pod.ran <= pod.start_limit + PROBE_PERIOD + GRACE_SECONDS
 
 
 def _thrown_out(pod: Pod) -> Copy:

@@ -16,6 +16,7 @@ from allotment.observed.status import Condition, Instance
 from allotment.problems import printable
 
 _WAY = (word.INIT, word.READY, word.RUNNING)
+_OF_ENDED = (word.CONTAINER_ENDED, word.CRASH_LOOP, word.OUT_OF_MEMORY, word.CONFIG_FAILED, word.PROBE_FAILED)
 _ORDER = (word.FAILED, word.WAITING, word.INIT, word.READY, word.RUNNING)
 
 
@@ -93,8 +94,9 @@ def _kept_steps(before: Instance | None, now: Instance) -> int:
 
 def may_change(one: Instance) -> bool:
     """Return whether a state may change by time alone: a pod looks for its place, or a container that ended runs again."""
-    ended = one.reason in (word.CONTAINER_ENDED, word.CRASH_LOOP, word.OUT_OF_MEMORY, word.CONFIG_FAILED)
-    return one.reason == word.SCHEDULING or (ended and one.start_time != "")
+    return one.reason == word.SCHEDULING or (
+        one.reason in _OF_ENDED and one.state == word.FAILED and one.start_time != ""
+    )
 
 
 def _of_rollout(view: InstanceView) -> list[Pod]:
