@@ -32,6 +32,7 @@ ENDING = live.deployment()
 ENDING["metadata"]["deletionTimestamp"] = NOW
 # As a kubelet of Kubernetes 1.36 says it.
 LOW = "The node was low on resource: ephemeral-storage. Threshold quantity: 1, available: 0. "
+PREEMPTED = "Preempted in order to admit critical pod"
 PRESSURE = "Pod was rejected: The node had condition: [DiskPressure]. "
 NAMED = f"registry.example/denied/404@sha256:{'404' + '1' * 61}"
 PULLING = (
@@ -187,6 +188,10 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Terminated"})),
         *("Failed", "Evicted", "its node was shut down; it is started anew"),
     ),
+    "preempted by its node": (
+        started(live.pod(node="n1", status={"phase": "Failed", "reason": "Preempting", "message": PREEMPTED})),
+        *("Failed", "Evicted", "it was preempted: its node needed room for a critical pod; it is started anew"),
+    ),
     "evicted, and another has taken its place": (
         (
             *started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted"})),
@@ -198,7 +203,8 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         started(live.pod(node="n1", container=live.started(3, ready=True), unready=9)),
         "Waiting",
         "NodeLost",
-        "its node n1 doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another within 6 minutes",
+        "its node n1 doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another in 6 minutes, "
+        "or 12 where it mounts a storage that one node has at a time",
     ),
     "on a GPU that went bad": (
         started(live.pod(node="n1", container=live.started(3, ready=True) | BAD_GPU, ready=4)),

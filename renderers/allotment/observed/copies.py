@@ -25,7 +25,11 @@ SETTLED_SECONDS = 10  # so long a container must run after it ended that soon, o
 GRACE_SECONDS = 30  # of a pod
 SUCCESSOR_SECONDS = 120  # so long after a node began to end a pod another is made for it, at the latest
 _ASKED_TO_END = (0, 137, 143)  # how a container ends that the kubelet ends
-_LOST = "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another within 6 minutes"
+# A pod tolerates that for 5 minutes; volumes that one node has at a time are taken from the node by force after 6 more.
+_LOST = (
+    "doesn't answer, and nobody knows whether it runs there; if that stays so it starts on another in 6 minutes, "
+    "or 12 where it mounts a storage that one node has at a time"
+)
 _ANOTHER_GPU = "stop it, and start it again on another"
 _LACKED = {  # as the kubelet says it of a pod that it ends, and of one that it doesn't take
     "memory": ("low on resource: memory", "MemoryPressure"),
@@ -126,6 +130,8 @@ def _thrown_out(pod: Pod) -> Copy:
         )
     if pod.reason == "Terminated":
         return Copy(word.FAILED, word.EVICTED, "its node was shut down")
+    if pod.reason == "Preempting":
+        return Copy(word.FAILED, word.EVICTED, "it was preempted: its node needed room for a critical pod")
     why = printable(pod.reason or "no reason given", 40)
     return Copy(word.FAILED, word.ADMISSION_FAILED, f"its node didn't take it: {why}")
 

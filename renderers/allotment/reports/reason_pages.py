@@ -57,7 +57,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.NODE_LOST: Reason(
         "its node doesn't answer, and nobody knows whether it runs there",
-        "wait: if the node stays away it starts on another within 6 minutes, where a unit is free. Look at the node",
+        "wait: if the node stays away it starts on another in 6 minutes, or 12 where it mounts a storage that one node has at a time; a unit must be free. Look at the node",
     ),
     word.VERSION_REVOKED: Reason(
         "the app's version was revoked",
@@ -153,7 +153,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.EVICTED: Reason(
         "its node threw it out",
-        "the node lacked memory or disk; it is started anew",
+        "the node lacked memory, disk or processes, was shut down, or needed room for a critical pod: the message says which. It is started anew",
     ),
     word.IMAGE_PULL_FAILED: Reason(
         "its image can't be pulled",
