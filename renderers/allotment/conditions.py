@@ -85,7 +85,7 @@ OUT_OF_MEMORY = "OutOfMemory"
 CONTAINER_ENDED = "ContainerEnded"
 PROBE_PENDING = "ProbePending"
 PROBE_FAILED = "ProbeFailed"
-GPU_UNHEALTHY = "GPUUnhealthy"  # of one that runs, and mayn't long
+GPU_UNHEALTHY = "GPUUnhealthy"  # it still runs, but its device failed
 
 # Why what is declared isn't seen in its cluster.
 NOT_PUBLISHED = "NotPublished"

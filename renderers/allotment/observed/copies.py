@@ -9,8 +9,7 @@ from typing import NamedTuple
 from allotment import conditions as word
 from allotment.manifests.tenant.gpu_instance import PROBE_PERIOD
 from allotment.observed.conditions import Found, seconds_between
-from allotment.observed.objects import Deployment, Pod, ReplicaSet, Route
-from allotment.observed.shapes.pod import NEVER_BEGAN
+from allotment.observed.objects import NEVER_BEGAN, Deployment, Pod, ReplicaSet, Route
 from allotment.observed.status import Storage
 from allotment.problems import printable
 
@@ -21,8 +20,8 @@ CONFIG_REASONS = frozenset(
     "CreateContainerConfigError CreateContainerError RunContainerError PreCreateHookError PreStartHookError".split()
 )
 SCHEDULING_SECONDS = 10  # so long a pod may look for its place before that is worth a word
-SETTLED_SECONDS = 10  # so long a container must run after it ended that soon, or else it isn't up
-GRACE_SECONDS = 30  # of a pod
+SETTLED_SECONDS = 10  # a container that ended within this time isn't up again until it has run for this long
+DEFAULT_GRACE_SECONDS = 30  # the API's default: what we render says nothing else of an instance
 SUCCESSOR_SECONDS = 120  # so long after a node began to end a pod another is made for it, at the latest
 _ASKED_TO_END = (0, 137, 143)  # how a container ends that the kubelet ends
 # A pod tolerates that for 5 minutes; volumes that one node has at a time are taken from the node by force after 6 more.
@@ -119,7 +118,7 @@ def _never_answered(pod: Pod) -> bool:
     """
     if not pod.start_limit or pod.exit_code not in _ASKED_TO_END or pod.ended not in ("Error", "Completed"):
         return False
-    return max(1, pod.start_limit - PROBE_PERIOD) <= pod.ran <= pod.start_limit + PROBE_PERIOD + GRACE_SECONDS
+    return max(1, pod.start_limit - PROBE_PERIOD) <= pod.ran <= pod.start_limit + PROBE_PERIOD + DEFAULT_GRACE_SECONDS
 
 
 def _thrown_out(pod: Pod) -> Copy:

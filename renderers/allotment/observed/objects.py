@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+NEVER_BEGAN = "StartError"  # `ended` of a container that ended before its program began
+
 
 class Pod(NamedTuple):
     """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the

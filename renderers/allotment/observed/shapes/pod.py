@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from allotment.observed.conditions import seconds_between
-from allotment.observed.objects import Pod
+from allotment.observed.objects import NEVER_BEGAN, Pod
 from allotment.observed.shapes.base import CUT, Metadata, Shape
-
-NEVER_BEGAN = "StartError"  # the reason of a container that ended before its program began
 
 
 class _PodCondition(Shape, frozen=True):
