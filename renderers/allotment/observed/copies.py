@@ -197,6 +197,6 @@ def _in_place_of(view: InstanceView, pod: Pod, found: Copy) -> Copy:
 
 
 def _made_for(pod: Pod, ended: str) -> bool:
-    """Return whether a pod can have been made because another ended then. One that its node never took has no such time, but it was
-    refused as soon as it was scheduled."""
+    """Return whether a pod can have been made because another ended then. One that its node never took has no such time,
+    but it was refused as soon as it was scheduled."""
     return ended != "" and 0 <= seconds_between(ended, pod.created) <= SUCCESSOR_SECONDS

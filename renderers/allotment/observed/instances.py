@@ -60,8 +60,8 @@ def _urls(view: InstanceView) -> list[str]:
 def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
     """Return the states that an instance went through to get where it is, each with its time, the last one included.
 
-    Between two looks it may have gone through several; it gets to Running by Init and Ready only, and comes back to it by those
-    that it had lost.
+    Between two looks it may have gone through several; it gets to Running by Init and Ready only, and comes
+    back to it by those that it had lost.
     """
     if now.state not in _WAY:
         return [(now.state, now.since)]
@@ -79,7 +79,7 @@ def steps(before: Instance | None, now: Instance) -> list[tuple[str, str]]:
 
 
 def _kept_steps(before: Instance | None, now: Instance) -> int:
-    """Return how many steps of the way still hold of an instance that wasn't on it: its pods have their nodes, and run as before.
+    """Return how many steps still hold of an instance that left the way: its pods have their nodes, and run as before.
 
     A condition keeps its time also when another pod takes over, so the nodes and the start are compared, too.
     """
@@ -100,8 +100,8 @@ def may_change(one: Instance) -> bool:
 
 
 def _of_rollout(view: InstanceView) -> list[Pod]:
-    """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out. One that its node threw out stays as an
-    object; it counts only as long as no other was made after it."""
+    """Return the pods of the Deployment's newest ReplicaSet that aren't on their way out. One that its node
+    threw out stays as an object; it counts only as long as no other was made after it."""
     one = view.deployment
     current = [each.uid for each in view.rollout if each.revision == one.revision] if one.observed else []
     made = [pod for pod in view.pods if pod.owner in current]

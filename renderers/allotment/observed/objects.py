@@ -10,10 +10,10 @@ NEVER_BEGAN = "StartError"  # `ended` of a container that ended before its progr
 
 class Pod(NamedTuple):
     """A pod of ours, and its one container that says how it is: of several the first that isn't done. Times are the
-    API's texts; empty where something hasn't happened. `waiting_words` is the end of what the kubelet says of it, and `ran` and
-    `start_limit` are seconds: how long the container's last run lasted, and how long a start may take until it answers, 0 where
-    nothing is asked. `ended_at` is when its node was to throw it out, or its container ended, the later of both. `lost`: its node
-    doesn't answer. `unhealthy`: a device that it was given went bad."""
+    API's texts; empty where something hasn't happened. `waiting_words` is the end of what the kubelet says of it, and
+    `ran` and `start_limit` are seconds: how long the container's last run lasted, and how long a start may take until
+    it answers, 0 where nothing is asked. `ended_at` is when its node began to throw it out, or its container ended, the
+    later of both. `lost`: its node doesn't answer. `unhealthy`: a device that it was given went bad."""
 
     uid: str
     name: str
