@@ -32,7 +32,7 @@ e2e-node: controlplane
 e2e-scale: controlplane
 	$(BIN)/pytest -m scale
 
-# Once, some 20 to 30 minutes on 2 cores; into the cache folder of the user, keyed by what tests/controlplane/*/go.mod pin.
+# Once, some 30 to 40 minutes on 2 cores; into the cache folder of the user, keyed by what tests/controlplane/*/go.mod pin.
 controlplane: .venv/ready
 	@$(BIN)/python -m tests.controlplane build
 
