@@ -122,8 +122,11 @@ def real_node() -> Iterator[Node]:
 
 
 @pytest.fixture(scope="package")
-def real_cloud(real_node: Node, gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+def real_cloud(
+    real_node: Node, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cloud]:
     """Return a cloud of one cluster, published, reported as it changes, and synced; its GPU node runs containers."""
+    gitea: Gitea = request.getfixturevalue("gitea")  # not before it is known whether there can be a node
     cluster = real_node.cluster
     pools = simulated.declared(PROJECT, "eu-1").of(NodePool)
     node.pose(cluster, pools[POOL].model)
