@@ -30,6 +30,7 @@ NODE, NODES_CLOUD = "node", "node's cloud"
 LONGEST = (NODE, NODES_CLOUD, *"faults storage publish report rollout files stock comment watching forge".split())
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups as it is told of the items
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let one worker take a group at a time, the longest first: a module, or what needs a real node, apart from what needs a
     whole cloud on it. Items keep their order within."""

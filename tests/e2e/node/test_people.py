@@ -278,7 +278,7 @@ def test_a_neighbours_own_application_opens_no_terminal_of_others(synced: Bed, p
     ada = people[NEIGHBOUR]
     terminal(synced, ada, ADA, ADA).close()
     assert refusal(synced, ada, ADA, KITE) == 400  # that pod is none of the Application's
-    assert refusal(synced, ada, projectName=f"{ADA}--eu-1") == 400  # that Application is none of the project's
+    assert refusal(synced, ada, projectName=f"{ADA}--eu-1") == 401  # that Application is none that the role names
     assert refusal(synced, Person(synced.argocd, "")) == 401
 
 
