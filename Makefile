@@ -22,11 +22,11 @@ test-install: .venv/ready
 # Two modules at a time, those that take longest first, each worker with clusters of its own. As root, those that need a
 # node that runs containers are among them; else they say why they are skipped.
 e2e: controlplane
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "e2e and not scale" --durations=20
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "e2e and not scale" --durations=20
 
 # Only those on a node that runs containers, in a private world of this machine: as root.
 e2e-node: controlplane
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m node --durations=20
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m node --durations=20
 
 # Hundreds of tenants at once: a quarter of an hour, by hand.
 e2e-scale: controlplane

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.controlplane.fixtures"]
 
+SHARING = "tests/e2e/node/"  # below it each folder's modules share one
 PROJECT = Path(__file__).resolve().parent.parent
 ROOTS = ("platform", "clusters", "tenants")
 DAY = "2026-11-21"
@@ -48,6 +49,20 @@ class Result(NamedTuple):
 os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).with_name("git.config"))
 
 Allot = Callable[..., Result]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Let `--dist loadfile` give a worker all modules of a folder that share a real node. Marks of groups, which xdist has for
+    that, have no effect with pytest 9.2."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Sharing(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = super()._split_scope(nodeid)
+            return module.rpartition("/")[0] if module.startswith(SHARING) else module
+
+    return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)  # a run may be without xdist

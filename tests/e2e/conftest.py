@@ -24,28 +24,22 @@ from tests.e2e.cloud import Cloud
 
 Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
-NODE, NODES_CLOUD = "node", "node's cloud"
 # Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end; a cloud comes
 # after what clears the cluster that it is in.
-LONGEST = (NODE, NODES_CLOUD, *"faults storage publish report rollout files stock comment watching forge".split())
+LONGEST = "node cloud faults storage publish report rollout files stock comment watching forge".split()
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups as it is told of the items
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker take a group at a time, the longest first: a module, or what needs a real node, apart from what needs a
-    whole cloud on it. Items keep their order within."""
+    """Put the longest groups first; the others stay in their order."""
     order = {name: at for at, name in enumerate(LONGEST)}
-    ours = [item for item in items if item.path.is_relative_to(FOLDER)]
-    groups = {item: _group(item) for item in ours}
-    for item, name in groups.items():
-        item.add_marker(pytest.mark.xdist_group(name))
-    items.sort(key=lambda item: order.get(groups.get(item, ""), len(order)))
+    items.sort(key=lambda item: order.get(_group(item.path), len(order)))
 
 
-def _group(item: pytest.Item) -> str:
-    if item.path.is_relative_to(FOLDER / "node"):
-        return NODES_CLOUD if "real_cloud" in getattr(item, "fixturenames", ()) else NODE
-    return item.path.stem.removeprefix("test_")
+def _group(path: Path) -> str:
+    """Return by which name a module's group is known: its own, or that of the folder whose modules share a node."""
+    if path.is_relative_to(FOLDER / "node"):
+        return path.parent.name
+    return path.stem.removeprefix("test_") if path.is_relative_to(FOLDER) else ""
 
 
 @pytest.fixture(scope="session")
