@@ -55,11 +55,11 @@ Allot = Callable[..., Result]
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
     """Let `--dist loadfile` give a worker all modules of a folder that share a real node. Marks of groups, which xdist has for
     that, have no effect with pytest 9.2."""
-    from xdist.scheduler import LoadFileScheduling
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # it has no types of its own
 
-    class Sharing(LoadFileScheduling):
+    class Sharing(LoadFileScheduling):  # type: ignore[misc]  # so this is of Any
         def _split_scope(self, nodeid: str) -> str:
-            module = super()._split_scope(nodeid)
+            module: str = super()._split_scope(nodeid)
             return module.rpartition("/")[0] if module.startswith(SHARING) else module
 
     return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
