@@ -6,6 +6,7 @@ import hashlib
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -96,8 +97,11 @@ class Bench:
         running = [
             pod for name in KINDS for pod in self.pods(name) if pod["status"].get("phase") in ("Pending", "Running")
         ]
-        found = [one.as_dict(["pid", "cmdline"]) for pod in running for one in processes_of(pod)]
-        return [psutil.Process(one["pid"]) for one in found if wanted & {*(one["cmdline"] or ())}]
+        found = []
+        for one in (one for pod in running for one in processes_of(pod)):
+            with suppress(psutil.NoSuchProcess):  # a probe's, or what a program started for a moment
+                found += [one] if wanted & {*one.cmdline()} else []
+        return found
 
     def has_begun(self, name: str) -> bool:
         """Return whether something of what is to come lies on a volume."""
