@@ -45,7 +45,7 @@ NUMA_NODES = 32  # of the machine's own CPUs each: the kubelet counts them all
 MEMORY = 256 << 20  # KiB
 UNITS = {
     "nvidia.com/gpu": 4,
-    "nvidia.com/gpu.shared": 16,
+    "nvidia.com/gpu.shared": 48,  # of all nodes of the pool that it stands for
     "nvidia.com/mig-1g.10gb": 8,
     "nvidia.com/mig-2g.20gb": 4,
     "nvidia.com/mig-3g.40gb": 4,
