@@ -37,11 +37,8 @@ def up(
         complete = was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed)
         if complete and (not with_node or world.found(node.folder(found))):
             return found, False
-        say(
-            f"{name} is {was if was != 'running' else 'incomplete'}: starting it anew …"
-            if was != "gone"
-            else f"starting {name} …"
-        )
+        why = "" if was == "gone" else f"{name} is {'incomplete' if was == 'running' else was}: "
+        say(f"{why}starting {name} anew …")
         declared = simulated.declared(root, name)
         node.stop(found)
         try:

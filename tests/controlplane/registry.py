@@ -51,7 +51,7 @@ class _Registry(BaseHTTPRequestHandler):
 
     def __init__(self, folder: Path, *arguments: object) -> None:
         self._folder = folder
-        super().__init__(*arguments)  # type: ignore[arg-type]
+        super().__init__(*arguments)  # type: ignore[arg-type]  # the server gives what it takes: request, address, itself
 
     def do_GET(self) -> None:
         """Answer with a manifest or a blob."""

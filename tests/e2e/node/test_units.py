@@ -16,10 +16,11 @@ from allotment.adapters.git.status import CLUSTER
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
 from allotment.observed.status import Stock, read_cluster
-from tests.controlplane import images, node, processes, programs, rendered, simulated
+from tests.controlplane import images, node, processes, rendered, simulated
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import GitRemote, Node
+from tests.e2e.node import pods
 from tests.published import git
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
@@ -76,9 +77,7 @@ def runs(client: Client, name: str) -> bool:
 
 def device_of(real_node: Node, name: str, namespace: str = "default") -> str:
     """Return the unit that a pod's container sees."""
-    kubectl = [str(programs.program("kubectl")), f"--kubeconfig={real_node.cluster.kubeconfig}", "exec", name]
-    run = [*kubectl, f"--namespace={namespace}", "--", "env"]
-    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    said = pods.said(real_node.cluster, {"metadata": {"name": name, "namespace": namespace}}, "env")
     return dict(line.split("=", 1) for line in said.splitlines())["NVIDIA_VISIBLE_DEVICES"]
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from allotment.manifests import names
 from allotment.observed.status import Instance, Storage, read_tenant
-from tests.controlplane import images, node, processes, programs
+from tests.controlplane import images, node, processes
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
 from tests.e2e.cloud import Cloud
@@ -258,10 +258,7 @@ def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, r
     assert {one["status"].get("reason") for one in pods(real_node, "refused")} == {None, "UnexpectedAdmissionError"}
 
 
-def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(
-    cloud: Cloud, real_node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(programs.CACHE.parents[1]))  # the programs of a node are found by it
+def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(cloud: Cloud, real_node: Node) -> None:
     node.stop(real_node.cluster)
     try:
         found = told(cloud, "well", "NodeLost")
