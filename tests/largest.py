@@ -169,8 +169,11 @@ def _bought(root: Path) -> None:
         "expireAfter": "8784h",
     }
     node = {"gpu": {"model": MODEL, "count": 64}, "cpu": 100_000, "memory": "9999999Ti"}
-    name = "k" * 32
-    _declare(root, f"clusters/us-1/node-pools/{name}.yaml", "NodePool", name, _described(node=node, karpenter=bought))
+    named = {"group": f"{'g' * 126}.{'g' * 126}", "kind": "K" * 63, "name": "n" * 63}
+    of_another = {key: value for key, value in bought.items() if key != "ec2"} | {"nodeClassRef": named}
+    for name, karpenter in (("k" * 32, bought), ("l" * 32, of_another)):
+        pool = _described(node=node, karpenter=karpenter, generation=1_000_000)
+        _declare(root, f"clusters/us-1/node-pools/{name}.yaml", "NodePool", name, pool)
 
 
 def _tenant(root: Path) -> None:

@@ -78,10 +78,13 @@ def test_the_largest_that_validation_allows_is_accepted(
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels}})
     pool = [one for one in rendered.objects(tree, "platform/stock") if largest.POOL in one["metadata"]["name"]]
     bought = [
-        one for one in rendered.objects(tree.parent / "us-1", "platform/node-pools") if "kkk" in str(one["metadata"])
+        one
+        for one in rendered.objects(tree.parent / "us-1", "platform/node-pools")
+        if "kkk" in str(one["metadata"]) or "lll" in str(one["metadata"])
     ]
     assert len({one["kind"] for one in own}) > 14
-    assert (len(pool), [one["kind"] for one in bought]) == (1, ["NodePool", "EC2NodeClass"])
+    assert len(pool) == 1
+    assert [one["kind"] for one in bought] == ["NodePool", "NodeOverlay", "EC2NodeClass", "NodePool", "NodeOverlay"]
     said = [(identity(one), refusal(client.apply, one, dry_run=True)) for one in [*own, *pool]]
     said += [(identity(one), refusal(growing_cluster.client.apply, one, dry_run=True)) for one in bought]
     assert [one for one in said if one[1]] == []

@@ -30,6 +30,7 @@ PARTLY = (
 # Of no object that is rendered, or chosen from what the platform declares.
 ELSEWHERE = (
     "spec.monitoring",
+    "Cluster.spec.karpenter",
     "spec.reporter",
     "Cluster.spec.storages",
     "spec.oidc.jwksURI",

@@ -15,6 +15,7 @@ STOCK = "allotment.dev/stock"
 GPU_SPEC = "allotment.dev/gpu-spec"
 LIFECYCLE = "allotment.dev/lifecycle"
 POOL = "allotment.dev/node-pool"
+GENERATION = "allotment.dev/generation"
 ROLE = "allotment.dev/role"
 BILL_PREFIX = "bill.allotment.dev/"
 

@@ -45,6 +45,7 @@ OF_A_FILE = {
     "one-of": "Of some fields exactly one is given: together they say which of several shapes this is.",
     "path": "A path is of letters, digits, '.', '_', '-', '@' and '+'; no '..', and no folder of the system.",
     "pattern": "The text has the form that its field asks for.",
+    "pool-shape": "A static pool has no generation: nobody replaces its nodes by that.",
     "prefix": "A prefix of keys, such as models/sdxl/, has no control characters.",
     "quantity": "Sizes are whole Mi, Gi or Ti (16Gi); cpu is cores (8) or millicores (500m).",
     "range": "The number lies in the range that `allot explain` says for its field.",

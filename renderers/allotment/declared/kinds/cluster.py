@@ -99,6 +99,17 @@ class Network(Strict):
     )
 
 
+class KarpenterSettings(Strict):
+    """How the cluster's Karpenter is set up."""
+
+    feature_gates: list[Literal["NodeOverlay"]] = Field(
+        default=[],
+        max_length=10,
+        description="Gates that are on there, though they are off by default. Without NodeOverlay no pool of slices"
+        " grows: Karpenter doesn't know what a node of it will have.",
+    )
+
+
 class Reporter(Strict):
     """Who writes the cluster's status."""
 
@@ -120,6 +131,7 @@ class ClusterSpec(Offer):
     )
     network: Network = Field(default=Network())
     monitoring: Monitoring | None = None
+    karpenter: KarpenterSettings = Field(default=KarpenterSettings())
     reporter: Reporter | None = Field(
         default=None, description="Absent: status commits aren't signed, and whoever may push there is believed."
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of
 from allotment.declared.kinds.sharing import GpuModel, PoolSharing
-from allotment.declared.values import Count, Cpu, Duration, Labels, Size
+from allotment.declared.values import Count, Cpu, Duration, KubernetesName, Labels, Size
 
 
 class NodeGpu(Strict):
@@ -109,13 +110,36 @@ class Ec2(Strict):
     security_group_selector_terms: list[SecurityGroupTerm] = Field(min_length=1, max_length=30)
 
 
-class Karpenter(Strict):
-    """Nodes that Karpenter buys and gives back."""
+class NodeClassRef(Strict):
+    """A node class that somebody else keeps, of whatever cloud Karpenter runs in, such as an AKSNodeClass."""
 
-    max_nodes: Count = Field(description="The most that are bought at a time.")
+    group: Annotated[
+        str,
+        Field(pattern=r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$", max_length=253),
+    ] = Field(description="The API group of its kind, such as karpenter.azure.com.")
+    kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,62}$")] = Field(
+        description="Its kind, such as AKSNodeClass."
+    )
+    name: KubernetesName = Field(description="The node class's own name.")
+
+
+class Karpenter(Strict):
+    """Nodes that Karpenter buys and gives back, made as a node class says: exactly one of ec2 and nodeClassRef."""
+
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("ec2", "node_class_ref")
+    max_nodes: Count = Field(
+        description="The most that are bought at a time. A node is replaced by another that comes before it goes, so"
+        " write one more than the stocks fill."
+    )
     requirements: list[Requirement] = Field(default=[], max_length=90)
-    ec2: Ec2
-    expire_after: Duration = Field(default=720 * 3600, description="The age at which a node is replaced.")
+    ec2: Ec2 | None = None
+    node_class_ref: NodeClassRef | None = None
+    expire_after: Duration | None = Field(
+        default=None,
+        description="The age at which a node is taken away, with all that runs there; absent: never. Raise"
+        " `generation` to replace nodes without that.",
+    )
+    _exactly_one = model_validator(mode="after")(one_of)
 
 
 class NodePoolSpec(Spec):
@@ -131,7 +155,19 @@ class NodePoolSpec(Spec):
     )
     static: StaticNodes | None = None
     karpenter: Karpenter | None = None
+    generation: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None,
+        description="Of Karpenter's nodes: raise it, and each is replaced, one at a time, once no instance runs there.",
+    )
     _exactly_one = model_validator(mode="after")(one_of)
+
+    @model_validator(mode="after")
+    def _bought(self) -> Self:
+        if self.generation is not None and self.karpenter is None:
+            raise PydanticCustomError(
+                "pool-shape", "generation is given, but nobody replaces the nodes of a static pool by it: remove it"
+            )
+        return self
 
     @property
     def most_nodes(self) -> int:

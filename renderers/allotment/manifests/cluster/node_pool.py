@@ -1,32 +1,82 @@
-"""NodePool → Karpenter's NodePool and EC2NodeClass. A static pool's nodes are somebody else's: nothing is rendered."""
+"""NodePool → Karpenter's NodePool, NodeOverlay and node class. A static pool's nodes are somebody else's: nothing is
+rendered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from allotment.accounts.capacity import pack, pool_stocks
+from allotment.accounts.capacity import GPU, node_resources
 from allotment.declared.inventory import Declared, Folder, Offers
-from allotment.declared.kinds.declaration import Strict
-from allotment.declared.kinds.node_pool import Ec2, NodePool
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.node_pool import Karpenter, NodePool, NodePoolSpec
 from allotment.manifests import names
 from allotment.manifests.cluster import device_plugin
+from allotment.manifests.cluster.node_class import NodeClass, node_class
 from allotment.manifests.text import Fixed, present
 
-DISRUPTION = Fixed(consolidationPolicy="WhenEmpty", consolidateAfter="10m", budgets=[{"nodes": "1"}])
+# Empty nodes go together; whatever else replaces a node takes one at a time. Neither names a node that holds an
+# instance: its namespace's PodDisruptionBudget keeps that.
+DISRUPTION = Fixed(
+    consolidationPolicy="WhenEmpty",
+    consolidateAfter="10m",
+    budgets=[
+        {"nodes": "1", "reasons": ["Drifted", "Underutilized"]},
+        {"nodes": "100%", "reasons": ["Empty"]},
+    ],
+)
 TAINT = Fixed(key=names.GPU_TAINT, value="true", effect="NoSchedule")
 CAPACITY_TYPES = {"OnDemand": "on-demand", "Spot": "spot"}
 
 
 def render(
-    offers: Offers, cluster: Folder, pool: Declared[NodePool], _: Mapping[tuple[str, str], int]
+    _: Offers, cluster: Folder, pool: Declared[NodePool], __: Mapping[tuple[str, str], int]
 ) -> list[dict[str, Any]]:
-    """Return a Karpenter pool's objects. Its GPU limit is what its stocks need, so no evicted placeholder buys a node."""
+    """Return a Karpenter pool's objects.
+
+    Its limits are whole nodes of every resource that its pods ask for: Karpenter overshoots a limit of `nodes` when
+    many pods come at once, and knows nothing of one of `nvidia.com/gpu` where that is renamed.
+    """
     spec, name = pool.model.spec, pool.model.name
-    karpenter = spec.karpenter
-    if karpenter is None:
+    if spec.karpenter is None:
         return []
-    packing = pack(spec, pool_stocks(offers, cluster, name))
+    made_of = node_class(name, spec.karpenter)
+    limits = {
+        resource: str(amount * spec.karpenter.max_nodes) for resource, amount in sorted(node_resources(spec).items())
+    }
+    objects = [
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": _metadata(name),
+            "spec": {
+                "template": _template(name, spec, spec.karpenter, made_of),
+                "limits": limits,
+                "disruption": DISRUPTION,
+            },
+        },
+    ]
+    if has_overlays(cluster):
+        objects.append(_overlay(name, spec))
+    if made_of.spec is not None:
+        api_version = f"{made_of.group}/{made_of.version}"
+        objects.append(
+            {"apiVersion": api_version, "kind": made_of.kind, "metadata": _metadata(name), "spec": made_of.spec}
+        )
+    return objects
+
+
+def has_overlays(cluster: Folder) -> bool:
+    """Return whether the cluster's Karpenter reads NodeOverlays, a feature that is off by default."""
+    place = cluster.one(Cluster)
+    return place is not None and "NodeOverlay" in place.model.spec.karpenter.feature_gates
+
+
+def _template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: NodeClass) -> dict[str, Any]:
+    """What every node of a pool is. Whatever changes here drifts them all.
+
+    No `terminationGracePeriod`: with one, Karpenter evicts after that time whatever budget protects.
+    """
     requirements: list[dict[str, Any]] = [
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [CAPACITY_TYPES[spec.capacity_type]]}
     ]
@@ -34,28 +84,39 @@ def render(
         present({"key": one.key, "operator": one.operator, "values": list(one.values)})
         for one in sorted(karpenter.requirements, key=lambda one: (one.key, one.operator))
     ]
-    template = {
-        "metadata": {"labels": {names.POOL: name, "nvidia.com/gpu.present": "true", **device_plugin.node_labels(spec)}},
+    generation = {} if spec.generation is None else {names.GENERATION: str(spec.generation)}
+    return {
+        "metadata": {
+            "labels": {
+                names.POOL: name,
+                **generation,
+                "nvidia.com/gpu.present": "true",
+                **device_plugin.node_labels(spec),
+            }
+        },
         "spec": {
-            "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name},
+            "nodeClassRef": made_of.reference,
             "requirements": requirements,
             "taints": [TAINT],
-            "expireAfter": _hours(karpenter.expire_after),
+            "expireAfter": "Never" if karpenter.expire_after is None else _hours(karpenter.expire_after),
         },
     }
-    return [
-        {
-            "apiVersion": "karpenter.sh/v1",
-            "kind": "NodePool",
-            "metadata": _metadata(name),
-            "spec": {
-                "template": template,
-                "limits": {"nvidia.com/gpu": str(packing.nodes * spec.node.gpu.count)},
-                "disruption": DISRUPTION,
+
+
+def _overlay(name: str, spec: NodePoolSpec) -> dict[str, Any]:
+    """Say what a node of the pool will have once the device plugin has divided its GPUs; a GPU that it renames is
+    none."""
+    return {
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": _metadata(name),
+        "spec": {
+            "requirements": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": [name]}],
+            "capacity": {
+                resource: str(amount) for resource, amount in sorted({GPU: 0, **node_resources(spec)}.items())
             },
         },
-        _node_class(name, karpenter.ec2),
-    ]
+    }
 
 
 def _metadata(name: str) -> dict[str, Any]:
@@ -66,22 +127,3 @@ def _metadata(name: str) -> dict[str, Any]:
 def _hours(seconds: int) -> str:
     hours, rest = divmod(seconds, 3600)
     return f"{hours}h" if not rest else f"{seconds}s"
-
-
-def _node_class(name: str, ec2: Ec2) -> dict[str, Any]:
-    return {
-        "apiVersion": "karpenter.k8s.aws/v1",
-        "kind": "EC2NodeClass",
-        "metadata": _metadata(name),
-        "spec": {
-            "role": ec2.role,
-            "amiFamily": ec2.ami_family,
-            "amiSelectorTerms": _terms(ec2.ami_selector_terms),
-            "subnetSelectorTerms": _terms(ec2.subnet_selector_terms),
-            "securityGroupSelectorTerms": _terms(ec2.security_group_selector_terms),
-        },
-    }
-
-
-def _terms(terms: Sequence[Strict]) -> list[dict[str, Any]]:
-    return [one.model_dump(by_alias=True, exclude_none=True) for one in terms]

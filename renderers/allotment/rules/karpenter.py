@@ -1,0 +1,46 @@
+"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, and nodes that expire end what
+runs there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.values import duration_text
+from allotment.problems import Finding
+
+RULE = "karpenter"
+
+
+def check(offers: Offers) -> Iterator[Finding]:
+    """Check every pool whose nodes Karpenter buys."""
+    for cluster in offers.clusters.values():
+        for pool in cluster.of(NodePool).values():
+            if pool.model.spec.karpenter is not None:
+                yield from _check_overlay(cluster, pool)
+                yield from _check_expiry(pool)
+
+
+def _check_overlay(cluster: Folder, pool: Declared[NodePool]) -> Iterator[Finding]:
+    """Karpenter counts GPUs as the cloud sells them, so without an overlay no node of its fits a slice."""
+    place, sharing = cluster.one(Cluster), pool.model.spec.sharing
+    if place is None or sharing is None or "NodeOverlay" in place.model.spec.karpenter.feature_gates:
+        return
+    message = (
+        f"Karpenter would buy no node for slices of a GPU without its feature gate NodeOverlay, which cluster {cluster.name}"
+        " doesn't declare: turn it on there and write it under spec.karpenter.featureGates of the cluster, or make the pool static"
+    )
+    yield pool.finding("spec.sharing", message, RULE, related=(place.path,))
+
+
+def _check_expiry(pool: Declared[NodePool]) -> Iterator[Finding]:
+    karpenter = pool.model.spec.karpenter
+    if karpenter is None or karpenter.expire_after is None:
+        return
+    message = (
+        f"nodes are taken away after {duration_text(karpenter.expire_after)} with no other before they go, as many at once as are"
+        " that old: remove it, and raise spec.generation to replace nodes one at a time"
+    )
+    yield pool.finding("spec.karpenter.expireAfter", message, RULE, warning=True)

@@ -1,0 +1,35 @@
+"""Karpenter's pools: slices need NodeOverlay, and an age at which nodes go is a warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import DAY, Allot, edit
+from tests.manifests.cluster.test_node_pool import POOL, declared
+
+H100 = "clusters/us-1/node-pools/h100.yaml"
+
+
+def said(allot: Allot, root: Path) -> list[str]:
+    return [line for line in allot("validate", "--repo", root, "--as-of", DAY).lines if "[karpenter]" in line]
+
+
+def test_slices_need_an_overlay(sample: Path, allot: Allot) -> None:
+    assert said(allot, declared(sample)) == []
+    edit(sample, "clusters/us-1/cluster.yaml", "    featureGates:\n      - NodeOverlay\n", "    featureGates: []\n")
+    assert said(allot, sample) == [
+        f"{POOL}:12:3: spec.sharing: Karpenter would buy no node for slices of a GPU without its feature gate NodeOverlay,"
+        " which cluster us-1 doesn't declare: turn it on there and write it under spec.karpenter.featureGates of the"
+        " cluster, or make the pool static [karpenter]"
+    ]
+    assert allot("validate", "--repo", sample, "--as-of", DAY).code == 1
+
+
+def test_an_age_at_which_nodes_go_is_a_warning(sample: Path, allot: Allot) -> None:
+    assert said(allot, sample) == []
+    edit(sample, H100, "    maxNodes: 2\n", "    maxNodes: 2\n    expireAfter: 720h\n")
+    assert said(allot, sample) == [
+        f"{H100}:16:18: spec.karpenter.expireAfter: warning: nodes are taken away after 720h with no other before they go,"
+        " as many at once as are that old: remove it, and raise spec.generation to replace nodes one at a time [karpenter]"
+    ]
+    assert allot("validate", "--repo", sample, "--as-of", DAY).code == 0
