@@ -30,6 +30,7 @@ from allotment.manifests import folders, paths
 from allotment.manifests.cluster import control, device_plugin, foundation, node_pool, stock
 from allotment.manifests.tenant import (
     applications,
+    disruption,
     gpu_instance,
     gpu_storage,
     gpu_storage_snapshot,
@@ -100,6 +101,7 @@ def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder, standing: Sta
     yield paths.argo_file(tenant.name), dump(applications.render(offers, cluster, tenant))
     isolation = [
         *namespace.render(offers, cluster, tenant),
+        *disruption.render(cluster, tenant),
         *sharing.render(offers, cluster, tenant, standing),
         *applications.secret_grant(cluster, tenant),
     ]

@@ -15,7 +15,16 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.manifests import names
-from allotment.manifests.tenant import accessor, applications, exposure, gpu_instance, namespace, project_roles, sharing
+from allotment.manifests.tenant import (
+    accessor,
+    applications,
+    disruption,
+    exposure,
+    gpu_instance,
+    namespace,
+    project_roles,
+    sharing,
+)
 from allotment.manifests.text import dump
 from allotment.problems import printable
 from allotment.rules.quota import limits_of
@@ -30,7 +39,7 @@ class Entitlements(NamedTuple):
     """How the texts of some of a tenant's objects in a cluster must end, by kind and name.
 
     Of no object of these kinds that isn't here may there be any: SecurityPolicies, the AppProject, openings, the
-    backstop. `copies` are the most replicas of each Deployment.
+    backstop, PodDisruptionBudgets. `copies` are the most replicas of each Deployment.
     """
 
     endings: dict[tuple[str, str], str]
@@ -79,7 +88,9 @@ def _copies(cluster: Folder, tenant: Folder) -> Iterator[tuple[str, int]]:
             yield names.files_service(storage.model.name), 1 if runs(tenant) else 0
 
 
-_JUDGED = frozenset(("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota"))
+_JUDGED = frozenset(
+    ("Deployment", "SecurityPolicy", "AppProject", "NetworkPolicy", "ResourceQuota", "PodDisruptionBudget")
+)
 
 
 def _ending(fields: dict[str, Any]) -> str:
@@ -94,8 +105,8 @@ def _all(offers: Offers, cluster: Folder, tenant: Folder) -> Iterator[tuple[str,
     roles = project_roles.render(project, tenant)
     yield "AppProject", project, {"roles": roles} if roles else {"namespaceResourceWhitelist": applications.WHITELIST}
     yield "ResourceQuota", "backstop", {"hard": namespace.hard(offers, cluster, limits)}
-    for one in sharing.declared(offers, cluster, tenant):
-        yield "NetworkPolicy", one["metadata"]["name"], one["spec"]
+    for one in [*sharing.declared(offers, cluster, tenant), *disruption.render(cluster, tenant)]:
+        yield one["kind"], one["metadata"]["name"], one["spec"]
     for instance in tenant.of(GPUInstance).values():
         if instance.model.spec.cluster != cluster.name:
             continue

@@ -8,12 +8,14 @@ from typing import Any
 from allotment.manifests import names
 from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.judged_fields import identity, let_go, only, same
+from allotment.manifests.tenant import disruption
 from allotment.manifests.text import Object
 
 _NAMESPACE_API = {
     "LimitRange": "v1",
     "Namespace": "v1",
     "NetworkPolicy": "networking.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
     "ReferenceGrant": "gateway.networking.k8s.io/v1",
     "ResourceQuota": "v1",
 }
@@ -27,6 +29,8 @@ def judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iter
     opened = kind == "NetworkPolicy" and "--" in str(metadata.get("name"))
     if opened:
         yield from _judge_opening(metadata, one.get("spec", {}))
+    elif kind == "PodDisruptionBudget":
+        yield from _judge_budget(one)
     elif not let_go(metadata.get("annotations", {})):
         yield from same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
     if kind == "Namespace":
@@ -41,6 +45,19 @@ def judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iter
         yield from same("to", [target.get("kind") for target in one.get("spec", {}).get("to", ())], ["Secret"])
     else:
         yield from same("metadata.namespace", metadata.get("namespace"), space)
+
+
+def _judge_budget(one: Object) -> Iterator[str]:
+    """A budget of instances, which lets one of several copies go at most; the one of all stays with the namespace."""
+    metadata, spec = one.get("metadata", {}), one.get("spec", {})
+    of_all = metadata.get("name") == disruption.ALL
+    if of_all and not let_go(metadata.get("annotations", {})):
+        yield from same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
+    yield from only("spec", spec, frozenset(("maxUnavailable", "selector")))
+    yield from same("maxUnavailable", spec.get("maxUnavailable"), 0 if of_all else 1)
+    selector = spec.get("selector", {})
+    chosen = [one.get("key") for one in selector.get("matchExpressions", ())] + list(selector.get("matchLabels", ()))
+    yield from same("selector", set(chosen), {names.INSTANCE})
 
 
 def _judge_opening(metadata: Any, spec: Any) -> Iterator[str]:

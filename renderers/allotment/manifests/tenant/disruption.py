@@ -1,0 +1,48 @@
+"""Tenant → its PodDisruptionBudgets: nothing that drains a node, be it Karpenter or `kubectl drain`, ends an instance
+that runs.
+
+One budget a pod: of a pod that two select, the API server evicts nothing and answers with an error. So an instance of
+several copies has its own, by which one copy after the other may move, and the namespace's leaves it out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allotment.declared.inventory import Folder
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.manifests import names
+
+ALL = "instances"
+_OF_COPIES = "copies--"
+
+
+def render(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
+    """Return a tenant's budgets in a cluster: one of all instances, and one of each that has several copies."""
+    copied = sorted(
+        one.model.name
+        for one in tenant.of(GPUInstance).values()
+        if one.model.spec.cluster == cluster.name and one.model.spec.replicas > 1
+    )
+    chosen: list[dict[str, Any]] = [{"key": names.INSTANCE, "operator": "Exists"}]
+    if copied:
+        chosen.append({"key": names.INSTANCE, "operator": "NotIn", "values": copied})
+    budgets = [_budget(tenant.name, ALL, names.KEEP, 0, {"matchExpressions": chosen})]
+    for name in copied:
+        selector = {"matchLabels": {names.INSTANCE: name}}
+        budgets.append(_budget(tenant.name, f"{_OF_COPIES}{name}", names.OUTLIVE, 1, selector))
+    return budgets
+
+
+def _budget(tenant: str, name: str, options: str, most: int, selector: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {
+            "name": name,
+            "namespace": names.namespace(tenant),
+            "labels": names.labels(tenant=tenant),
+            "annotations": {names.SYNC_OPTIONS: options},
+        },
+        "spec": {"maxUnavailable": most, "selector": selector},
+    }
