@@ -270,6 +270,7 @@ KINDS = {
     "VolumeSnapshot": decoding.SNAPSHOTS,
     "HTTPRoute": decoding.ROUTES,
     "Application": decoding.APPLICATIONS,
+    "PodDisruptionBudget": decoding.DISRUPTION_BUDGETS,
 }
 
 

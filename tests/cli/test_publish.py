@@ -104,7 +104,8 @@ def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(published: Pl
     said = published.merged("--dry-run")
     assert said.code == 0, said.err
     assert said.out.splitlines() == [
-        "eu-1: 1 added, 2 changed, 1 removed: rendered/eu-1 would be committed",
+        "eu-1: 1 added, 3 changed, 1 removed: rendered/eu-1 would be committed",
+        "  M control/namespaces/u/uni-lab.rendered.yaml",  # group-a has several copies, and a budget of its own
         "  M tenants/solo-ada/compute/webui.rendered.yaml",
         "  M tenants/solo-ada/storage/models.rendered.yaml",
         "  D tenants/uni-lab/compute/group-a.rendered.yaml",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 from hypothesis import given
@@ -11,6 +13,7 @@ from tests.observed.test_instances import RUNS, look
 
 from allotment.manifests.text import Malformed
 from allotment.observed.status import ClusterStatus, Stock, Storage, TenantStatus, read_cluster, read_tenant, text_of
+from allotment.observed.tenants import Live, tenant_status
 
 
 def test_a_tenants_status_is_read_back() -> None:
@@ -43,3 +46,15 @@ def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
 def test_what_is_no_status_is_refused(data: bytes) -> None:
     with pytest.raises(Malformed):
         read_tenant(data)
+
+
+def test_a_tenant_whose_instances_stay_on_drained_nodes_is_said_to_be_protected() -> None:
+    def budget(name: str = "instances", **more: Any) -> dict[str, Any]:
+        return {"kind": "PodDisruptionBudget", "metadata": live.metadata(name, f"b-{name}", {}, **more)}
+
+    def disruption(*objects: dict[str, Any]) -> str:
+        return tenant_status(live.TENANT, "eu-1", Live.of(live.seen(*objects)), None, live.AT.format(9)).disruption
+
+    assert disruption(budget()) == "Protected"
+    assert disruption() == disruption(budget("copies--webui")) == ""
+    assert disruption(budget(deletionTimestamp=live.AT.format(5))) == ""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allotment.accounts.capacity import Claim
 from allotment.declared.values import size_of
 from allotment.manifests import names, paths
+from allotment.manifests.tenant import disruption
 from allotment.manifests.text import Malformed, Object, dump, load, load_one, present, split
 
 _PREPARED = re.compile(rb"^    allotment\.dev/prepared: ([a-z0-9-]+)$", re.MULTILINE)
@@ -63,6 +64,22 @@ def _text(line: re.Pattern[str], text: str) -> str:
         raise Malformed("an object without kind or name")
     value: str = json.loads(found[1]) if found[1].startswith('"') else found[1]
     return value
+
+
+def has_budget(data: bytes) -> bool:
+    """Return whether a tenant's namespace file protects its instances from drained nodes."""
+    return ("PodDisruptionBudget", disruption.ALL) in identities(data)
+
+
+def drifting(data: bytes) -> dict[tuple[str, str], Any]:
+    """Return what Karpenter compares a pool's nodes with, by the kind and name of each object: the template of its
+    NodePool, and its node class. Limits, budgets and overlays replace no node."""
+    found: dict[tuple[str, str], Any] = {}
+    for one in load(data):
+        if one["kind"] != "NodeOverlay":
+            spec = one["spec"]["template"] if one["kind"] == "NodePool" else one["spec"]
+            found[one["kind"], one["metadata"]["name"]] = spec
+    return found
 
 
 def claim_of(cluster: str, tenant: str, data: bytes) -> Claim | None:

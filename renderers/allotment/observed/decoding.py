@@ -13,6 +13,7 @@ from allotment.observed.shapes import (
     application,
     bucket_claim,
     deployment,
+    disruption_budget,
     job,
     namespace,
     pod,
@@ -140,6 +141,13 @@ class WatchedKind:
 NAMESPACES = WatchedKind(
     "namespaces", "/api/v1/namespaces", namespace.RawNamespace, namespace.namespace, metadata_only=True
 )
+DISRUPTION_BUDGETS = WatchedKind(
+    "poddisruptionbudgets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    disruption_budget.RawDisruptionBudget,
+    disruption_budget.disruption_budget,
+    metadata_only=True,
+)
 PODS = WatchedKind("pods", "/api/v1/pods", pod.RawPod, pod.pod)
 DEPLOYMENTS = WatchedKind("deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.deployment)
 REPLICA_SETS = WatchedKind(
@@ -168,4 +176,4 @@ APPLICATIONS = WatchedKind(
     application.RawApplication,
     application.application,
 )
-IN_CLUSTER = (NAMESPACES, PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES)
+IN_CLUSTER = (NAMESPACES, DISRUPTION_BUDGETS, PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES)

@@ -174,6 +174,15 @@ class Namespace(NamedTuple):
     unprotected: bool
 
 
+class DisruptionBudget(NamedTuple):
+    """A PodDisruptionBudget of a tenant's namespace."""
+
+    uid: str
+    name: str
+    tenant: str
+    ending: bool
+
+
 class Route(NamedTuple):
     """An HTTPRoute: the URL that it serves, and whether a gateway accepted or refused it."""
 
@@ -209,5 +218,15 @@ class Application(NamedTuple):
 
 
 Seen = (
-    Namespace | Pod | Deployment | ReplicaSet | Job | VolumeClaim | BucketClaim | VolumeSnapshot | Route | Application
+    Namespace
+    | DisruptionBudget
+    | Pod
+    | Deployment
+    | ReplicaSet
+    | Job
+    | VolumeClaim
+    | BucketClaim
+    | VolumeSnapshot
+    | Route
+    | Application
 )

@@ -138,7 +138,8 @@ class Transition(_Part, frozen=True):
 class TenantStatus(_Part, frozen=True):
     """What one cluster says of a tenant.
 
-    `namespace` says whether its namespace is Protected or Unprotected, empty where there is none.
+    `namespace` says whether its namespace is Protected or Unprotected, empty where there is none; `disruption` is
+    Protected where a drained node ends none of its instances, else empty.
     `transitions` are those since `previous`, the status commit in which this file was written before: following it back
     gives the whole history.
     """
@@ -150,6 +151,7 @@ class TenantStatus(_Part, frozen=True):
     storages: tuple[Storage, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     namespace: str = ""
+    disruption: str = ""
     transitions: tuple[Transition, ...] = ()
     previous: str = ""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from allotment import conditions as word
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import names
+from allotment.manifests.tenant import disruption
 from allotment.observed import instances, removed, snapshots, storages
 from allotment.observed.conditions import Conditions, synced
 from allotment.observed.copies import InstanceView
@@ -16,6 +17,7 @@ from allotment.observed.objects import (
     Application,
     BucketClaim,
     Deployment,
+    DisruptionBudget,
     Job,
     Namespace,
     Pod,
@@ -41,6 +43,7 @@ class Live(NamedTuple):
     routes: list[Route]
     applications: list[Application]
     namespaces: list[Namespace]
+    budgets: list[DisruptionBudget]
 
     @staticmethod
     def of(objects: Iterable[Seen]) -> Live:
@@ -49,7 +52,7 @@ class Live(NamedTuple):
         for one in objects:
             kinds[type(one)].append(one)
         about = Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot
-        order = *about, Route, Application, Namespace
+        order = *about, Route, Application, Namespace, DisruptionBudget
         return Live(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
 
     @property
@@ -116,6 +119,7 @@ def tenant_status(
         kept,
         taken,
         next((word.UNPROTECTED if one.unprotected else word.PROTECTED for one in live.namespaces), ""),
+        word.PROTECTED if any(one.name == disruption.ALL and not one.ending for one in live.budgets) else "",
         (
             *_transitions(known_instances, run, known_storages, kept, now),
             *_taken(known_snapshots, taken, now),

@@ -27,6 +27,7 @@ from allotment.pipeline.publish.preparations import Preparations
 from allotment.pipeline.publish.remembered import Remembered
 from allotment.pipeline.publish.rendered import Again, Rendered, complete, of_made
 from allotment.pipeline.publish.settled import Settled, Watched, settle
+from allotment.pipeline.publish.turnover import Turnover
 from allotment.pipeline.render import Renderer
 from allotment.readiness.standing import Standing
 from allotment.rules import stock
@@ -84,7 +85,8 @@ class Assembler:
         granted = grant(found.offers, claims, known, observed, preparations.published)
         late, stopped = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
         rendered, kept = rendered | late, kept | stopped
-        return _assembled(source, found, kept, rendered, settled, granted, before)
+        turnover = Turnover(before, known, observed)
+        return _assembled(source, found, kept, rendered, settled, granted, turnover, before)
 
     def _rendered_now(
         self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations
@@ -156,6 +158,7 @@ def _assembled(
     rendered: Mapping[str, Rendered],
     settled: Mapping[str, Settled],
     granted: Granted,
+    turnover: Turnover,
     before: Before,
 ) -> Assembly:
     """Return the trees of all clusters, and in words who isn't in them as declared."""
@@ -168,7 +171,7 @@ def _assembled(
         trees.take_kept(files)
         kept[tenant] = [*kept[tenant], *problems]
     claims = granted.all({name: one.claims for name, one in rendered.items() if name not in kept})
-    trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster))
+    trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster), turnover.settled)
     trees.take_markers()
     problems = [one for one in found.shared if one.rule != stock.RULE and not one.warning]
     return Assembly(
@@ -178,7 +181,7 @@ def _assembled(
         kept=dict(sorted(kept.items())),
         waiting=granted.waiting,
         leaving=[words for one in published.values() for words in one.leaving],
-        held=[words for one in published.values() for words in one.held],
+        held=[*turnover.held, *(words for one in published.values() for words in one.held)],
         holding=granted.holding,
         problems=[*problems, *placed(stock.beneath_held(found.offers, claims), source)],
         declared=frozenset(found.parts),

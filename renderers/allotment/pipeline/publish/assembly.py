@@ -27,8 +27,8 @@ class Assembly(NamedTuple):
 
     `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so.
     `kept` are the tenants that stay as they were, with their problems; `waiting`, `leaving`, `held` and `holding`
-    say in words who waits for a unit, what is on its way out, which preparations wait, and whose pods keep units
-    that nobody declares any more; `problems` are those that stop nobody; `declared` are the tenants that have a
+    say in words who waits for a unit, what is on its way out, which preparations and nodes' replacements wait, and
+    whose pods keep units that nobody declares any more; `problems` are those that stop nobody; `declared` are the tenants that have a
     folder, `rendered` counts those that were rendered now.
     """
 
@@ -80,10 +80,15 @@ class ClusterTrees:
         for path, data in files.items():
             self._put(path, data)
 
-    def take_clusters(self, claims: Iterable[Claim], letters: Callable[[str], Collection[str]]) -> None:
-        """Take the clusters' own files."""
+    def take_clusters(
+        self,
+        claims: Iterable[Claim],
+        letters: Callable[[str], Collection[str]],
+        settled: Callable[[str, bytes], bytes] = lambda _, data: data,
+    ) -> None:
+        """Take the clusters' own files, each as `settled` returns it."""
         for path, data in cluster_files(self._offers, claims, letters):
-            self._put(path, data)
+            self._put(path, settled(path, data))
 
     def take_markers(self) -> None:
         """Take the markers of all folders that hold something else than what their tenant was rendered to, or what

@@ -49,7 +49,8 @@ class Known(NamedTuple):
     `holding` are the units that live pods hold, and of which spec, by cluster and instance. `there` are the
     instances, storages, snapshots and namespaces that its clusters were seen to have; `marked` says since when, by
     the API server's clock, one was seen to be marked for deletion, `unprotected` which were seen to be let go. What
-    a cluster of `unreadable` says of the tenant is of another version of ours.
+    a cluster of `unreadable` says of the tenant is of another version of ours. `undisturbed` are the clusters that
+    were seen to protect its instances from drained nodes.
     """
 
     attempts: Mapping[tuple[str, str], Attempt] = {}
@@ -59,6 +60,7 @@ class Known(NamedTuple):
     marked: Mapping[ThingKey, str] = {}
     unprotected: frozenset[ThingKey] = frozenset()
     unreadable: frozenset[str] = frozenset()
+    undisturbed: frozenset[str] = frozenset()
 
 
 NOTHING = Known()
@@ -126,6 +128,7 @@ class Statuses:
                     {**there.marked, **one.marked},
                     there.unprotected | one.unprotected,
                     there.unreadable | one.unreadable,
+                    there.undisturbed | one.undisturbed,
                 )
         return {tenant: one for tenant, one in together.items() if one != NOTHING}
 
@@ -182,4 +185,5 @@ def _known(cluster: str, data: bytes) -> Known:
         frozenset(things),
         {place: times[word.MARKED] for place, times in things.items() if word.MARKED in times},
         frozenset(place for place, times in things.items() if word.UNPROTECTED in times),
+        undisturbed=frozenset((cluster,) if status.disruption == word.PROTECTED else ()),
     )

@@ -137,7 +137,7 @@ class Rounds(Loop):
             ),
             *((self.log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
             *((self.log.info, "leaving", {"message": words}) for words in assembly.leaving),
-            *((self.log.info, "preparation waits", {"message": words}) for words in assembly.held),
+            *((self.log.info, "change waits", {"message": words}) for words in assembly.held),
             *((self.log.warning, "units held", {"message": words}) for words in assembly.holding),
             *((self.log.warning, "published with a warning", {"message": str(one)}) for one in assembly.problems),
         ]
