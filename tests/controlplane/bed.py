@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.cluster import Cluster as DeclaredCluster
@@ -24,10 +25,12 @@ def up(
     with_argocd: bool = True,
     with_karpenter: bool = False,
     with_node: bool = False,
+    gates: Collection[str] = karpenter.GATES,
     root: Path = PROJECT,
     say: Say = quiet,
 ) -> tuple[Cluster, bool]:
-    """Return a cluster with at least these parts, and whether it was started now. One that isn't as it should be starts anew."""
+    """Return a cluster with at least these parts, and whether it was started now. One that isn't as it should be starts anew;
+    `gates` are Karpenter's feature gates."""
     if with_node and (why := node.why_not()):
         raise processes.NotStarted(f"no container can run here: {why}")
     wanted = {"argocd": with_argocd, "karpenter": with_karpenter, "node": with_node}
@@ -35,6 +38,7 @@ def up(
     with processes.alone(_lock(found)):
         was = cluster.state(found, root)
         complete = was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed)
+        complete = complete and (not with_karpenter or found.parts()["gates"] == sorted(gates))
         if complete and (not with_node or world.found(node.folder(found))):
             return found, False
         why = "" if was == "gone" else f"{name} is {'incomplete' if was == 'running' else was}: "
@@ -43,7 +47,7 @@ def up(
         node.stop(found)
         try:
             cluster.start(found, declared)
-            parts: dict[str, str] = {}
+            parts: dict[str, Any] = {}
             if with_argocd:
                 say("Argo CD …")
                 started = argocd.start(found)
@@ -51,7 +55,8 @@ def up(
                 parts["argocd"] = started.url
             if with_karpenter:
                 say("Karpenter …")
-                parts["karpenter"] = karpenter.start(found, declared)
+                parts["karpenter"] = karpenter.start(found, declared, gates)
+                parts["gates"] = sorted(gates)
             if with_node:
                 say("A real node …")
                 parts["node"] = node.start(found).network.node

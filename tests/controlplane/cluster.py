@@ -112,7 +112,8 @@ def state(cluster: Cluster, root: Path = PROJECT) -> str:
 
 def fingerprint(name: str, root: Path) -> str:
     """Return a key of everything that a cluster is made of: programs, CRDs, this package, the declared cluster."""
-    files = [*Path(__file__).parent.glob("*.py"), *STAGES.glob("*.yaml"), *(root / "clusters" / name).rglob("*.yaml")]
+    files = [*Path(__file__).parent.glob("*.py"), *STAGES.glob("*.yaml"), *simulated.POOLS.glob("*.yaml")]
+    files += (root / "clusters" / name).rglob("*.yaml")
     made_of = hashlib.sha256(str(crds.home()).encode())
     for tool in sorted(programs.TOOLS):
         made_of.update(str(programs.home(tool)).encode())

@@ -49,6 +49,31 @@ _NODE_CLASS = (
     'AddKnownTypeWithName(gv.WithKind("EC2NodeClass"), &KWOKNodeClass{})\n'
     '\tscheme.Scheme.AddKnownTypeWithName(gv.WithKind("EC2NodeClassList"), &KWOKNodeClassList{})'
 )
+# AWS's provider takes instance types with NodeOverlays applied, and puts the whole capacity of the one that it bought on the
+# claim; what devices there are only the kubelet's device plugins say, later. KWOK's puts what pods asked for on both, at once.
+_SOLD = "func(context.Context, *v1.NodePool) ([]*cloudprovider.InstanceType, error)"
+_CREATE = "\tnode, err := c.toNode(nodeClaim)\n"
+_SOLD_TO_THE_POOL = """\tpool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: nodeClaim.Labels[v1.NodePoolLabelKey]}}
+\tvar err error
+\tif c.instanceTypes, err = c.Sold(ctx, pool); err != nil {
+\t\treturn nil, fmt.Errorf("resolving instance types, %w", err)
+\t}
+\tnode, err := c.toNode(nodeClaim)
+"""
+_MADE = "\t// Kick-off a goroutine"
+_WITHOUT_DEVICES = """\tbare := node.DeepCopy()
+\tfor _, amounts := range []corev1.ResourceList{bare.Status.Capacity, bare.Status.Allocatable} {
+\t\tmaps.DeleteFunc(amounts, func(name corev1.ResourceName, _ resource.Quantity) bool {
+\t\t\treturn strings.HasPrefix(string(name), "nvidia.com/")
+\t\t})
+\t}
+"""
+_REQUESTED = "\t\t\tCapacity:    nodeClaim.Spec.Resources.Requests,\n"
+_REQUESTED_AT_LEAST = "lo.Assign(nodeClaim.Spec.Resources.Requests, instanceType.Allocatable())"
+_ANY = "func(_ corev1.ResourceName, amount resource.Quantity) bool { return !amount.IsZero() }"
+_DECORATED = (
+    "cloudProvider := overlay.Decorate(overlayUndecoratedCloudProvider, op.GetClient(), op.InstanceTypeStore)\n"
+)
 _COMPONENT = "-X k8s.io/component-base/version"
 TOOLS: Mapping[str, Tool] = {
     "etcd": Tool("go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
@@ -98,6 +123,26 @@ TOOLS: Mapping[str, Tool] = {
                     ('Group: apis.Group, Version: "v1alpha1"', 'Group: "karpenter.k8s.aws", Version: "v1"'),
                     ("AddKnownTypes(gv,\n\t\t&KWOKNodeClass{},\n\t\t&KWOKNodeClassList{},\n\t)", _NODE_CLASS),
                 )
+            ),
+            *(
+                ("kwok/cloudprovider/cloudprovider.go", old, new)
+                for old, new in (
+                    (
+                        '"k8s.io/apimachinery/pkg/api/errors"\n',
+                        '"k8s.io/apimachinery/pkg/api/errors"\n\t"k8s.io/apimachinery/pkg/api/resource"\n',
+                    ),
+                    ("\tkubeClient    client.Client\n", f"\tSold {_SOLD}\n\tkubeClient    client.Client\n"),
+                    (_CREATE, _SOLD_TO_THE_POOL),
+                    (_MADE, _WITHOUT_DEVICES + _MADE),
+                    ("c.kubeClient.Create(ctx, node)", "c.kubeClient.Create(ctx, bare)"),
+                    (_REQUESTED, f"\t\t\tCapacity: lo.PickBy(instanceType.Capacity, {_ANY}),\n"),
+                    (_REQUESTED_AT_LEAST, f"lo.PickBy(instanceType.Allocatable(), {_ANY})"),
+                )
+            ),
+            (
+                "kwok/main.go",
+                _DECORATED,
+                f"{_DECORATED}\toverlayUndecoratedCloudProvider.Sold = cloudProvider.GetInstanceTypes\n",
             ),
         ),
     ),

@@ -33,6 +33,7 @@ PROTECTING_KINDS = (
 LABELLED_KINDS = (
     ("v1", "ConfigMap"),  # markers in Argo CD's namespace, of folders that the next repository may not have
     ("karpenter.sh/v1", "NodePool"),
+    ("karpenter.sh/v1alpha1", "NodeOverlay"),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     ("v1", "Namespace"),
     ("scheduling.k8s.io/v1", "PriorityClass"),

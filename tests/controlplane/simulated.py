@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from allotment.accounts.capacity import GPU, node_resources
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Folder
@@ -19,7 +21,14 @@ from allotment.pipeline.check.survey import survey
 
 CPU_NODES = 2  # for preparations and file accessors, which never run beside GPUs
 PROVISIONER = "simulated.allotment.dev"
-KARPENTER_ZONE = "zone-a"
+KARPENTER_ZONES = ("zone-a", "zone-b")
+KUBELETS_CPU, KUBELETS_MEMORY = (
+    100,
+    10 * 1024**2,
+)  # millicores and bytes, which Karpenter's KWOK provider takes off each type
+POOLS = (
+    Path(__file__).resolve().parent / "pools"
+)  # what tests add to a copy of the sample: Karpenter knows types at its start
 
 
 def declared(root: Path, cluster: str) -> Folder:
@@ -129,15 +138,18 @@ def _gateway(cluster: Folder) -> Iterator[dict[str, Any]]:
 
 
 def instance_types(cluster: Folder) -> list[dict[str, Any]]:
-    """Return what Karpenter's KWOK provider can buy: for each Karpenter pool its instance types, as large as its node."""
+    """Return what Karpenter's KWOK provider can buy: the instance types of a cluster's Karpenter pools, and of those in `POOLS`
+    that tests declare besides. A type is sold in every zone; its GPUs are those that the machine has, whatever a pool makes of
+    them, and what its pools declare is left once the kubelet has its part."""
+    pools = {name: pool for pool in _karpenter_pools(cluster) for name in _instance_type_names(pool)}
     return [
         {
-            "name": kind,
+            "name": name,
             "architecture": "amd64",
             "operatingSystems": ["linux"],
             "resources": {
-                "cpu": cpu_text(pool.spec.node.cpu),
-                "memory": size_text(pool.spec.node.memory),
+                "cpu": cpu_text(pool.spec.node.cpu + KUBELETS_CPU),
+                "memory": size_text(pool.spec.node.memory + KUBELETS_MEMORY),
                 "pods": "110",
                 "ephemeral-storage": "1Ti",
                 GPU: str(pool.spec.node.gpu.count),
@@ -148,19 +160,22 @@ def instance_types(cluster: Folder) -> list[dict[str, Any]]:
                     "Available": True,
                     "Requirements": [
                         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]},
-                        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [KARPENTER_ZONE]},
+                        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]},
                     ],
                 }
                 for capacity in ("on-demand", "spot")
+                for zone in KARPENTER_ZONES
             ],
         }
-        for pool in _karpenter_pools(cluster)
-        for kind in _instance_type_names(pool)
+        for name, pool in sorted(pools.items())
     ]
 
 
-def _karpenter_pools(cluster: Folder) -> list[NodePool]:
-    return [one.model for one in cluster.of(NodePool).values() if one.model.spec.karpenter is not None]
+def _karpenter_pools(cluster: Folder) -> Iterator[NodePool]:
+    """Yield the pools that tests may declare, and then the cluster's own."""
+    for file in sorted(POOLS.glob("*.yaml")):
+        yield NodePool.model_validate(yaml.load(file.read_bytes(), yaml.CSafeLoader))
+    yield from (one.model for one in cluster.of(NodePool).values() if one.model.spec.karpenter is not None)
 
 
 def _instance_type_names(pool: NodePool) -> list[str]:
