@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Collection
 
-import psutil
 import yaml
 
 from allotment.declared.inventory import Folder
@@ -43,7 +42,7 @@ def start(cluster: Cluster, declared: Folder, gates: Collection[str] = GATES) ->
 def run(cluster: Cluster, gates: Collection[str] = GATES) -> str:
     """Run Karpenter in a cluster where it was started once, with other feature gates: one that runs ends first. Return its
     health URL."""
-    _end(cluster)
+    processes.stop(cluster.folder, 0, NAME)  # asked to end, its operator would wait for half a minute
     ports = processes.free_ports()
     health = next(ports)
     environment = {
@@ -62,10 +61,3 @@ def run(cluster: Cluster, gates: Collection[str] = GATES) -> str:
     url = f"http://{LOOPBACK}:{health}/healthz"
     started.wait_until(lambda: call(url), seconds=90)
     return url
-
-
-def _end(cluster: Cluster) -> None:
-    running = [process for process in processes.running(cluster.folder) if process.name() == NAME]
-    for process in running:
-        process.kill()  # its operator waits for half a minute otherwise
-    psutil.wait_procs(running, timeout=10)

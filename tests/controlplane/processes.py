@@ -80,9 +80,10 @@ class Started(NamedTuple):
             raise NotStarted("\n".join([str(why), *last_words])) from None
 
 
-def running(folder: Path) -> list[psutil.Process]:
-    """Return the processes that carry the folder's mark."""
-    return [process for process in psutil.process_iter() if _mark(process) == str(folder)]
+def running(folder: Path, name: str | None = None) -> list[psutil.Process]:
+    """Return the processes that carry the folder's mark, those of one program or all."""
+    marked = [process for process in psutil.process_iter() if _mark(process) == str(folder)]
+    return marked if name is None else [process for process in marked if process.name() == name]
 
 
 def _mark(process: psutil.Process) -> str | None:
@@ -105,14 +106,15 @@ def listening(folder: Path) -> set[tuple[str, str]]:
     }
 
 
-def stop(folder: Path, seconds: float = 5) -> int:
-    """End every process of the folder and return how many there were; who doesn't end in time is killed."""
-    found = running(folder)
+def stop(folder: Path, seconds: float = 5, name: str | None = None) -> int:
+    """End every process of the folder, or those of one program, and return how many there were; who doesn't end in time is
+    killed."""
+    found = running(folder, name)
     if seconds:
         for process in found:
             _quietly(process.terminate)
         psutil.wait_procs(found, timeout=seconds)
-    while left := running(folder):  # who didn't end, and whom those started meanwhile
+    while left := running(folder, name):  # who didn't end, and whom those started meanwhile
         for process in left:
             _quietly(process.kill)
         psutil.wait_procs(left, timeout=5)

@@ -21,6 +21,7 @@ from tests.controlplane.gitea import Gitea
 from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
+from tests.e2e.growing import Growing
 
 Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
@@ -99,6 +100,16 @@ def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
     protected = namespace("studio-kite")
     eventually(lambda: refusal(client.delete, "v1", "Namespace", protected, dry_run=True), "protection")
     return empty_cluster
+
+
+@pytest.fixture(scope="module")
+def growing(growing_cluster: Cluster, render: Render, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Growing]:
+    """Return the cluster us-1 with the sample's platform and pools of shared GPUs, in which nothing runs yet."""
+    rendered.clear(growing_cluster.client)
+    made = Growing(tmp_path_factory.mktemp("growing"), render, growing_cluster.client)
+    made.begin()
+    yield made
+    rendered.clear(growing_cluster.client)
 
 
 @contextmanager
