@@ -382,6 +382,11 @@ def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:
     assert found.out.splitlines()[-1] == "90 files of 7 tenants: fine, 3 warnings"
 
 
+def test_a_mig_managers_configuration_may_be_named_by_its_profile(sample: Path, allot: Allot) -> None:
+    edit(sample, "clusters/eu-1/node-pools/a100-mig.yaml", "config: all-balanced", "config: all-1g.10gb")
+    assert allot("validate", "--repo", sample, "--as-of", DAY).code == 0
+
+
 def test_retired_offers_only_warn_who_uses_them_already(sample: Path, allot: Allot) -> None:
     edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
     found = allot("validate", "--repo", sample, "--as-of", DAY)

@@ -10,6 +10,8 @@ from allotment.declared.kinds.declaration import Strict, one_of
 from allotment.declared.values import Count, name_of
 
 MIG_PROFILE = r"^[1-7]g\.[1-9][0-9]{0,2}gb(?:\+me)?$"
+# A label's value, as mig-parted names its configurations: all-balanced, all-1g.10gb.
+_MIG_CONFIG = r"^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$"
 GpuModel = Annotated[str, name_of(32)]
 
 
@@ -37,7 +39,9 @@ class SpecSharing(Strict):
 class MigLayout(Strict):
     """How every GPU of a node is cut."""
 
-    config: Annotated[str, name_of(32)] = Field(description="The MIG manager's configuration, such as all-balanced.")
+    config: Annotated[str, Field(pattern=_MIG_CONFIG)] = Field(
+        description="The MIG manager's configuration, such as all-balanced or all-1g.10gb."
+    )
     devices: dict[Annotated[str, Field(pattern=MIG_PROFILE)], Count] = Field(
         min_length=1, description="How many slices of each profile that configuration makes of one GPU."
     )
