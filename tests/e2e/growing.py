@@ -46,20 +46,19 @@ SPECS = (
         for size, of in (("small", "1g.10gb"), ("half", "3g.40gb"))
     ),
 )
-# Stocks by name: pool, units, and how many of them are kept warm.
 STOCKS = {
-    "slice": (SLICED, 16, 0),
-    "large-slice": (SLICED, 3, 0),
-    "mig-small": (MIXED, 16, 0),
-    "mig-half": (MIXED, 8, 0),
-}
+    "slice": (SLICED, 16),
+    "large-slice": (SLICED, 3),
+    "mig-small": (MIXED, 16),
+    "mig-half": (MIXED, 8),
+}  # pool, units
 INSTANCE = """\
 kind: GPUInstance
 metadata: {{name: {name}, labels: {{{labels}}}}}
 spec:
-  state: {state}
   cluster: us-1
   gpuSpec: {spec}
+  replicas: {copies}
   app: {{name: comfyui, version: "0.6.0"}}
 """
 
@@ -95,7 +94,7 @@ class Growing:
 
     def declare_stock(self, name: str, warm: int = 0) -> None:
         """Declare a stock, with so many of its units warm."""
-        pool, count, _ = STOCKS[name]
+        pool, count = STOCKS[name]
         spec = f"{{gpuSpec: {name}, nodePool: {pool}, count: {count}, warm: {warm}}}"
         self.declare(f"clusters/us-1/stocks/{name}.yaml", f"kind: Stock\nmetadata: {{name: {name}}}\nspec: {spec}\n")
 
@@ -114,12 +113,14 @@ class Growing:
         """Apply these paths of what was rendered."""
         self.client.apply(*rendered.objects(self._tree, *parts))
 
-    def instance(self, name: str, spec: str, state: str = "Running", labels: str = "") -> None:
-        """Declare an instance, and apply what it renders to, as its Application does."""
-        text = INSTANCE.format(name=name, spec=spec, state=state, labels=labels)
+    def instance(self, name: str, spec: str, copies: int = 1, labels: str = "") -> None:
+        """Declare an instance, and apply what it renders to, as its tenant's Applications do."""
+        text = INSTANCE.format(name=name, spec=spec, copies=copies, labels=labels)
         self.declare(f"tenants/{TENANT}/instances/{name}.yaml", text)
         self.render()
-        self.apply(f"tenants/{TENANT}/compute/{name}.rendered.yaml")
+        self.apply(
+            f"control/namespaces/{TENANT[0]}/{TENANT}.rendered.yaml", f"tenants/{TENANT}/compute/{name}.rendered.yaml"
+        )
 
     def stop(self, name: str) -> None:
         """Stop an instance by hand, as its Deployment is once that is declared, and wait until its pods are gone."""
@@ -176,7 +177,7 @@ class Growing:
 
     def give_back(self, *pools: str) -> None:
         """Have no placeholder and no instance in pools, nor a node, and the pools as they are rendered."""
-        for stock, (pool, _, _) in STOCKS.items():
+        for stock, (pool, _) in STOCKS.items():
             if pool in pools:
                 self.scale(stock, 0)
         for one in self.client.list("apps/v1", "Deployment", SPACE):
@@ -191,7 +192,7 @@ class Growing:
         return [one for pool in pools for one in self.claims(pool)]
 
     def _left_on(self, pools: Iterable[str]) -> list[Object]:
-        stocks = [stock for stock, (pool, _, _) in STOCKS.items() if pool in pools]
+        stocks = [stock for stock, (pool, _) in STOCKS.items() if pool in pools]
         pods = [one for stock in stocks for one in self.client.list("v1", "Pod", STOCK, f"{names.STOCK}={stock}")]
         return pods + self.client.list("v1", "Pod", SPACE)
 
@@ -213,4 +214,4 @@ def amounts(node: Object) -> dict[str, str]:
 def events(client: Client, name: str, namespace: str | None = None) -> list[str]:
     """Return what was said about an object: reason and message of each event."""
     found = client.list("v1", "Event", namespace)
-    return [f"{one['reason']}: {one['message']}" for one in found if one["involvedObject"]["name"] == name]
+    return [f"{one['reason']}: {one['message']}" for one in found if one["involvedObject"].get("name") == name]
