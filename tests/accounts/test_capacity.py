@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import datetime
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, copy_sample
+from tests.ways_of_sharing import declare_all
 
-from allotment.accounts.capacity import Claim, holdings, pack, physical_gpus, placeholders, units_per_node
+from allotment.accounts.capacity import (
+    Claim,
+    gpu_memory_limit,
+    holdings,
+    pack,
+    physical_gpus,
+    placeholder_cpu,
+    placeholders,
+    unit,
+    units_per_node,
+)
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
-from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.kinds.sharing import SpecSharing
+from allotment.declared.values import GIBI, MEBI
 from allotment.pipeline.check.survey import survey
 
 DAY = datetime.date(2026, 11, 21)
@@ -122,3 +137,62 @@ def test_warm_limits_placeholders() -> None:
     assert placeholders(OFFERS, [])[("us-1", "h100-eight")] == 0
     twelve = [Claim("us-1", "l40s-spot", "acme-robotics", "all", 12, 12)]
     assert placeholders(OFFERS, twelve)[("us-1", "l40s-spot")] == 0
+
+
+@cache
+def of_all_ways() -> tuple[dict[str, GPUSpecSpec], dict[str, NodePoolSpec]]:
+    """Return the specs and pools of the sample with MPS and DRA."""
+    with TemporaryDirectory() as folder:
+        root = copy_sample(Path(folder) / "sample")
+        declare_all(root)
+        found = survey(FolderSource(root), DAY).offers
+        specs = {name: one.model.spec for name, one in found.platform.of(GPUSpec).items()}
+        return specs, {name: one.model.spec for name, one in found.clusters["eu-1"].of(NodePool).items()}
+
+
+def test_units_of_mps_and_of_dra() -> None:
+    specs, pools = of_all_ways()
+    assert unit(specs["l4-mps"])[:2] == ("nvidia.com/gpu.shared", 1)
+    assert unit(specs["l4-dra-pair"])[:2] == ("gpu.allotment.dev/gpu", 2)
+    assert unit(specs["a100-dra-3g"])[:2] == ("gpu.allotment.dev/mig-3g.40gb", 1)
+    assert units_per_node(specs["l4-mps"], pools["l4-mps"]) == 16  # four land on each of four GPUs
+    assert units_per_node(specs["l4-dra"], pools["l4-dra"]) == 4
+    assert units_per_node(specs["l4-dra-pair"], pools["l4-dra"]) == 2
+    assert units_per_node(specs["a100-dra-1g"], pools["a100-dra"]) == 16
+    assert units_per_node(specs["l4-dra"], pools["l4-whole"]) == 0
+    shares = {name: physical_gpus(specs[name]) for name in ("l4-mps", "l4-mps-single", "l4-dra-pair", "a100-dra-3g")}
+    assert shares == {
+        "l4-mps": Fraction(1, 4),
+        "l4-mps-single": Fraction(1, 2),
+        "l4-dra-pair": Fraction(2),
+        "a100-dra-3g": Fraction(3, 7),
+    }
+
+
+def test_gpu_memory_is_limited_by_mps_alone() -> None:
+    specs, _ = of_all_ways()
+    limits = {name: gpu_memory_limit(spec) for name, spec in specs.items() if gpu_memory_limit(spec) is not None}
+    assert limits == {"l4-mps": 6 * GIBI, "l4-mps-single": 12 * GIBI}
+    thirds = specs["l4-mps"].model_copy(update={"sharing": SpecSharing.model_validate({"mps": {"replicas": 7}})})
+    assert gpu_memory_limit(thirds) == 3510 * MEBI  # the daemon gives whole MiB
+
+
+@given(st.integers(1, 8), st.integers(500, 64_000), st.integers(500, 256_000))
+def test_an_empty_node_takes_as_many_placeholders_of_dra_as_units(gpus: int, cpu: int, node_cpu: int) -> None:
+    specs, pools = of_all_ways()
+    base = pools["l4-dra"]
+    node = base.node.model_copy(update={"gpu": base.node.gpu.model_copy(update={"count": gpus}), "cpu": node_cpu})
+    pool, spec = base.model_copy(update={"node": node}), specs["l4-dra"].model_copy(update={"cpu": cpu})
+    held = placeholder_cpu(pool, spec, [spec])
+    assert held >= cpu
+    taken = min(node_cpu // held, node.memory // spec.memory)
+    assert taken == units_per_node(spec, pool)
+
+
+@given(st.integers(0, 4), st.integers(1, 4))
+def test_units_and_placeholders_of_dra_lie_on_a_node_together(running: int, each: int) -> None:
+    """Where some units run, placeholders for the rest find room beside them."""
+    specs, pools = of_all_ways()
+    pool, spec = pools["l4-dra"], specs["l4-dra"].model_copy(update={"cpu": each * 1000})
+    held = placeholder_cpu(pool, spec, [spec])
+    assert running * spec.cpu + (4 - running) * held <= pool.node.cpu

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import DAY, Allot, Result, checked, edit
 from tests.published import Place
+from tests.ways_of_sharing import declare_all
 
 from allotment.observed.status import ClusterStatus, Stock, text_of
 
@@ -48,6 +49,20 @@ def test_all_that_is_on_offer(shown: Allot) -> None:
     assert "Not for" not in said.out
     assert row(shown("--as-of", "2026-12-01"), "h100-one").endswith(" 3.10 4/8 - 22 CPU, 220Gi memory, 800Gi disk")
     assert "us-1" not in shown("--cluster", "eu-1").out
+
+
+def test_memory_that_mps_limits_is_told(sample: Path, shown: Allot) -> None:
+    declare_all(sample)
+    said = shown("--cluster", "eu-1")
+    assert (
+        row(said, "l4-mps")
+        == "l4-mps eu-1 1 nvidia-l4 Mps 1/4 0.20 31/32 - 2 CPU, 8Gi memory, 50Gi disk; 6Gi of GPU memory a process"
+    )
+    assert row(said, "l4-dra") == "l4-dra eu-1 1 nvidia-l4 Dra 0.20 3/4 - 8 CPU, 8Gi memory, 50Gi disk"
+    assert row(said, "a100-dra-1g").startswith("a100-dra-1g eu-1 1 nvidia-a100-80gb Dra 1g.10gb 0.20 19/20 ")
+    specs = {one["name"]: one for one in checked("catalog", shown("--cluster", "eu-1", "-o", "json").out)["gpuSpecs"]}
+    memory = {name: (specs[name]["gpuMemory"], specs[name]["gpuMemoryLimit"]) for name in ("l4-mps", "l4-quarter")}
+    assert memory == {"l4-mps": ("24Gi", "6Gi"), "l4-quarter": ("24Gi", None)}
 
 
 def test_what_a_tenant_can_have(shown: Allot) -> None:

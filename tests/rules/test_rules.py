@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, copy, edit, errors
+from tests.ways_of_sharing import declare_all
 
 Change = Callable[[Path], None]
 
@@ -254,6 +255,50 @@ STOCK = {
         swap("clusters/eu-1/stocks/l4-quarter.yaml", "nodePool: l4-ts4", "nodePool: l4-whole"),
         "clusters/eu-1/stocks/l4-quarter.yaml:8:13: spec.nodePool: spec l4-quarter and pool l4-whole differ: sharing timeSlicing with 4 replicas and none; name a pool that agrees [stock-pool]",
     ),
+    "MPS is no time-slicing": (
+        both(declare_all, swap("clusters/eu-1/stocks/l4-quarter.yaml", "nodePool: l4-ts4", "nodePool: l4-mps")),
+        "clusters/eu-1/stocks/l4-quarter.yaml:8:13: spec.nodePool: spec l4-quarter and pool l4-mps differ: sharing timeSlicing with 4 replicas and mps with 4 replicas; name a pool that agrees [stock-pool]",
+    ),
+    "MPS of other replicas": (
+        both(declare_all, swap("clusters/eu-1/stocks/l4-mps.yaml", "nodePool: l4-mps", "nodePool: l4-mps-film")),
+        "clusters/eu-1/stocks/l4-mps.yaml:7:13: spec.nodePool: spec l4-mps and pool l4-mps-film differ: sharing mps with 4 replicas and mps with 2 replicas; name a pool that agrees [stock-pool]",
+    ),
+    "DRA isn't the device plugin": (
+        both(declare_all, swap("clusters/eu-1/stocks/l4-dra.yaml", "nodePool: l4-dra", "nodePool: l4-whole")),
+        "clusters/eu-1/stocks/l4-dra.yaml:7:13: spec.nodePool: spec l4-dra and pool l4-whole differ: sharing dra gpu.nvidia.com and none; name a pool that agrees [stock-pool]",
+    ),
+    "DRA of another partition": (
+        both(declare_all, swap("platform/specs/a100-dra-3g.yaml", "3g.40gb", "2g.20gb")),
+        "clusters/eu-1/stocks/a100-dra-3g.yaml:7:13: spec.nodePool: spec a100-dra-3g and pool a100-dra differ: sharing dra mig.nvidia.com 2g.20gb and dra mig.nvidia.com 1g.10gb, 3g.40gb; name a pool that agrees [stock-pool]",
+    ),
+    "MPS of single tenants names its tenant": (
+        both(declare_all, swap("clusters/eu-1/stocks/l4-mps-film.yaml", "  tenant: film-house\n", "")),
+        "clusters/eu-1/stocks/l4-mps-film.yaml:5:1: spec.tenant: spec l4-mps-single has tenancy Single, which is held for one tenant: write which [tenancy]",
+    ),
+    "MPS packs as many units as GPUs have": (
+        both(declare_all, swap("clusters/eu-1/stocks/l4-mps.yaml", "count: 32", "count: 33")),
+        "clusters/eu-1/stocks/l4-mps.yaml:8:10: spec.count: 1 of 33 units find no place on the 2 nodes of pool l4-mps (its stocks: l4-mps 33): write fewer, or more nodes [packing]",
+    ),
+    "DRA packs sizes together": (
+        both(declare_all, swap("clusters/eu-1/stocks/l4-dra.yaml", "count: 4", "count: 5")),
+        "clusters/eu-1/stocks/l4-dra.yaml:8:10: spec.count: 1 of 5 units find no place on the 2 nodes of pool l4-dra (its stocks: l4-dra 5, l4-dra-pair 2): write fewer, or more nodes [packing]",
+    ),
+    "nodes of two pools": (
+        swap("clusters/eu-1/node-pools/l4-whole.yaml", "pool: l4-whole", "pool: l4-ts4\n      disk: large"),
+        "clusters/eu-1/node-pools/l4-whole.yaml:15:5: spec.static.nodeSelector: nodes with disk=large, pool=l4-ts4 would be those of pool l4-ts4 and of pool l4-whole: select each pool's nodes by a label of its own [pool-nodes]",
+    ),
+    "a key of the device plugin that there isn't": (
+        swap("clusters/eu-1/node-pools/l4-ts4.yaml", "pool: l4-ts4", "nvidia.com/device-plugin.config: ts-4"),
+        "clusters/eu-1/node-pools/l4-ts4.yaml:19:5: spec.static.nodeSelector: 'nvidia.com/device-plugin.config' is no label: write letters, digits, '-', '_', '.', at most 63, no '/' [label]",
+    ),
+    "a key of the device plugin among Karpenter's requirements": (
+        swap(
+            "clusters/us-1/node-pools/h100.yaml",
+            "    requirements:\n",
+            "    requirements:\n      - key: nvidia.com/device-plugin.config\n        operator: Exists\n",
+        ),
+        "clusters/us-1/node-pools/h100.yaml:17:14: spec.karpenter.requirements[0].key: nvidia.com/device-plugin.config is exclusive here, as sharing says: leave it out [pool-nodes]",
+    ),
     "capacity type differs": (
         swap("clusters/us-1/node-pools/l40s-spot.yaml", "capacityType: Spot", "capacityType: OnDemand"),
         "clusters/us-1/stocks/l40s-spot.yaml:8:13: spec.nodePool: spec l40s-spot and pool l40s-spot differ: capacityType Spot and OnDemand; name a pool that agrees [stock-pool]",
@@ -296,6 +341,20 @@ TENANT = {
     "sharing not allowed": (
         swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: a100-1g"),
         f"{ADA}:8:12: spec.gpuSpec: a100-1g is Mig, and plan starter allows TimeSlicing: choose another GPUSpec, or another plan [limit]",
+    ),
+    "MPS not allowed": (
+        both(
+            declare_all,
+            swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-mps"),
+        ),
+        f"{ADA}:8:12: spec.gpuSpec: l4-mps is Mps, and plan starter allows TimeSlicing: choose another GPUSpec, or another plan [limit]",
+    ),
+    "DRA not allowed": (
+        both(
+            declare_all,
+            swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-dra"),
+        ),
+        f"{ADA}:8:12: spec.gpuSpec: l4-dra is Dra, and plan starter allows TimeSlicing: choose another GPUSpec, or another plan [limit]",
     ),
     "exposure not allowed": (
         swap(ADA_STORAGE, "exposure: Members", "exposure: Public"),

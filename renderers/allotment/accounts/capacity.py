@@ -15,11 +15,15 @@ from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.kinds.sharing import replicas_of
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.values import MEBI
 
 GPU = "nvidia.com/gpu"
-SHARED_GPU = "nvidia.com/gpu.shared"
+SHARED_GPU = "nvidia.com/gpu.shared"  # time-slicing and MPS: what the device plugin renames a shared nvidia.com/gpu to
+DRA_GPU = "gpu.allotment.dev/gpu"  # extended resources of our own DeviceClasses
+_DRA_MIG = "gpu.allotment.dev/mig-"
 MIG_SLICES = 7  # compute slices of a MIG-capable GPU: NVIDIA's 1g is one of seven
 
 
@@ -37,33 +41,66 @@ def mig_resource(profile: str) -> str:
     return f"nvidia.com/mig-{profile.replace('+', '.')}"
 
 
+def dra_resource(profile: str | None) -> str:
+    """Return the extended resource that DRA's whole GPUs, or its MIG partitions of a profile, are asked for by."""
+    return DRA_GPU if profile is None else f"{_DRA_MIG}{profile.replace('+', '.')}"
+
+
 def unit(spec: GPUSpecSpec) -> Unit:
     """Return what a unit of `spec` asks of a node."""
     resource = GPU
     if spec.sharing is not None:
-        resource = mig_resource(spec.sharing.mig.profile) if spec.sharing.mig else SHARED_GPU
+        if spec.sharing.mig is not None:
+            resource = mig_resource(spec.sharing.mig.profile)
+        elif spec.sharing.dra is not None:
+            resource = dra_resource(spec.sharing.dra.profile)
+        else:
+            resource = SHARED_GPU
     return Unit(resource, spec.gpu.count, spec.cpu, spec.memory)
 
 
 def physical_gpus(spec: GPUSpecSpec) -> Fraction:
-    """Return the physical GPUs of one unit, exactly: a quarter of a time-sliced GPU is 1/4, a 2g slice 2/7."""
+    """Return the physical GPUs of one unit, exactly: a quarter of a shared GPU is 1/4, a 2g slice 2/7."""
+    if (replicas := replicas_of(spec.sharing)) is not None:
+        return Fraction(spec.gpu.count, replicas)
+    profile = mig_profile(spec)
+    return Fraction(spec.gpu.count) if profile is None else Fraction(spec.gpu.count * int(profile[0]), MIG_SLICES)
+
+
+def mig_profile(spec: GPUSpecSpec) -> str | None:
+    """Return the profile of a unit that is a MIG slice, by whatever way it is handed out."""
     if spec.sharing is None:
-        return Fraction(spec.gpu.count)
-    if spec.sharing.time_slicing is not None:
-        return Fraction(spec.gpu.count, spec.sharing.time_slicing.replicas)
-    assert spec.sharing.mig is not None
-    return Fraction(spec.gpu.count * int(spec.sharing.mig.profile[0]), MIG_SLICES)
+        return None
+    if spec.sharing.mig is not None:
+        return spec.sharing.mig.profile
+    return spec.sharing.dra.profile if spec.sharing.dra is not None else None
+
+
+def gpu_memory_limit(spec: GPUSpecSpec) -> int | None:
+    """Return the bytes of a GPU's memory that each process of a unit may take, in whole MiB; None where nothing limits it to
+    less than its devices have.
+
+    Only MPS sets a limit: the device plugin's daemon gives every client the GPU's memory, divided by the replicas
+    (NVIDIA/k8s-device-plugin, cmd/mps-control-daemon/mps/daemon.go). What the GPU reports is somewhat less than `gpu.memory`.
+    """
+    if spec.sharing is None or spec.sharing.mps is None:
+        return None
+    return spec.gpu.memory // spec.sharing.mps.replicas // MEBI * MEBI
 
 
 def node_resources(pool: NodePoolSpec) -> dict[str, int]:
     """Return the extended resources that one node of a pool has."""
-    gpus = pool.node.gpu.count
-    if pool.sharing is None:
+    gpus, sharing = pool.node.gpu.count, pool.sharing
+    if sharing is None:
         return {GPU: gpus}
-    if pool.sharing.time_slicing is not None:
-        return {SHARED_GPU: gpus * pool.sharing.time_slicing.replicas}
-    assert pool.sharing.mig is not None
-    return {mig_resource(profile): gpus * count for profile, count in pool.sharing.mig.devices.items()}
+    if (replicas := replicas_of(sharing)) is not None:
+        return {SHARED_GPU: gpus * replicas}
+    if sharing.mig is not None:
+        return {mig_resource(profile): gpus * count for profile, count in sharing.mig.devices.items()}
+    assert sharing.dra is not None
+    if sharing.dra.devices is None:
+        return {DRA_GPU: gpus}
+    return {dra_resource(profile): gpus * count for profile, count in sharing.dra.devices.items()}
 
 
 def units_per_node(spec: GPUSpecSpec, pool: NodePoolSpec) -> int:
@@ -71,6 +108,22 @@ def units_per_node(spec: GPUSpecSpec, pool: NodePoolSpec) -> int:
     wanted = unit(spec)
     slots = node_resources(pool).get(wanted.resource, 0) // wanted.amount
     return min(slots, pool.node.cpu // wanted.cpu, pool.node.memory // wanted.memory)
+
+
+def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPUSpecSpec]) -> int:
+    """Return the millicores that a placeholder of a unit holds; `stocked` are the specs of the pool's stocks.
+
+    A placeholder holds exactly a unit, but under DRA it holds no device: Kubernetes 1.36 preempts no pod for its claim. There
+    it takes its part of a node's CPU instead, so that a node that is empty takes no more placeholders than it has devices.
+    """
+    if spec.sharing is None or spec.sharing.dra is None:
+        return spec.cpu
+    each: dict[str, int] = {}  # by resource, the most CPU that a stocked unit asks for one device
+    for one in [spec, *stocked]:
+        wanted = unit(one)
+        each[wanted.resource] = max(each.get(wanted.resource, 0), -(-wanted.cpu // wanted.amount))
+    asked = sum(amount * each.get(resource, 0) for resource, amount in node_resources(pool).items())
+    return max(spec.cpu, spec.cpu * pool.node.cpu // asked) if asked else spec.cpu
 
 
 class Packing(NamedTuple):

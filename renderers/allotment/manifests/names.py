@@ -55,7 +55,11 @@ WAITS = "--waits-for--"
 
 GPU_TAINT = "nvidia.com/gpu"
 DEVICE_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
+DEVICE_PLUGIN_DEPLOYED = (
+    "nvidia.com/gpu.deploy.device-plugin"  # "false": the GPU operator starts no device plugin there
+)
 MIG_CONFIG = "nvidia.com/mig.config"
+MPS_CAPABLE = "nvidia.com/mps.capable"
 
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
 # Of Python 3.13 for amd64 and arm64, where a platform names no other.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from allotment.accounts.capacity import unit
+from allotment.accounts.capacity import placeholder_cpu, unit
 from allotment.declared.kinds.gpu_spec import GPUSpecSpec
-from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.values import cpu_text, size_text
 from allotment.manifests import names
 from allotment.manifests.text import Fixed, present
@@ -74,6 +75,14 @@ def unit_resources(spec: GPUSpecSpec) -> Fixed:
     """Return a container's resources for exactly one unit; requests equal limits."""
     wanted = unit(spec)
     amounts = {"cpu": cpu_text(wanted.cpu), "memory": size_text(wanted.memory), wanted.resource: str(wanted.amount)}
+    return Fixed(requests=amounts, limits=dict(amounts))
+
+
+def placeholder_resources(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPUSpecSpec]) -> Fixed:
+    """Return the resources of a placeholder of one unit: a unit's own, but under DRA no device (capacity.placeholder_cpu)."""
+    if spec.sharing is None or spec.sharing.dra is None:
+        return unit_resources(spec)
+    amounts = {"cpu": cpu_text(placeholder_cpu(pool, spec, stocked)), "memory": size_text(spec.memory)}
     return Fixed(requests=amounts, limits=dict(amounts))
 
 

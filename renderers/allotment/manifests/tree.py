@@ -27,7 +27,7 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import folders, paths
-from allotment.manifests.cluster import control, device_plugin, foundation, node_pool, stock
+from allotment.manifests.cluster import control, device_classes, device_plugin, foundation, node_pool, stock
 from allotment.manifests.tenant import (
     applications,
     disruption,
@@ -134,6 +134,8 @@ def render_cluster(
         "gateway": foundation.closed_gateway(cluster),
         "device-plugin": device_plugin.render(cluster),
     }
+    if classes := device_classes.render(cluster):
+        parts["device-classes"] = classes
     for part, objects in parts.items():
         yield f"{name}/platform/cluster/{part}{paths.ENDING}", dump(objects)
     for kind, rendered in CLUSTER_MANIFESTS.items():

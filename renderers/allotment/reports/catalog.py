@@ -11,10 +11,11 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from allotment.accounts.capacity import physical_gpus
+from allotment.accounts.capacity import gpu_memory_limit, mig_profile, physical_gpus
 from allotment.accounts.pricing import is_sold, money_text, next_price, price_on
 from allotment.declared.kinds.app import AppVersion
 from allotment.declared.kinds.gpu_spec import GPUSpecSpec, HourlyPrice
+from allotment.declared.kinds.sharing import replicas_of
 from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.values import TEBI, cpu_text, decimal_text, size_text
 from allotment.reports.outputs.catalog import Ready, ready_units, snapshot_price
@@ -139,9 +140,9 @@ def _not_sold(prices: Sequence[HourlyPrice | MonthlyPrice], day: datetime.date) 
 
 def _sharing(spec: GPUSpecSpec) -> str:
     way = way_of_sharing(spec)
-    if spec.sharing is not None and spec.sharing.mig is not None:
-        return f"{way} {spec.sharing.mig.profile}"
-    return way if spec.sharing is None else f"{way} {physical_gpus(spec)}"
+    if (profile := mig_profile(spec)) is not None:
+        return f"{way} {profile}"
+    return f"{way} {physical_gpus(spec)}" if replicas_of(spec.sharing) is not None else way
 
 
 def _gpu_notes(one: GPUOffer, shown: Shown) -> Iterator[str]:
@@ -149,6 +150,8 @@ def _gpu_notes(one: GPUOffer, shown: Shown) -> Iterator[str]:
     if spec.lifecycle != "Active":
         yield f"it is {spec.lifecycle}"
     yield f"{cpu_text(spec.cpu)} CPU, {size_text(spec.memory)} memory, {size_text(spec.disk)} disk"
+    if (limit := gpu_memory_limit(spec)) is not None:
+        yield f"{size_text(limit)} of GPU memory a process"
     if spec.capacity_type == "Spot":
         yield "Spot: the cloud may take it back"
     if (later := next_price(spec.prices, shown.day)) is not None:

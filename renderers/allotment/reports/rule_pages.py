@@ -20,6 +20,7 @@ OF_A_FILE = {
     "depth": "Mappings and lists lie at most 32 deep in one another.",
     "directive": "A file has no YAML directive (a line that begins with %).",
     "document": "A file is one document, a mapping: apiVersion, kind, metadata, spec.",
+    "dra-shape": "MIG partitions are named where a device class is theirs, and nowhere else.",
     "duplicate": "Entries of a list differ in the field that they are known by: name, version, mountPath, from.",
     "duplicate-key": "A key stands once in a mapping.",
     "duration": "A duration is hours, minutes, seconds, such as 72h, 1h30m or 90s.",
@@ -45,7 +46,9 @@ OF_A_FILE = {
     "one-of": "Of some fields exactly one is given: together they say which of several shapes this is.",
     "path": "A path is of letters, digits, '.', '_', '-', '@' and '+'; no '..', and no folder of the system.",
     "pattern": "The text has the form that its field asks for.",
-    "pool-shape": "A static pool has no generation: nobody replaces its nodes by that.",
+    "pool-nodes": "A node is of one pool, and its pool's sharing chooses its device plugin's configuration.",
+    "pool-shape": "Nodes that Karpenter buys share GPUs by the device plugin, since it counts no devices of DRA; a static pool has no"
+    " generation, since nobody replaces its nodes by that.",
     "prefix": "A prefix of keys, such as models/sdxl/, has no control characters.",
     "quantity": "Sizes are whole Mi, Gi or Ti (16Gi); cpu is cores (8) or millicores (500m).",
     "range": "The number lies in the range that `allot explain` says for its field.",
@@ -56,12 +59,12 @@ OF_A_FILE = {
     "secret": "Nothing that looks like a password or key stands in a declaration, where everybody reads it and Git keeps it.",
     "share": "A tenant is checked and rendered within its share of a publish: what takes longer is split into several tenants.",
     "shrink": "A storage grows and never shrinks.",
-    "spec-shape": "A GPUSpec that shares a GPU in time is of one GPU; one of a MIG profile is of one slice.",
+    "spec-shape": "A GPUSpec that shares a GPU by time-slicing or MPS is of one GPU, and says whether tenants share it.",
     "ssh-key": "A key is one line as in id_ed25519.pub, without options before it.",
     "syntax": "The file is YAML: the message says where it isn't.",
     "tab": "Lines are indented by spaces.",
     "tag": "Values have no explicit tag (!!str, !custom).",
-    "tenancy": "GPUs that are shared in time isolate neither memory nor faults, so a GPUSpec with tenancy Single is held for one"
+    "tenancy": "Time-slicing isolates neither memory nor faults, and MPS no faults, so a GPUSpec with tenancy Single is held for one"
     " tenant, in pools of that tenant alone.",
     "time-zone": "A time zone is one that IANA lists, such as Europe/Berlin: an offset would be wrong for half the year.",
     "type": "The field takes text, a whole number, true or false, a list, or a mapping; text that looks like another is quoted.",

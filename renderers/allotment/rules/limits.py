@@ -42,7 +42,8 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
 
 def way_of_sharing(spec: GPUSpecSpec) -> str:
     """Return how a GPUSpec shares its GPU, as plans name it."""
-    return "Exclusive" if spec.sharing is None else "Mig" if spec.sharing.mig else "TimeSlicing"
+    chosen = spec.sharing.chosen if spec.sharing is not None else None
+    return "Exclusive" if chosen is None else chosen.title().replace("_", "")
 
 
 def lacks_people(tenant: Folder) -> bool:

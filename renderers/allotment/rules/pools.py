@@ -1,48 +1,93 @@
 """Stocks and their pools: model, sharing and capacity type agree; a spec for single tenants has pools of one tenant
-each."""
+each. Two pools of static nodes have no node in common, and no pool's nodes carry the device plugin's label of another way
+of sharing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from allotment.accounts.capacity import unit, units_per_node
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.kinds.sharing import (
+    MigProfile,
+    PoolSharing,
+    SpecDra,
+    SpecSharing,
+    device_plugin_config,
+    replicas_of,
+)
 from allotment.declared.kinds.stock import Stock
 from allotment.problems import Finding
 
 RULE = "stock-pool"
+NODES = "pool-nodes"
+_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 
 
 def check(offers: Offers) -> Iterator[Finding]:
-    """Check every stock against its pool."""
+    """Check every stock against its pool, and pools against one another."""
     specs = offers.platform.of(GPUSpec)
     for cluster in offers.clusters.values():
         pools = cluster.of(NodePool)
+        yield from _check_nodes(list(pools.values()))
+        for pool in pools.values():
+            yield from _check_config(pool)
         for stock in cluster.of(Stock).values():
-            spec, pool = specs.get(stock.model.spec.gpu_spec), pools.get(stock.model.spec.node_pool)
-            if spec is not None and pool is not None:
-                yield from _check_agreement(stock, spec, pool)
+            spec, its_pool = specs.get(stock.model.spec.gpu_spec), pools.get(stock.model.spec.node_pool)
+            if spec is not None and its_pool is not None:
+                yield from _check_agreement(stock, spec, its_pool)
                 yield from _check_tenancy(cluster, stock, spec)
 
 
-def _sharing_text(sharing: object) -> str:
-    time_slicing, mig = getattr(sharing, "time_slicing", None), getattr(sharing, "mig", None)
-    if time_slicing is not None:
-        return f"timeSlicing with {time_slicing.replicas} replicas"
-    if mig is not None:
-        return f"mig {getattr(mig, 'profile', None) or getattr(mig, 'config', '')}"
-    return "none"
+def _check_nodes(pools: list[Declared[NodePool]]) -> Iterator[Finding]:
+    """What shares GPUs and what doesn't are told apart by labels of nodes: a selector must not take in another pool's."""
+    static = [(pool, pool.model.spec.static.node_selector) for pool in pools if pool.model.spec.static is not None]
+    for (one, own), (other, others) in combinations(static, 2):
+        if own.items() <= others.items() or others.items() <= own.items():
+            labels = ", ".join(f"{key}={value}" for key, value in sorted({**own, **others}.items()))
+            message = f"nodes with {labels} would be those of pool {one.model.name} and of pool {other.model.name}: select each pool's nodes by a label of its own"
+            yield other.finding("spec.static.nodeSelector", message, NODES, related=(one.path,))
+
+
+def _check_config(pool: Declared[NodePool]) -> Iterator[Finding]:
+    """The device plugin passes over a node whose label names no configuration of ours; labels that a static pool selects by
+    have no prefix, so that none of them is that one."""
+    spec = pool.model.spec
+    for index, one in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):
+        if one.key == _CONFIG_LABEL:
+            message = f"{_CONFIG_LABEL} is {device_plugin_config(spec.sharing)} here, as sharing says: leave it out"
+            yield pool.finding(f"spec.karpenter.requirements.{index}.key", message, NODES)
+
+
+def _sharing_text(sharing: SpecSharing | PoolSharing | None) -> str:
+    if sharing is None:
+        return "none"
+    if (replicas := replicas_of(sharing)) is not None:
+        return f"{'mps' if sharing.mps else 'timeSlicing'} with {replicas} replicas"
+    if isinstance(sharing.mig, MigProfile):
+        return f"mig {sharing.mig.profile}"
+    if sharing.mig is not None:
+        return f"mig {sharing.mig.config}"
+    assert sharing.dra is not None
+    parts = sharing.dra.profile if isinstance(sharing.dra, SpecDra) else ", ".join(sorted(sharing.dra.devices or ()))
+    return f"dra {sharing.dra.device_class_name}{f' {parts}' if parts else ''}"
 
 
 def _same_sharing(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
     wanted, given = spec.sharing, pool.sharing
     if wanted is None or given is None:
         return wanted is None and given is None
-    if wanted.time_slicing is not None and given.time_slicing is not None:
-        return wanted.time_slicing.replicas == given.time_slicing.replicas
-    return wanted.mig is not None and given.mig is not None and wanted.mig.profile in given.mig.devices
+    if wanted.chosen != given.chosen or replicas_of(wanted) != replicas_of(given):
+        return False
+    if wanted.mig is not None and given.mig is not None:
+        return wanted.mig.profile in given.mig.devices
+    if wanted.dra is not None and given.dra is not None:
+        # whole GPUs have no profile, and pools of them no devices
+        return wanted.dra.profile in (given.dra.devices or (None,))
+    return True
 
 
 def _check_agreement(stock: Declared[Stock], spec: Declared[GPUSpec], pool: Declared[NodePool]) -> Iterator[Finding]:

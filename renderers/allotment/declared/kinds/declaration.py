@@ -24,6 +24,7 @@ class Strict(BaseModel):
     )
     # Fields of which exactly one (or, with a leading None, at most one) must be given.
     ONE_OF: ClassVar[tuple[str | None, ...]] = ()
+    ONE_OF_WHY: ClassVar[str] = ""  # why two of them can't be given, where that isn't plain
 
     @property
     def chosen(self) -> str | None:
@@ -41,8 +42,11 @@ def one_of(model: Any) -> Any:
     fields = type(model).model_fields
     names = ", ".join(str(fields[member].alias) for member in members)
     found = " and ".join(str(fields[member].alias) for member in given) or "none"
+    why = f": {model.ONE_OF_WHY}" if len(given) > 1 and model.ONE_OF_WHY else ""
     raise PydanticCustomError(
-        "one-of", "exactly one of {names} must be given, found {found}", {"names": names, "found": found}
+        "one-of",
+        "exactly one of {names} must be given, found {found}{why}",
+        {"names": names, "found": found, "why": why},
     )
 
 

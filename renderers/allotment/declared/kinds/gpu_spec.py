@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -40,7 +40,7 @@ class GPUSpecSpec(Offer):
     )
     tenancy: Literal["Single", "Multi"] | None = Field(
         default=None,
-        description="Of time-slicing only: whether tenants share a GPU. Single needs stocks of one tenant.",
+        description="Of time-slicing and MPS only: whether tenants share a GPU. Single needs stocks of one tenant.",
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(
         default="OnDemand", description="Whether the cloud may take the nodes back."
@@ -51,20 +51,36 @@ class GPUSpecSpec(Offer):
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
-        sliced = self.sharing is not None and self.sharing.time_slicing is not None
-        if sliced and self.gpu.count != 1:
+        way = _SHARED_IN_SOFTWARE.get((self.sharing and self.sharing.chosen) or "")
+        if way is not None and self.gpu.count != 1:
             raise PydanticCustomError(
                 "spec-shape",
-                "gpu.count is {n} and sharing is timeSlicing: a time-sliced unit is one slice",
-                {"n": self.gpu.count},
+                "gpu.count is {n} and sharing is {member}: {unit}",
+                {"n": self.gpu.count, "member": way.member, "unit": way.unit},
             )
-        if sliced and self.tenancy is None:
-            raise PydanticCustomError("spec-shape", "tenancy is missing: a time-sliced spec says Single or Multi")
-        if self.tenancy is not None and not sliced:
+        if way is not None and self.tenancy is None:
             raise PydanticCustomError(
-                "spec-shape", "tenancy is given, but only time-slicing shares a GPU between units: remove it"
+                "spec-shape", "tenancy is missing: {spec} says Single or Multi", {"spec": way.spec}
+            )
+        if self.tenancy is not None and way is None:
+            raise PydanticCustomError(
+                "spec-shape", "tenancy is given, but only time-slicing and MPS share a GPU between units: remove it"
             )
         return self
+
+
+class _Way(NamedTuple):
+    """A way of sharing that tells no unit from another in hardware, in the words of a message."""
+
+    member: str
+    spec: str
+    unit: str
+
+
+_SHARED_IN_SOFTWARE = {
+    "time_slicing": _Way("timeSlicing", "a time-sliced spec", "a time-sliced unit is one slice"),
+    "mps": _Way("mps", "an MPS spec", "a unit of MPS is a part of one GPU"),
+}
 
 
 class GPUSpec(Declaration):

@@ -28,7 +28,7 @@ class Node(Strict):
 
 
 class StaticNodes(Strict):
-    """Nodes that somebody else keeps. They carry the taint nvidia.com/gpu and the device plugin's label."""
+    """Nodes that somebody else keeps. They carry the taint nvidia.com/gpu, and the device plugin's label but under DRA."""
 
     nodes: Count = Field(description="How many there are.")
     node_selector: Labels = Field(min_length=1, description="Labels that these nodes, and no others, carry.")
@@ -162,10 +162,16 @@ class NodePoolSpec(Spec):
     _exactly_one = model_validator(mode="after")(one_of)
 
     @model_validator(mode="after")
-    def _bought(self) -> Self:
+    def _shape(self) -> Self:
         if self.generation is not None and self.karpenter is None:
             raise PydanticCustomError(
                 "pool-shape", "generation is given, but nobody replaces the nodes of a static pool by it: remove it"
+            )
+        if self.karpenter is not None and self.sharing is not None and self.sharing.dra is not None:
+            raise PydanticCustomError(
+                "pool-shape",
+                "sharing is dra and the nodes are Karpenter's, which counts no devices of DRA: a node that it bought for"
+                " them would never be ready; write static, or another way of sharing",
             )
         return self
 

@@ -45,7 +45,7 @@ class Budget(Strict):
 class Allow(Strict):
     """What a tenant may choose."""
 
-    sharing: list[Literal["Exclusive", "TimeSlicing", "Mig"]] = Field(
+    sharing: list[Literal["Exclusive", "TimeSlicing", "Mig", "Mps", "Dra"]] = Field(
         default=["Exclusive"], description="Ways of sharing GPUs."
     )
     exposure: list[Literal["Members", "Public"]] = Field(default=[], description="Exposures besides Namespace.")

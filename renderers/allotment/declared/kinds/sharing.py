@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Strict, one_of
 from allotment.declared.values import Count, name_of
@@ -15,10 +16,34 @@ _MIG_CONFIG = r"^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$"
 GpuModel = Annotated[str, name_of(32)]
 
 
+EXCLUSIVE = "exclusive"  # the device plugin's configuration that shares nothing, and its default
+_PARTITIONS = "mig.nvidia.com"
+_MEMBERS = ("time_slicing", "mig", "mps", "dra")
+_WHY = "a node shares its GPUs in one way, and NVIDIA's device plugin has no MPS for MIG slices"
+DeviceClassName = Literal["gpu.nvidia.com", "mig.nvidia.com"]
+
+
 class TimeSlicing(Strict):
     """One GPU, several users in turn. Neither memory nor faults are isolated."""
 
-    replicas: Annotated[int, Field(ge=2, le=64)] = Field(description="Slices of each GPU.")
+    replicas: Annotated[int, Field(ge=2, le=64)] = Field(
+        description="Slices of each GPU. NVIDIA's device plugin takes no configuration with fewer than 2."
+    )
+
+
+class Mps(Strict):
+    """One GPU, several users at once, by NVIDIA's Multi-Process Service, which the device plugin calls experimental.
+
+    Each process may take an equal part of the GPU's memory (`gpu.memory` divided by `replicas`) and of its threads. Faults
+    aren't isolated: an error of one process can end those of its neighbours. All units of a node share one /dev/shm.
+
+    NVIDIA's daemon serves one user ID at a time, unless it is started for several (`-multiuser-server`), which the device
+    plugin 0.20 doesn't do; and each instance has user IDs of its own. docs/guides/platform.md says what that means.
+    """
+
+    replicas: Annotated[int, Field(ge=2, le=48)] = Field(
+        description="Units of each GPU: at least 2, as for time-slicing, and at most the 48 clients that an MPS server takes."
+    )
 
 
 class MigProfile(Strict):
@@ -27,12 +52,35 @@ class MigProfile(Strict):
     profile: Annotated[str, Field(pattern=MIG_PROFILE)] = Field(description="The slice, as NVIDIA names it: 1g.10gb.")
 
 
+class SpecDra(Strict):
+    """A device that Kubernetes itself hands out (dynamic resource allocation), of nodes with NVIDIA's DRA driver.
+
+    A pod asks for it as for any GPU, by an extended resource: that takes whole GPUs or MIG partitions, and no part of
+    either. So a share of a GPU's memory can't be declared here.
+    """
+
+    device_class_name: DeviceClassName = Field(
+        description="Which of the driver's devices: whole GPUs (gpu.nvidia.com), or MIG partitions (mig.nvidia.com)."
+    )
+    profile: Annotated[str, Field(pattern=MIG_PROFILE)] | None = Field(
+        default=None, description="Of mig.nvidia.com only: the partition, as NVIDIA names it: 1g.10gb."
+    )
+
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        _check_partitions(self.device_class_name, "profile", given=self.profile is not None)
+        return self
+
+
 class SpecSharing(Strict):
     """Which part of a GPU a unit gets: exactly one of the members."""
 
-    ONE_OF: ClassVar[tuple[str | None, ...]] = ("time_slicing", "mig")
+    ONE_OF: ClassVar[tuple[str | None, ...]] = _MEMBERS
+    ONE_OF_WHY: ClassVar[str] = _WHY
     time_slicing: TimeSlicing | None = None
     mig: MigProfile | None = None
+    mps: Mps | None = None
+    dra: SpecDra | None = None
     _exactly_one = model_validator(mode="after")(one_of)
 
 
@@ -47,10 +95,68 @@ class MigLayout(Strict):
     )
 
 
+class PoolDra(Strict):
+    """Devices that Kubernetes itself hands out, of nodes with NVIDIA's DRA driver instead of its device plugin.
+
+    Of static nodes only: Karpenter counts no devices of DRA (kubernetes-sigs/karpenter#3231), so that a node which it bought for
+    them would never be ready.
+    """
+
+    device_class_name: DeviceClassName = Field(
+        description="Which of the driver's devices: whole GPUs (gpu.nvidia.com), or MIG partitions (mig.nvidia.com)."
+    )
+    devices: dict[Annotated[str, Field(pattern=MIG_PROFILE)], Count] | None = Field(
+        default=None,
+        min_length=1,
+        description="Of mig.nvidia.com only: how many partitions of each profile one GPU is cut into.",
+    )
+
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        _check_partitions(self.device_class_name, "devices", given=self.devices is not None)
+        return self
+
+
 class PoolSharing(Strict):
     """How the whole of every node is divided: exactly one of the members."""
 
-    ONE_OF: ClassVar[tuple[str | None, ...]] = ("time_slicing", "mig")
+    ONE_OF: ClassVar[tuple[str | None, ...]] = _MEMBERS
+    ONE_OF_WHY: ClassVar[str] = _WHY
     time_slicing: TimeSlicing | None = None
     mig: MigLayout | None = None
+    mps: Mps | None = None
+    dra: PoolDra | None = None
     _exactly_one = model_validator(mode="after")(one_of)
+
+
+def _check_partitions(device_class: str, field: str, *, given: bool) -> None:
+    """Partitions are named where the class is theirs, and nowhere else."""
+    if given is not (device_class == _PARTITIONS):
+        raise PydanticCustomError(
+            "dra-shape",
+            "{field} is given, but devices of {device_class} are whole GPUs: remove it"
+            if given
+            else "{field} is missing: devices of {device_class} are partitions, so write which",
+            {"field": field, "device_class": device_class},
+        )
+
+
+def replicas_of(sharing: SpecSharing | PoolSharing | None) -> int | None:
+    """Return how many units each GPU is shared by in software (time-slicing, MPS); None where it isn't."""
+    shared = sharing and (sharing.time_slicing or sharing.mps)
+    return shared.replicas if shared else None
+
+
+def device_plugin_config(sharing: PoolSharing | None) -> str | None:
+    """Return the key of the device plugin's configuration that nodes of a pool carry as their label; None under DRA, whose
+    nodes have no device plugin.
+
+    A key that nodes carry never becomes another: it is a label of Karpenter's templates, and a changed one drifts nodes.
+    """
+    if sharing is None:
+        return EXCLUSIVE
+    if sharing.time_slicing is not None:
+        return f"time-slicing-{sharing.time_slicing.replicas}"
+    if sharing.mps is not None:
+        return f"mps-{sharing.mps.replicas}"
+    return "mig" if sharing.mig is not None else None

@@ -6,37 +6,32 @@ from typing import Any
 
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.kinds.sharing import EXCLUSIVE, PoolSharing, device_plugin_config
 from allotment.manifests import names
 from allotment.manifests.text import dump
 
-DEFAULT = "exclusive"
-
-
-def config_key(pool: NodePoolSpec) -> str:
-    """Return the key of a pool's configuration, the value of its nodes' label."""
-    if pool.sharing is None:
-        return DEFAULT
-    if pool.sharing.time_slicing is not None:
-        return f"time-slicing-{pool.sharing.time_slicing.replicas}"
-    return "mig"
-
 
 def node_labels(pool: NodePoolSpec) -> dict[str, str]:
-    """Return the labels that choose a pool's sharing on its nodes."""
-    labels = {names.DEVICE_PLUGIN_CONFIG: config_key(pool)}
+    """Return the labels that choose a pool's sharing on its nodes; under DRA the one that keeps the device plugin away."""
+    key = device_plugin_config(pool.sharing)
+    if key is None:
+        return {names.DEVICE_PLUGIN_DEPLOYED: "false"}
+    labels = {names.DEVICE_PLUGIN_CONFIG: key}
     if pool.sharing is not None and pool.sharing.mig is not None:
         labels[names.MIG_CONFIG] = pool.sharing.mig.config
+    if pool.sharing is not None and pool.sharing.mps is not None:
+        labels[names.MPS_CAPABLE] = "true"  # the MPS daemon goes to nodes that have it
     return labels
 
 
 def render(cluster: Folder) -> list[dict[str, Any]]:
     """Return the ConfigMap. Its keys are what `nvidia.com/device-plugin.config` may be; `exclusive` is for
     `config.default`."""
-    data = {DEFAULT: _config("none", None)}
+    data = {EXCLUSIVE: _config(None)}
     for pool in cluster.of(NodePool).values():
         sharing = pool.model.spec.sharing
-        slices = sharing.time_slicing.replicas if sharing and sharing.time_slicing else None
-        data[config_key(pool.model.spec)] = _config("mixed" if sharing and sharing.mig else "none", slices)
+        if (key := device_plugin_config(sharing)) is not None:
+            data[key] = _config(sharing)
     return [
         {
             "apiVersion": "v1",
@@ -52,14 +47,18 @@ def render(cluster: Folder) -> list[dict[str, Any]]:
     ]
 
 
-def _config(mig_strategy: str, slices: int | None) -> str:
-    config: dict[str, Any] = {"version": "v1", "flags": {"migStrategy": mig_strategy}}
-    if slices is not None:
-        config["sharing"] = {
-            "timeSlicing": {
-                "renameByDefault": True,
-                "failRequestsGreaterThanOne": True,
-                "resources": [{"name": "nvidia.com/gpu", "replicas": slices}],
+def _config(sharing: PoolSharing | None) -> str:
+    """Return a configuration. The plugin takes one way of sharing, replicas from 2, and no MIG beside MPS
+    (NVIDIA/k8s-device-plugin, api/config/v1/replicas.go and cmd/nvidia-device-plugin/main.go): what is declared holds that."""
+    is_mig = sharing is not None and sharing.mig is not None
+    config: dict[str, Any] = {"version": "v1", "flags": {"migStrategy": "mixed" if is_mig else "none"}}
+    for member, shared in (("timeSlicing", sharing and sharing.time_slicing), ("mps", sharing and sharing.mps)):
+        if shared:
+            config["sharing"] = {
+                member: {
+                    "renameByDefault": True,
+                    "failRequestsGreaterThanOne": True,
+                    "resources": [{"name": "nvidia.com/gpu", "replicas": shared.replicas}],
+                }
             }
-        }
     return dump([config]).decode()

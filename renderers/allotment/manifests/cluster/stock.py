@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from allotment.accounts.capacity import unit
+from allotment.accounts.capacity import pool_stocks, unit
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
@@ -21,10 +21,11 @@ def render(
     spec = offers.platform.of(GPUSpec)[stock.model.spec.gpu_spec].model.spec
     pool = cluster.of(NodePool)[stock.model.spec.node_pool].model
     labels = names.labels(stock=stock.model.name)
+    stocked = [one for _, one, _ in pool_stocks(offers, cluster, pool.name)]
     container = {
         "name": "placeholder",
         "image": names.PAUSE_IMAGE,
-        "resources": pods.unit_resources(spec),
+        "resources": pods.placeholder_resources(pool.spec, spec, stocked),
         "securityContext": pods.CONTAINER_SECURITY,
     }
     return [

@@ -21,7 +21,7 @@ from allotment.declared.kinds.stock import Stock
 from allotment.declared.things import PARTS, THINGS
 from allotment.declared.values import cpu_text, size_text
 from allotment.manifests import folders, names, paths, pods
-from allotment.manifests.cluster import device_plugin, node_pool, stock
+from allotment.manifests.cluster import device_classes, device_plugin, node_pool, stock
 from allotment.manifests.gate.boundary import Boundary
 from allotment.manifests.gate.patterns import OneOf, Reader, differences, reader
 from allotment.manifests.tenant import programs
@@ -32,7 +32,8 @@ _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _FILLS = re.compile(r"--prepare-[0-9a-f]{10}-[0-9]{1,4}")  # what follows a storage's name in its Jobs'
 _NOTHING = OneOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.ENDING}"
-_DECLARED = ("platform/node-pools/", "platform/stock/", _DEVICE_PLUGIN)
+_DEVICE_CLASSES = f"platform/cluster/device-classes{paths.ENDING}"
+_DECLARED = ("platform/node-pools/", "platform/stock/", _DEVICE_PLUGIN, _DEVICE_CLASSES)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -75,6 +76,8 @@ def _as_declared(boundary: Boundary, inner: str, one: Object) -> Iterator[str]:
     wanted: list[Any] = []
     if inner == _DEVICE_PLUGIN:
         wanted = device_plugin.render(cluster)
+    elif inner == _DEVICE_CLASSES:
+        wanted = device_classes.render(cluster)
     elif inner.startswith("platform/node-pools/") and name in cluster.of(NodePool):
         wanted = node_pool.render(offers, cluster, cluster.of(NodePool)[name], {})
     elif name in cluster.of(Stock):

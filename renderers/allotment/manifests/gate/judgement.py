@@ -60,8 +60,8 @@ _PROJECT_FIELDS = frozenset(
 )
 _ARGO_API = {"AppProject": "argoproj.io/v1alpha1", "Application": "argoproj.io/v1alpha1"}
 _PLATFORM_KINDS = frozenset(
-    "AppProject Application ConfigMap Deployment EC2NodeClass Namespace NodeOverlay NodePool PriorityClass SecurityPolicy"
-    " ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
+    "AppProject Application ConfigMap Deployment DeviceClass EC2NodeClass Namespace NodeOverlay NodePool PriorityClass"
+    " SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
 # And what controllers make of them, which Argo CD shows only where the project permits it.
 _PROJECT_KINDS = frozenset(

@@ -199,7 +199,7 @@ def _container(
     spec: GPUSpecSpec, instance: GPUInstance, container: Container, buckets: list[dict[str, Any]]
 ) -> dict[str, Any]:
     mounts: list[dict[str, Any]] = [{"name": "scratch", "mountPath": "/scratch"}]
-    if container.shm_size is not None:
+    if _has_own_shm(spec, container):
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108  # a pod's
     for mount in sorted(instance.spec.storages, key=lambda mount: mount.mount_path):
         entry = {"name": f"s-{mount.name}", "mountPath": mount.mount_path, "subPath": mount.sub_path}
@@ -223,6 +223,12 @@ def _container(
             "volumeMounts": mounts,
         }
     )
+
+
+def _has_own_shm(spec: GPUSpecSpec, container: Container) -> bool:
+    """Return whether a container gets a /dev/shm of its own. Under MPS it doesn't: the device plugin mounts the MPS daemon's,
+    by which both speak, and the kubelet mounts a pod's own volumes over that."""
+    return container.shm_size is not None and (spec.sharing is None or spec.sharing.mps is None)
 
 
 def sorted_env(container: Container) -> list[Any]:
@@ -260,7 +266,7 @@ def _volumes(
     spec: GPUSpecSpec, place: ClusterSpec, instance: GPUInstance, container: Container
 ) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [{"name": "scratch", "ephemeral": _own_disk(spec, place)}]
-    if container.shm_size is not None:
+    if container.shm_size is not None and _has_own_shm(spec, container):
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size_text(container.shm_size)}})
     volumes += [
         {"name": f"s-{name}", "persistentVolumeClaim": {"claimName": name}}

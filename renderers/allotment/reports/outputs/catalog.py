@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from allotment.accounts.capacity import physical_gpus
+from allotment.accounts.capacity import gpu_memory_limit, physical_gpus
 from allotment.accounts.pricing import is_sold, next_price, price_on
 from allotment.declared.kinds.gpu_spec import HourlyPrice
 from allotment.declared.kinds.storage_spec import MonthlyPrice
@@ -48,6 +48,7 @@ class GPUSpecOutput(Part, frozen=True):
     """A GPUSpec in a cluster. Any tenant may hold `units` of it, and `free` of them are; `readyAtOnce` of those are on a node
     already, null where no reporter says so. With --tenant `units`, `free` and `readyAtOnce` have that tenant's own among them.
 
+    `gpuMemory` is the physical GPU's, `gpuMemoryLimit` the most that each process of a unit may take of it where MPS says so.
     `gpus` is what a unit takes of the quota: a quarter of a GPU is 0.25. The price is of a unit and hour; where `isSold` is
     false none has begun yet, and it is the first. `barred` is empty where the tenant can have one more.
     """
@@ -58,8 +59,9 @@ class GPUSpecOutput(Part, frozen=True):
     lifecycle: str
     model: str
     gpu_memory: str
+    gpu_memory_limit: str | None
     gpus: float
-    sharing: Literal["Exclusive", "TimeSlicing", "Mig"]
+    sharing: Literal["Exclusive", "TimeSlicing", "Mig", "Mps", "Dra"]
     tenancy: str | None
     capacity_type: str
     cpu: float
@@ -181,6 +183,7 @@ def gpu_output(one: GPUOffer, ready: Ready, day: datetime.date, tenant: str = ""
         lifecycle=spec.lifecycle,
         model=spec.gpu.model,
         gpu_memory=size_text(spec.gpu.memory),
+        gpu_memory_limit=None if (limit := gpu_memory_limit(spec)) is None else size_text(limit),
         gpus=float(physical_gpus(spec)),
         sharing=way_of_sharing(spec),  # type: ignore[arg-type]  # one of them
         tenancy=spec.tenancy,
