@@ -37,6 +37,7 @@ LABELLED_KINDS = (
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     ("v1", "Namespace"),
     ("scheduling.k8s.io/v1", "PriorityClass"),
+    ("resource.k8s.io/v1", "DeviceClass"),
 )
 # What a namespace's end would wait for: the controller that ends it looks again after 8 seconds where a finalizer is left, after 16
 # where a pod ends.

@@ -46,7 +46,10 @@ def surroundings(cluster: Folder) -> Iterator[dict[str, Any]]:
     for pool in cluster.of(NodePool).values():
         if pool.model.spec.static is not None:
             for number in range(1, pool.model.spec.static.nodes + 1):
-                yield gpu_node(f"{pool.model.name}-{number}", pool.model)
+                name = f"{pool.model.name}-{number}"
+                yield gpu_node(name, pool.model)
+                if pool.model.spec.sharing is not None and pool.model.spec.sharing.dra is not None:
+                    yield resource_slice(name, pool.model)
     for number in range(1, CPU_NODES + 1):
         yield node(f"cpu-{number}", {}, {"cpu": "32", "memory": "128Gi"})
     yield from _storage_classes(cluster)
@@ -71,14 +74,44 @@ def node(name: str, labels: dict[str, str], resources: dict[str, str], *, tainte
 
 
 def gpu_node(name: str, pool: NodePool) -> dict[str, Any]:
-    """Return a node of a static pool, as NVIDIA's device plugin presents it."""
+    """Return a node of a static pool, as NVIDIA's device plugin presents it; under DRA without GPUs (`resource_slice`)."""
     labels = {**pods.pool_labels(pool), "nvidia.com/gpu.present": "true", **device_plugin.node_labels(pool.spec)}
     return node(name, labels, _allocatable(pool.spec), tainted=True)
 
 
 def _allocatable(pool: NodePoolSpec) -> dict[str, str]:
-    amounts = {resource: str(amount) for resource, amount in node_resources(pool).items()}
+    is_dra = pool.sharing is not None and pool.sharing.dra is not None
+    amounts = {} if is_dra else {resource: str(amount) for resource, amount in node_resources(pool).items()}
     return {"cpu": cpu_text(pool.node.cpu), "memory": size_text(pool.node.memory), **amounts}
+
+
+def resource_slice(node_name: str, pool: NodePool) -> dict[str, Any]:
+    """Return what NVIDIA's DRA driver says of a node: its GPUs, or the partitions that they are cut into."""
+    sharing, gpus = pool.spec.sharing, range(pool.spec.node.gpu.count)
+    assert sharing is not None and sharing.dra is not None
+    found: list[tuple[str, dict[str, str]]] = [(f"gpu-{gpu}", {"type": "gpu"}) for gpu in gpus]
+    if sharing.dra.devices is not None:
+        found = [
+            (f"gpu-{gpu}-{profile.replace('.', '-')}-{number}", {"type": "mig", "profile": profile})
+            for gpu in gpus
+            for profile, count in sharing.dra.devices.items()
+            for number in range(count)
+        ]
+    devices = [
+        {"name": name, "attributes": {key: {"string": value} for key, value in attributes.items()}}
+        for name, attributes in found
+    ]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node_name}-gpus"},
+        "spec": {
+            "driver": "gpu.nvidia.com",
+            "nodeName": node_name,
+            "pool": {"name": node_name, "generation": 1, "resourceSliceCount": 1},
+            "devices": devices,
+        },
+    }
 
 
 def _storage_classes(cluster: Folder) -> Iterator[dict[str, Any]]:
