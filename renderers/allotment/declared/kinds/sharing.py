@@ -37,8 +37,8 @@ class Mps(Strict):
     Each process may take an equal part of the GPU's memory (`gpu.memory` divided by `replicas`) and of its threads. Faults
     aren't isolated: an error of one process can end those of its neighbours. All units of a node share one /dev/shm.
 
-    NVIDIA's daemon serves one user ID at a time, unless it is started for several (`-multiuser-server`), which the device
-    plugin 0.20 doesn't do; and each instance has user IDs of its own. docs/guides/platform.md says what that means.
+    NVIDIA's daemon serves one user ID at a time, unless it is started for several (`nvidia-cuda-mps-control -M`), which the
+    device plugin 0.20 doesn't do; and each instance has user IDs of its own. docs/guides/platform.md says what that means.
     """
 
     replicas: Annotated[int, Field(ge=2, le=48)] = Field(
