@@ -90,6 +90,7 @@ def _instance(exposure: str) -> dict[str, Any]:
         gpuSpec=SPEC,
         container=_container(ports=20, exposure=exposure),
         replicas=100,
+        spread=["Zones", "Nodes"],
         storages=mounts,
         buckets=buckets,
     )

@@ -103,9 +103,10 @@ def test_a_dry_run_says_what_would_be_committed_and_writes_nothing(published: Pl
     (published.root / "tenants/uni-lab/instances/group-a.yaml").unlink()
     said = published.merged("--dry-run")
     assert said.code == 0, said.err
+    # group-a has several copies, and a budget of its own
     assert said.out.splitlines() == [
         "eu-1: 1 added, 3 changed, 1 removed: rendered/eu-1 would be committed",
-        "  M control/namespaces/u/uni-lab.rendered.yaml",  # group-a has several copies, and a budget of its own
+        "  M control/namespaces/u/uni-lab.rendered.yaml",
         "  M tenants/solo-ada/compute/webui.rendered.yaml",
         "  M tenants/solo-ada/storage/models.rendered.yaml",
         "  D tenants/uni-lab/compute/group-a.rendered.yaml",

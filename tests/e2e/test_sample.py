@@ -123,3 +123,15 @@ def test_everything_comes_up(sample_cluster: Cluster) -> None:
         return True
 
     assert eventually(all_up, "everything to come up", seconds=120)
+
+
+def test_copies_are_spread_over_nodes_that_placeholders_fill(sample_cluster: Cluster) -> None:
+    """Each takes the place of a placeholder, on a node of its own; no preference would make the scheduler do that."""
+    client = sample_cluster.client
+
+    def nodes() -> list[str]:
+        found = client.list("v1", "Pod", "t-film-house", "allotment.dev/instance=preview")
+        return sorted(one["spec"]["nodeName"] for one in found if one["spec"].get("nodeName"))
+
+    eventually(lambda: len(nodes()) == 2, "both copies to have a node")
+    assert nodes() == ["l4-ts2-film-1", "l4-ts2-film-2"]

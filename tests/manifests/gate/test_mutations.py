@@ -70,6 +70,7 @@ FREE = {
         "Job spec.template.spec.volumes",
         "Job spec.template.spec.volumes.[]",
     },
+    "over what copies are spread": {f"{POD}topologySpreadConstraints", f"{POD}topologySpreadConstraints.[]"},
     "where the server of a tenant's files finds its volume": {
         f"{POD}affinity",
         f"{POD}tolerations",

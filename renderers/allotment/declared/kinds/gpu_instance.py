@@ -57,6 +57,12 @@ class GPUInstanceSpec(Spec):
     replicas: Annotated[int, Field(ge=1, le=100)] = Field(
         default=1, description="Copies behind one URL; each holds a unit."
     )
+    spread: list[Literal["Zones", "Nodes"]] = Field(
+        default=[],
+        max_length=2,
+        description="What the copies are spread over evenly: no zone, or no node, has two more than another. A copy that"
+        " finds no such place waits.",
+    )
     storages: Annotated[list[Mount], unique("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique("name"), unique("env_prefix")] = Field(default=[], max_length=10)
 

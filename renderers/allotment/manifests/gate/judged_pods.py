@@ -15,9 +15,9 @@ from allotment.programs import ending
 
 _POD_FIELDS = frozenset(
     "automountServiceAccountToken enableServiceLinks hostUsers priorityClassName securityContext containers volumes affinity tolerations"
-    " restartPolicy terminationGracePeriodSeconds".split()
+    " restartPolicy terminationGracePeriodSeconds topologySpreadConstraints".split()
 )
-_JOB_POD_FIELDS = _POD_FIELDS | {"initContainers"}
+_JOB_POD_FIELDS = (_POD_FIELDS | {"initContainers"}) - {"topologySpreadConstraints"}
 _CONTAINER_FIELDS = frozenset(
     "name image command args env ports resources startupProbe readinessProbe securityContext volumeMounts".split()
 )

@@ -23,6 +23,7 @@ from allotment.readiness.standing import Standing
 PULL_SECONDS = 1800  # how long an image of tens of GB may take, before the rollout counts as failed
 PROBE_PERIOD = 10
 CONTAINER = "main"
+TOPOLOGIES = {"Zones": "topology.kubernetes.io/zone", "Nodes": pods.HOST}
 BUCKET_KEYS = {
     "secretKeyRef": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
     "configMapKeyRef": ("BUCKET_NAME", "BUCKET_HOST", "BUCKET_PORT", "BUCKET_REGION"),
@@ -144,8 +145,24 @@ def _pod_template(
             _volumes(spec, place.model.spec, instance, container),
             affinity=affinity,
             tolerations=[pods.GPU_TOLERATION],
+            topologySpreadConstraints=_spread(instance),
         ),
     }
+
+
+def _spread(instance: GPUInstance) -> list[dict[str, Any]]:
+    """Spread the copies over what is declared. It is required, since a copy takes the place of a placeholder, and the
+    scheduler heeds no preference where it has to push one aside. Nodes that take no pods count for nothing."""
+    return [
+        {
+            "labelSelector": {"matchLabels": {names.INSTANCE: instance.name}},
+            "maxSkew": 1,
+            "nodeTaintsPolicy": "Honor",
+            "topologyKey": TOPOLOGIES[over],
+            "whenUnsatisfiable": "DoNotSchedule",
+        }
+        for over in sorted(set(instance.spec.spread), reverse=True)
+    ]
 
 
 def _pool_affinity(offers: Offers, cluster: Folder, gpu_spec: str, tenant: str) -> Fixed:

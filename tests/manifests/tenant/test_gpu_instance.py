@@ -1,0 +1,37 @@
+"""Copies of an instance are spread as it declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import DAY, PROJECT, Allot, edit
+
+from allotment.manifests.text import load
+
+PREVIEW = "tenants/film-house/instances/preview.yaml"
+RENDERED = "eu-1/tenants/film-house/compute/preview.rendered.yaml"
+
+
+def constraints(data: bytes) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = load(data)[0]["spec"]["template"]["spec"].get("topologySpreadConstraints", [])
+    return found
+
+
+def test_copies_are_spread_over_zones_and_nodes(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    edit(sample, PREVIEW, "    - Nodes\n", "    - Nodes\n    - Zones\n    - Nodes\n")
+    assert allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY).code == 1  # three entries
+    edit(sample, PREVIEW, "    - Zones\n    - Nodes\n", "    - Zones\n")
+    assert allot("render", "--repo", sample, "--out", tmp_path / "out", "--as-of", DAY).code == 0
+    found = constraints((tmp_path / "out" / RENDERED).read_bytes())
+    assert [one["topologyKey"] for one in found] == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
+    for one in found:
+        assert one["whenUnsatisfiable"] == "DoNotSchedule"
+        assert one["labelSelector"] == {"matchLabels": {"allotment.dev/instance": "preview"}}
+
+
+def test_who_declares_no_spread_has_none() -> None:
+    golden = PROJECT / "tests/manifests/golden/eu-1/tenants"
+    files = [path for path in golden.glob("*/compute/*.rendered.yaml") if "--" not in path.name]
+    assert len(files) > 5
+    assert {path.name for path in files if constraints(path.read_bytes())} == {"preview.rendered.yaml"}
