@@ -1,5 +1,5 @@
-"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, and nodes that expire end what
-runs there."""
+"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, and nodes that expire go with no
+others before them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _check_expiry(pool: Declared[NodePool]) -> Iterator[Finding]:
     if karpenter is None or karpenter.expire_after is None:
         return
     message = (
-        f"nodes are taken away after {duration_text(karpenter.expire_after)} with no other before they go, as many at once as are"
-        " that old: remove it, and raise spec.generation to replace nodes one at a time"
+        f"a node takes nothing new after {duration_text(karpenter.expire_after)} and goes once its instances stop, with no other"
+        " before it, all at once that are so old: remove it, and raise spec.generation to replace them one at a time"
     )
     yield pool.finding("spec.karpenter.expireAfter", message, RULE, warning=True)

@@ -136,8 +136,8 @@ class Karpenter(Strict):
     node_class_ref: NodeClassRef | None = None
     expire_after: Duration | None = Field(
         default=None,
-        description="The age at which a node is taken away, with all that runs there; absent: never. Raise"
-        " `generation` to replace nodes without that.",
+        description="The age from which a node takes nothing new and goes once its instances stop, with no other before"
+        " it; absent: never. Raise `generation` to replace nodes one at a time.",
     )
     _exactly_one = model_validator(mode="after")(one_of)
 
