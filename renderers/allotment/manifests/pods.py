@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from allotment.accounts.capacity import placeholder_cpu, unit
@@ -78,11 +78,14 @@ def unit_resources(spec: GPUSpecSpec) -> Fixed:
     return Fixed(requests=amounts, limits=dict(amounts))
 
 
-def placeholder_resources(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPUSpecSpec]) -> Fixed:
-    """Return the resources of a placeholder of one unit: a unit's own, but under DRA no device (capacity.placeholder_cpu)."""
+def placeholder_resources(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Callable[[], Iterable[GPUSpecSpec]]) -> Fixed:
+    """Return the resources of a placeholder of one unit: a unit's own, but under DRA no device (capacity.placeholder_cpu).
+
+    `stocked` returns the specs of the pool's stocks; it is called where they count.
+    """
     if spec.sharing is None or spec.sharing.dra is None:
         return unit_resources(spec)
-    amounts = {"cpu": cpu_text(placeholder_cpu(pool, spec, stocked)), "memory": size_text(spec.memory)}
+    amounts = {"cpu": cpu_text(placeholder_cpu(pool, spec, stocked())), "memory": size_text(spec.memory)}
     return Fixed(requests=amounts, limits=dict(amounts))
 
 

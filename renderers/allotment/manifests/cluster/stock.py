@@ -7,7 +7,7 @@ from typing import Any
 
 from allotment.accounts.capacity import pool_stocks, unit
 from allotment.declared.inventory import Declared, Folder, Offers
-from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.manifests import names, pods
@@ -21,11 +21,10 @@ def render(
     spec = offers.platform.of(GPUSpec)[stock.model.spec.gpu_spec].model.spec
     pool = cluster.of(NodePool)[stock.model.spec.node_pool].model
     labels = names.labels(stock=stock.model.name)
-    stocked = [one for _, one, _ in pool_stocks(offers, cluster, pool.name)]
     container = {
         "name": "placeholder",
         "image": names.PAUSE_IMAGE,
-        "resources": pods.placeholder_resources(pool.spec, spec, stocked),
+        "resources": pods.placeholder_resources(pool.spec, spec, lambda: stocked(offers, cluster, pool.name)),
         "securityContext": pods.CONTAINER_SECURITY,
     }
     return [
@@ -64,6 +63,11 @@ def render(
             },
         }
     ]
+
+
+def stocked(offers: Offers, cluster: Folder, pool: str) -> list[GPUSpecSpec]:
+    """Return the specs of a pool's stocks."""
+    return [one for _, one, _ in pool_stocks(offers, cluster, pool)]
 
 
 def rank(offers: Offers, cluster: Folder, stock: Declared[Stock]) -> int:
