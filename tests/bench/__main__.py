@@ -16,6 +16,7 @@ from tests.bench.generate import generate, write_tenant
 from tests.bench.measure import machine, pairs, run
 from tests.bench.peers import peer
 from tests.bench.planning import planning
+from tests.bench.pools import pools
 from tests.bench.publishing import publishing
 from tests.bench.reporting import reporting
 
@@ -197,6 +198,8 @@ def main() -> None:
                 planning(repo, work, ALLOT, say)
                 print(f"\none tenant of {tenants:,} hostile: the others' publish, and the next pull request's verdict")
                 budgets(repo, work, DAY, say)
+    with tempfile.TemporaryDirectory(prefix="allot-bench-") as folder:
+        pools(Path(folder), ALLOT, say)
     print("\na cluster, reported")
     reporting(say)
 
