@@ -183,13 +183,16 @@ class Growing:
         for one in self.client.list("apps/v1", "Deployment", SPACE):
             self.client.delete("apps/v1", "Deployment", one["metadata"]["name"], SPACE)
         eventually(lambda: not self._left_on(pools), f"pods to leave {pools}")
-        for one in self._claims(pools):
-            self.client.delete(KARPENTER, "NodeClaim", one["metadata"]["name"])
-        eventually(lambda: not self._claims(pools), f"nodes of {pools} to be gone")
+        eventually(lambda: self._no_claims(pools), f"nodes of {pools} to be gone")
         self.apply("platform/node-pools")
 
-    def _claims(self, pools: Iterable[str]) -> list[Object]:
-        return [one for pool in pools for one in self.claims(pool)]
+    def _no_claims(self, pools: Iterable[str]) -> bool:
+        """Delete the claims of pools, also one that Karpenter was just making, and return whether there was none."""
+        found = [one for pool in pools for one in self.claims(pool)]
+        for one in found:
+            if "deletionTimestamp" not in one["metadata"]:
+                self.client.delete(KARPENTER, "NodeClaim", one["metadata"]["name"])
+        return not found
 
     def _left_on(self, pools: Iterable[str]) -> list[Object]:
         stocks = [stock for stock, (pool, _) in STOCKS.items() if pool in pools]
