@@ -22,6 +22,7 @@ GPU = "nvidia.com/gpu"
 SHARED = ".shared"  # what `renameByDefault` puts behind a name, of time-slicing and of MPS alike
 CONFIG = "nvidia.com/device-plugin.config"
 MIG_CONFIG = "nvidia.com/mig.config"
+MPS_CAPABLE = "nvidia.com/mps.capable"  # "true" on the nodes that MPS's daemon runs on
 PRESENT = "nvidia.com/gpu.present=true"  # of the DaemonSet's nodes
 CONFIG_MAP = ("allotment", "nvidia-device-plugin")
 DEFAULT = "exclusive"  # `config.default`, for nodes without the label
@@ -58,10 +59,11 @@ class DevicePlugin:
         self._announced: dict[str, tuple[str, ...]] = {}  # by a node's UID: the labels that it was configured by
 
     def look(self) -> None:
-        """Announce what is to be announced now. A node whose label names nothing waits: there the plugin doesn't start."""
+        """Announce what is to be announced now. A node waits whose label names nothing, or that has no MPS daemon where it is to be
+        shared by MPS: there the plugin doesn't start."""
         for node in self._client.list("v1", "Node", labels=PRESENT):
             labels, uid = node["metadata"]["labels"], node["metadata"]["uid"]
-            named = (labels.get(CONFIG) or DEFAULT, labels.get(MIG_CONFIG, ""))
+            named = (labels.get(CONFIG) or DEFAULT, labels.get(MIG_CONFIG, ""), labels.get(MPS_CAPABLE, ""))
             if (
                 labels.get(INSTANCE_TYPE) not in self._types
                 or self._announced.get(uid) == named
@@ -73,6 +75,9 @@ class DevicePlugin:
                 print(f"{node['metadata']['name']}: no configuration {named[0]}", flush=True)
                 continue
             config = yaml.load(found[named[0]], yaml.CSafeLoader)
+            if "mps" in config.get("sharing", {}) and named[2] != "true":
+                print(f"{node['metadata']['name']}: no MPS daemon", flush=True)
+                continue
             announced = resources(self._types[labels[INSTANCE_TYPE]], config, LAYOUTS.get(named[1], {}))
             self._announce(node, announced)
             self._announced[uid] = named

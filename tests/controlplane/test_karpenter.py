@@ -109,6 +109,17 @@ def pool(instance_type: str, **labels: str) -> Object:
     }
 
 
+def declare(client: Client, *objects: Object) -> None:
+    """Apply a pool and its overlay, and wait until Karpenter knows the pool: it looks again only after ten seconds."""
+    client.apply(*objects)
+
+    def known() -> bool:
+        said = client.get("karpenter.sh/v1", "NodePool", POOL).get("status", {}).get("conditions", ())
+        return any(one["type"] == "Ready" and one["status"] == "True" for one in said)
+
+    eventually(known, "Karpenter to know the pool")
+
+
 def overlay(**capacity: int) -> Object:
     """Return an overlay of the pool's nodes."""
     amounts = {f"nvidia.com/{name}": str(amount) for name, amount in capacity.items()}
@@ -163,7 +174,8 @@ def not_initialized(client: Client) -> tuple[Object, Object]:
 @pytest.mark.e2e
 def test_a_claim_has_its_types_whole_capacity_and_its_node_no_gpu_before_the_device_plugin(client: Client) -> None:
     """No configuration has the label's name: then the plugin's init container fails, and never is there a GPU."""
-    client.apply(pool("g6.12xlarge", **{"nvidia.com/device-plugin.config": "no-such"}), pod("one", "nvidia.com/gpu"))
+    declare(client, pool("g6.12xlarge", **{"nvidia.com/device-plugin.config": "no-such"}))
+    client.apply(pod("one", "nvidia.com/gpu"))
     claim, node = not_initialized(client)
     assert {name: claim["status"]["capacity"][name] for name in ("cpu", "memory", "nvidia.com/gpu")} == {
         "cpu": "46100m",
@@ -187,7 +199,7 @@ def test_an_overlay_is_the_claims_capacity_and_a_label_what_the_node_gets(client
     ways = [
         ("p4de.24xlarge", {}, {"gpu": 8}, "gpu"),  # without the label: config.default
         ("g6.12xlarge", {"config": "time-slicing-4"}, {"gpu": 0, "gpu.shared": 16}, "gpu.shared"),
-        ("g6.12xlarge", {"config": "mps-4"}, {"gpu": 0, "gpu.shared": 16}, "gpu.shared"),
+        ("g6.12xlarge", {"config": "mps-4", "mps": "true"}, {"gpu": 0, "gpu.shared": 16}, "gpu.shared"),
         (
             "p4de.24xlarge",
             {"config": "mig", "mig": "all-balanced"},
@@ -196,9 +208,14 @@ def test_an_overlay_is_the_claims_capacity_and_a_label_what_the_node_gets(client
         ),
     ]
     for instance_type, chosen, capacity, asked in ways:
-        keys = {"config": "nvidia.com/device-plugin.config", "mig": "nvidia.com/mig.config"}
+        keys = {
+            "config": "nvidia.com/device-plugin.config",
+            "mig": "nvidia.com/mig.config",
+            "mps": "nvidia.com/mps.capable",
+        }
         labels = {keys[key]: value for key, value in chosen.items()}
-        client.apply(overlay(**capacity), pool(instance_type, **labels), pod("one", f"nvidia.com/{asked}"))
+        declare(client, overlay(**capacity), pool(instance_type, **labels))
+        client.apply(pod("one", f"nvidia.com/{asked}"))
         eventually(lambda: runs(client, "one"), f"the pod to run on {chosen}")
         claim, node = bought(client)
         amounts = {f"nvidia.com/{name}": str(amount) for name, amount in capacity.items()}
@@ -213,7 +230,7 @@ def test_without_its_gate_an_overlay_says_nothing(client: Client, growing_cluste
     sliced = {"nvidia.com/device-plugin.config": "time-slicing-4"}
     karpenter.run(growing_cluster, gates=())
     try:
-        client.apply(overlay(**{"gpu": 0, "gpu.shared": 16}), pool("g6.12xlarge", **sliced))
+        declare(client, overlay(**{"gpu": 0, "gpu.shared": 16}), pool("g6.12xlarge", **sliced))
         client.apply(pod("one", "nvidia.com/gpu.shared"), pod("whole", "nvidia.com/gpu"))
         claim, _ = not_initialized(client)  # it bought for the pod that fits no node of the pool
         assert of_nvidia(claim["status"]["capacity"]) == {"nvidia.com/gpu": "4"}

@@ -1,5 +1,5 @@
-"""us-1 with pools of shared GPUs: a copy of the sample with what tests declare besides, rendered and applied, and what of it one
-asks about: claims, nodes, placeholders, an instance's pods."""
+"""us-1 with pools of shared GPUs: a copy of the sample with what tests declare besides, rendered and applied, and what
+of it one asks about: claims, nodes, placeholders, an instance's pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.controlplane import rendered, simulated
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
 
-SLICED, MIXED = "l4-sliced", "a100-mixed"
+SLICED, MIXED, MPS = "l4-sliced", "a100-mixed", "l4-mps"
 TENANT = "ml-orbit"
 SPACE = names.namespace(TENANT)
 STOCK = names.STOCK_NAMESPACE
@@ -35,6 +35,13 @@ SLICE = {"model": "nvidia-l4", "more": "sharing: {timeSlicing: {replicas: 4}}\n 
 SPECS = (
     {"name": "slice", "cpu": 2, "memory": "10Gi", **SLICE},
     {"name": "large-slice", "cpu": 40, "memory": "150Gi", **SLICE},  # one takes a node
+    {
+        "name": "mps",
+        "model": "nvidia-l4",
+        "cpu": 2,
+        "memory": "10Gi",
+        "more": "sharing: {mps: {replicas: 4}}\n  tenancy: Multi",
+    },
     *(
         {
             "name": f"mig-{size}",
@@ -46,12 +53,14 @@ SPECS = (
         for size, of in (("small", "1g.10gb"), ("half", "3g.40gb"))
     ),
 )
+# Stocks by name: pool and units. None is kept warm unless a test declares it.
 STOCKS = {
     "slice": (SLICED, 16),
     "large-slice": (SLICED, 3),
     "mig-small": (MIXED, 16),
     "mig-half": (MIXED, 8),
-}  # pool, units
+    "mps": (MPS, 16),
+}
 INSTANCE = """\
 kind: GPUInstance
 metadata: {{name: {name}, labels: {{{labels}}}}}
@@ -84,7 +93,7 @@ class Growing:
             self.declare_stock(name)
         self.render()
         self.apply("platform", "control/namespaces")
-        eventually(lambda: self._is_ready(SLICED) and self._is_ready(MIXED), "Karpenter to know the pools")
+        eventually(lambda: all(map(self._is_ready, (SLICED, MIXED, MPS))), "Karpenter to know the pools")
 
     def declare(self, path: str, text: str) -> None:
         """Declare something, in any style: validation takes it."""

@@ -11,7 +11,7 @@ from tests.controlplane import karpenter, processes
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
-from tests.e2e.growing import MIXED, SLICED, STOCK, Growing, amounts, condition, events
+from tests.e2e.growing import MIXED, MPS, SLICED, STOCK, Growing, amounts, condition, events
 
 pytestmark = pytest.mark.e2e
 EMPTY_FOR = 10  # seconds until Karpenter gives an empty node back, where a test doesn't wait for ten minutes
@@ -84,12 +84,25 @@ def test_units_of_a_time_sliced_pool_share_the_node_that_the_first_bought(growin
     growing.scale("slice", 17)
     assert len(on(growing.holds(slice=17)) | set(growing.nodes(SLICED))) == 2
     assert len(growing.claims(SLICED)) == 2
+    growing.give_back(SLICED)
+
+
+def test_units_of_mps_share_one_node_and_wait_when_it_is_full(growing: Growing) -> None:
+    growing.scale("mps", 17)
+    held = growing.holds(mps=16)
+    ((name, node),) = growing.nodes(MPS).items()
+    assert on(held) == {name}
+    assert amounts(node) == {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "16"}
+    assert len(growing.placeholders("mps", "Pending")) == len(growing.claims(MPS)) == 1
+    growing.give_back(MPS)
 
 
 def test_a_whole_gpu_is_never_one_that_is_sliced(growing: Growing) -> None:
     """A pod for a whole GPU that names the sliced pool has no place and buys none; one that doesn't goes to another pool."""
-    client, before = growing.client, set(growing.nodes(SLICED))
-    assert before
+    client = growing.client
+    growing.scale("slice", 1)
+    growing.holds(slice=1)
+    before = set(growing.nodes(SLICED))
     client.apply(exclusive("astray", **{names.POOL: SLICED}), exclusive("free"))
     try:
         eventually(lambda: waits(client, "astray", "default"), "Karpenter to say that it has nothing for it")
