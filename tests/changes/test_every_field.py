@@ -44,6 +44,7 @@ def values(annotation: Any) -> list[Any]:
         return [whole(annotation, 0), whole(annotation, 1)]
     of_type: dict[Any, list[Any]] = {
         str: ["one", "other"],
+        Any: ["one", 3],
         int: [3, 4],
         bool: [False, True],
         Decimal: [Decimal(1), Decimal(2)],

@@ -14,6 +14,7 @@ from allotment.declared.reading import read_declaration
 
 BAD = Path(__file__).parent / "bad"
 NAMES = {
+    "AddOn": "add-on",
     "Cluster": "eu-1",
     "GPUInstance": "webui",
     "GPUSpec": "spec",

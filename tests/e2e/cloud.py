@@ -34,6 +34,7 @@ EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_appr
 LOOK_AGAIN = datetime.timedelta(seconds=5)
 # Who is asked while it looks may forget it until its next turn, after two minutes.
 FORGOTTEN = datetime.timedelta(seconds=20)
+ADD_ONS = "platform/add-ons"  # charts of the internet, which the test bed doesn't reach
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 
 
@@ -71,10 +72,10 @@ class Cloud:
     ) -> None:
         """Write the sample for these clusters, push it, start the publisher, apply what `allot bootstrap` says, and wait until all
         of it is synced: a test's seconds are its own. An edit is a path, a text there, and another; the sample's paths
-        `left_out` aren't declared, and the texts `declared` are, by path."""
+        `left_out` aren't declared, nor are add-ons, and the texts `declared` are, by path."""
         for name in ROOTS:
             shutil.copytree(PROJECT / name, self.root / name)
-        for path in left_out:
+        for path in (ADD_ONS, *left_out):
             place = self.root / path
             shutil.rmtree(place) if place.is_dir() else place.unlink()
         for path, text in declared.items():

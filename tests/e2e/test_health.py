@@ -198,3 +198,32 @@ ACCEPTED = {"type": "Accepted", "status": "True", "observedGeneration": 2}
 )
 def test_of_a_policy(one: dict[str, Any], health: tuple[str, str], argo: Argo) -> None:
     assert argo.says(one, argo.ours) == health
+
+
+def application(labels: dict[str, str], **status: Any) -> dict[str, Any]:
+    metadata = {"name": "cert-manager", "namespace": "argocd", "labels": labels}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "status": status}
+
+
+ADD_ON = {**OURS, "allotment.dev/add-on": "cert-manager"}
+SYNCED = {"sync": {"status": "Synced"}, "operationState": {"phase": "Succeeded"}}
+FAILED = {"sync": {"status": "OutOfSync"}, "operationState": {"phase": "Running", "message": "no such kind"}}
+NO_CHART = {"type": "ComparisonError", "message": "no such chart"}
+
+
+@pytest.mark.parametrize(
+    ("one", "health"),
+    [
+        (application(ADD_ON), ("Progressing", "Argo CD hasn't begun with it")),
+        (application(ADD_ON, **FAILED), ("Degraded", "no such kind")),
+        (application(ADD_ON, **SYNCED, conditions=[NO_CHART]), ("Degraded", "no such chart")),
+        (application(ADD_ON, **SYNCED, health={"status": "Progressing"}), ("Degraded", "not up yet: Progressing")),
+        (application(ADD_ON, **SYNCED, health={"status": "Healthy"}), ("Healthy", "")),
+        (application(OURS, **FAILED, conditions=[NO_CHART]), ("", "")),
+    ],
+    ids=["new", "refused", "not to be had", "coming up", "up", "a tenant's"],
+)
+def test_of_an_application_it_says_whether_an_add_on_is_up(
+    one: dict[str, Any], health: tuple[str, str], argo: Argo
+) -> None:
+    assert argo.says(one, argo.ours) == health

@@ -119,8 +119,13 @@ def applications(tree: dict[str, bytes], cluster: str) -> Iterator[dict[str, Any
     objects = [one for path, data in tree.items() if path.startswith(f"{cluster}/control/") for one in load(data)]
     once = list(yaml.safe_load_all((PROJECT / "argo/bootstrap.yaml").read_text(encoding="utf-8")))
     for one in [*once, *objects]:
-        if one["kind"] == "Application" and one["metadata"]["name"].count(f"--{cluster}"):
+        if is_ours(one) and one["metadata"]["name"].count(f"--{cluster}"):
             yield one
+
+
+def is_ours(one: dict[str, Any]) -> bool:
+    """Return whether an object is an Application that reads our branches; an add-on's reads what somebody else publishes."""
+    return one["kind"] == "Application" and "allotment.dev/add-on" not in one["metadata"].get("labels", {})
 
 
 def read_by(application: dict[str, Any], files: Iterable[str]) -> set[str]:
@@ -278,7 +283,7 @@ def test_every_folder_that_argo_cd_reads_has_a_marker(sample_tree: dict[str, byt
         one["spec"]["source"]["path"]
         for path, data in sample_tree.items()
         for one in load(data)
-        if one["kind"] == "Application" and path.startswith("eu-1/")
+        if is_ours(one) and path.startswith("eu-1/")
     }
     for folder in folders - {"platform/cluster"}:
         assert f"eu-1/{folder}/allotment--marker.rendered.yaml" in sample_tree, folder
@@ -312,7 +317,7 @@ def test_no_file_has_a_name_that_a_tool_knows_whatever_anything_is_named(
         "us-1/platform/node-pools",
     }
     assert all(re.fullmatch(r"[a-z0-9-]+\.rendered\.yaml", path.rpartition("/")[2]) for path in tree), tree.keys()
-    sources = [one["spec"]["source"] for data in tree.values() for one in load(data) if one["kind"] == "Application"]
+    sources = [one["spec"]["source"] for data in tree.values() for one in load(data) if is_ours(one)]
     assert {source["directory"]["include"] for source in sources} == {"*.rendered.yaml"}
 
 

@@ -45,6 +45,10 @@ REFERENCE = {
         swap(ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-half"),
         f"{ADA}:8:12: spec.gpuSpec: the stocks of l4-half in cluster eu-1 are held for film-house; known: a100-1g, a100-3g, l4-quarter, l4-whole [reference]",
     ),
+    "cluster of an add-on": (
+        swap("platform/add-ons/karpenter.yaml", "- us-1", "- us-2"),
+        "platform/add-ons/karpenter.yaml:16:7: spec.clusters[0]: no Cluster is named 'us-2'; did you mean 'us-1'? [reference]",
+    ),
     "cluster": (
         swap(ADA_STORAGE, "cluster: eu-1", "cluster: eu-2"),
         f"{ADA_STORAGE}:7:12: spec.cluster: no Cluster is named 'eu-2'; did you mean 'eu-1'? [reference]",
@@ -438,7 +442,7 @@ def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: All
 def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:
     found = allot("validate", "--repo", sample, "--as-of", DAY)
     assert (found.code, errors(found)) == (0, [])
-    assert found.out.splitlines()[-1] == "90 files of 7 tenants: fine, 3 warnings"
+    assert found.out.splitlines()[-1] == "92 files of 7 tenants: fine, 3 warnings"
 
 
 def test_a_mig_managers_configuration_may_be_named_by_its_profile(sample: Path, allot: Allot) -> None:

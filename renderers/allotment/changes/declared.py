@@ -63,6 +63,10 @@ _OF_KIND: Mapping[str, Topic] = {
 }
 # Fields that say more than their kind does: who gets in, who is believed, what runs in all clusters, what may be deleted.
 _OF_FIELD: Mapping[tuple[str, str], Topic] = {
+    ("AddOn", "spec.chart"): "access",
+    ("AddOn", "spec.manifests"): "access",
+    ("AddOn", "spec.clusterResources"): "access",
+    ("AddOn", "spec.otherNamespaces"): "access",
     ("Cluster", "spec.oidc"): "access",
     ("Cluster", "spec.network"): "access",
     ("Cluster", "spec.reporter"): "access",

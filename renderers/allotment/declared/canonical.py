@@ -1,5 +1,7 @@
 """The canonical form of a declaration: fields in the model's order, lists by key, one entry a line, comments kept.
 
+What is somebody else's, a chart's values, keeps the order that it is written in.
+
 Only the form changes: `canonical(text)` reads to the same values. A comment stays with the entry that it stands above
 or beside; comments above the first entry stay at the top of the file.
 """
@@ -156,14 +158,17 @@ def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: st
         order = {alias: index for index, alias in enumerate(fields)}
         entries = sorted(entries, key=lambda entry: order.get(str(entry.key), len(order)))
     elif group.mapping:
-        entries = sorted(entries, key=lambda entry: str(entry.key)) if annotation is not None else entries
+        keeps = annotation is None or _is_free(annotation)
+        entries = entries if keeps else sorted(entries, key=lambda entry: str(entry.key))
+    inner = Any if _is_free(annotation) else annotation
     for entry in entries:
         lines += [f"{pad}{comment}" for comment in entry.comments.above]
         lead = first or pad
         first = ""
         start = f"{lead}{_text(str(entry.key))}:" if group.mapping else f"{lead}-"
         beside = f"  {entry.comments.beside}" if entry.comments.beside else ""
-        _write_value(entry, fields.get(str(entry.key)) if group.mapping else annotation, pad, start, beside, lines)
+        below = fields.get(str(entry.key)) if group.mapping and inner is not Any else inner
+        _write_value(entry, below, pad, start, beside, lines)
 
 
 def _write_value(entry: _Entry, annotation: Any, pad: str, start: str, beside: str, lines: list[str]) -> None:
@@ -186,8 +191,9 @@ def _write_value(entry: _Entry, annotation: Any, pad: str, start: str, beside: s
         _write(value, annotation, pad + "  ", lines, "")
     else:
         lines.append(f"{start}{beside}")
-        item = _item_of(annotation)
-        _write(_sorted_list(value, entry.key), item, pad + "  ", lines, "")
+        is_free = annotation is Any
+        items = value if is_free else _sorted_list(value, entry.key)
+        _write(items, Any if is_free else _item_of(annotation), pad + "  ", lines, "")
 
 
 def _ordered(group: _Group, annotation: Any) -> _Group:
@@ -212,6 +218,12 @@ def _sorted_list(group: _Group, key: str | None) -> _Group:
         keys.append((texts[name], texts.get("mountPath", ""), texts.get("operator", "")))
     order = sorted(range(len(keys)), key=lambda index: keys[index])
     return _Group(False, [group.entries[index] for index in order])
+
+
+def _is_free(annotation: Any) -> bool:
+    """Return whether a mapping is somebody else's, such as a chart's values: what order means there, we don't know."""
+    annotation = without_optional(annotation)
+    return annotation is Any or typing.get_args(annotation)[-1:] == (Any,)
 
 
 def _field_order(annotation: Any) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from allotment.declared.things import PARTS
 from allotment.manifests import names, paths
 from allotment.manifests.text import Fixed, dump
 
+ADD_ONS = "control/add-ons"
+PLATFORM_PARTS = ("add-ons", "cluster", "node-pools", "stock")
 BOOTSTRAP = ""  # where the root Application is declared: in no file of the tree
 _PURPOSE = "Keeps this folder in Git, and says by a hash that something in it has changed."
 
@@ -48,8 +50,9 @@ _READ = (
         "allotment--namespaces-{l}",
         names.STOCK_NAMESPACE,
     ),
+    _Read(re.compile(ADD_ONS), paths.PLATFORM_FILE, "allotment--{c}--add-ons", names.ARGO_NAMESPACE),
     _Read(
-        re.compile(r"platform/(?P<p>cluster|node-pools|stock)"),
+        re.compile(r"platform/(?P<p>add-ons|cluster|node-pools|stock)"),
         paths.PLATFORM_FILE,
         "allotment--{p}",
         names.STOCK_NAMESPACE,
@@ -78,7 +81,7 @@ def declared_in(folder: str) -> str | None:
 def declared_by(path: str) -> frozenset[str]:
     """Return the folders whose Applications a file of the tree declares; the gate makes sure that it does."""
     if path == paths.PLATFORM_FILE:
-        return frozenset(f"platform/{part}" for part in ("cluster", "node-pools", "stock"))
+        return frozenset((ADD_ONS, *(f"platform/{part}" for part in PLATFORM_PARTS)))
     if letter := paths.letter_of(path):
         return frozenset((f"control/argo/{letter}", f"control/namespaces/{letter}"))
     spot = paths.spot_of(path)

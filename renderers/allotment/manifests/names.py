@@ -14,6 +14,7 @@ SNAPSHOT = "allotment.dev/snapshot"
 STOCK = "allotment.dev/stock"
 GPU_SPEC = "allotment.dev/gpu-spec"
 LIFECYCLE = "allotment.dev/lifecycle"
+ADD_ON = "allotment.dev/add-on"
 POOL = "allotment.dev/node-pool"
 GENERATION = "allotment.dev/generation"
 ROLE = "allotment.dev/role"
@@ -36,6 +37,7 @@ LOG = "allotment.dev/log"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 EXTERNAL_LINK = "link.argocd.argoproj.io/external-link"
 KEEP = "Prune=false,Delete=false"
 OUTLIVE = "Delete=false"  # of what goes when Git says so, and not with an Application that somebody deletes
@@ -87,6 +89,11 @@ def project(tenant: str, cluster: str) -> str:
 def application(tenant: str, cluster: str, part: str) -> str:
     """Return the name of a tenant's Application; `part` is storage or compute."""
     return f"{tenant}--{cluster}--{part}"
+
+
+def add_on(name: str, cluster: str) -> str:
+    """Return the name of an add-on's AppProject and of its Application."""
+    return f"allotment--add-on-{name}--{cluster}"
 
 
 def instance_host(instance: str, port: str, tenant: str, domain: str) -> str:

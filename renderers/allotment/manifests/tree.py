@@ -1,8 +1,10 @@
 """The layout of a cluster's rendered branch: which declaration becomes which file, with which objects.
 
     control/*.yaml                        what the root Application reads: Applications of all that follows
+    control/add-ons/<add-on>              AppProject and Application of an add-on
     control/argo/<letter>/<tenant>        AppProject and Applications of a tenant
     control/namespaces/<letter>/…         its Namespace, quota, limits, network policies
+    platform/add-ons/                     namespaces of add-ons
     platform/cluster/                     foundations;  platform/node-pools/;  platform/stock/  placeholders
     tenants/<tenant>/storage/, compute/   one file a declared thing; in storage/ also one a set of programs that Jobs run
 
@@ -19,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.add_on import AddOn
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
@@ -27,7 +30,7 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import folders, paths
-from allotment.manifests.cluster import control, device_classes, device_plugin, foundation, node_pool, stock
+from allotment.manifests.cluster import add_on, control, device_classes, device_plugin, foundation, node_pool, stock
 from allotment.manifests.tenant import (
     applications,
     disruption,
@@ -62,8 +65,8 @@ class Rendering(NamedTuple):
     suffix: str = ""
 
 
-# Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, `render(offers,
-# cluster, declared, placeholders)`.
+# Of a tenant's kinds, `render(offers, cluster, tenant, standing, declared)`; of a cluster's, and of the platform's that
+# clusters have, `render(offers, cluster, declared, placeholders)`: nothing where this cluster hasn't it.
 TENANT_MANIFESTS: dict[type[Declaration], Rendering] = {
     GPUStorage: Rendering(gpu_storage.render, STORAGE.part),
     GPUStorageSnapshot: Rendering(
@@ -72,6 +75,7 @@ TENANT_MANIFESTS: dict[type[Declaration], Rendering] = {
     GPUInstance: Rendering(gpu_instance.render, INSTANCE.part),
 }
 CLUSTER_MANIFESTS: dict[type[Declaration], Rendering] = {
+    AddOn: Rendering(add_on.render, folders.ADD_ONS),
     NodePool: Rendering(node_pool.render, "platform/node-pools"),
     Stock: Rendering(stock.render, "platform/stock"),
 }
@@ -136,9 +140,11 @@ def render_cluster(
     }
     if classes := device_classes.render(cluster):
         parts["device-classes"] = classes
+    if spaces := add_on.namespaces(offers, cluster):
+        yield f"{name}/platform/add-ons/namespaces{paths.ENDING}", dump(spaces)
     for part, objects in parts.items():
         yield f"{name}/platform/cluster/{part}{paths.ENDING}", dump(objects)
     for kind, rendered in CLUSTER_MANIFESTS.items():
-        for declared in cluster.of(kind).values():
+        for declared in (*offers.platform.of(kind).values(), *cluster.of(kind).values()):
             if objects := rendered.render(offers, cluster, declared, placeholders):
                 yield f"{name}/{rendered.folder}/{declared.model.name}{paths.ENDING}", dump(objects)

@@ -17,7 +17,8 @@ OF_A_FILE = {
     "checksum": "A checksum is 64 hexadecimal digits, as sha256sum prints them.",
     "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24.",
     "date": 'A date is quoted, such as "2026-01-31". It begins at midnight in the platform\'s billing time zone.',
-    "depth": "Mappings and lists lie at most 32 deep in one another.",
+    "depth": "Mappings and lists lie at most 32 deep in one another, and those of a chart's values at most 16.",
+    "digest": "A digest is sha256: and 64 hexadecimal digits, and stands only where Argo CD pulls by it: with a chart of a registry.",
     "directive": "A file has no YAML directive (a line that begins with %).",
     "document": "A file is one document, a mapping: apiVersion, kind, metadata, spec.",
     "dra-shape": "MIG partitions are named where a device class is theirs, and nowhere else.",
@@ -71,6 +72,8 @@ OF_A_FILE = {
     "unknown-field": "The field isn't known here. A misspelt field would do nothing, so it is an error.",
     "url": "An address is written with its scheme, as its field says, without login and fragment.",
     "value": "The value isn't one that the field takes.",
+    "version": "What an add-on installs is pinned: one exact version of a chart, or a commit by all its digits. Ranges, `latest`,"
+    " branches and tags move.",
 }
 
 

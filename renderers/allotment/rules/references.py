@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.add_on import AddOn
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.declaration import Declaration
@@ -52,6 +53,10 @@ def check_offers(offers: Offers) -> Iterator[Finding]:
             ):
                 others = [one for one in versions if one != version.version]
                 yield _missing(app, f"spec.versions.{index}.replacedBy", "other version", version.replaced_by, others)
+    for add_on in platform.of(AddOn).values():
+        for index, name in enumerate(add_on.model.spec.clusters):
+            if name not in offers.clusters:
+                yield _missing(add_on, f"spec.clusters.{index}", "Cluster", name, offers.clusters)
     for cluster in offers.clusters.values():
         yield from _check_cluster(offers, cluster)
 

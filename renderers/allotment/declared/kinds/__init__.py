@@ -58,6 +58,7 @@ KINDS: dict[str, Kind] = {
         Kind("StorageSpec", "storage_spec", "platform/storage-specs/{name}.yaml"),
         Kind("App", "app", "platform/apps/{name}.yaml"),
         Kind("Plan", "plan", "platform/plans/{name}.yaml"),
+        Kind("AddOn", "add_on", "platform/add-ons/{name}.yaml"),
         Kind("Cluster", "cluster", "clusters/{cluster}/cluster.yaml"),
         Kind("NodePool", "node_pool", "clusters/{cluster}/node-pools/{name}.yaml"),
         Kind("Stock", "stock", "clusters/{cluster}/stocks/{name}.yaml"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from allotment.declared.inventory import Folder, Offers
-from allotment.manifests import names
+from allotment.manifests import folders, names
 from allotment.manifests.tenant import applications
 
 HUB = {"name": "in-cluster", "namespace": names.ARGO_NAMESPACE}
@@ -33,8 +33,9 @@ def _application(
 
 
 def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
-    """Return the project and Applications of what belongs to no tenant: stock and node pools apart from the rest,
-    so that neither a stock that is refused nor a cluster without Karpenter holds up what everything rests on."""
+    """Return the project and Applications of what belongs to no tenant: stock, node pools and add-ons apart from the
+    rest, so that neither a stock that is refused nor a cluster without Karpenter, nor an add-on that doesn't come up,
+    holds up what everything rests on."""
     there = applications.destination(cluster)
     project = applications.project(
         platform_project(cluster.name),
@@ -47,6 +48,8 @@ def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
     )
     return [
         project,
+        _application(offers, cluster, "add-ons", folders.ADD_ONS, HUB, "-1"),
+        _application(offers, cluster, "add-on-namespaces", "platform/add-ons", there, "-1"),
         _application(offers, cluster, "platform", "platform/cluster", there, "-1"),
         _application(offers, cluster, "node-pools", "platform/node-pools", there),
         _application(offers, cluster, "stock", "platform/stock", {**there, "namespace": names.STOCK_NAMESPACE}),

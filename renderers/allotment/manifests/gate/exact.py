@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from allotment.accounts.capacity import pools_for, stocks_of, unit
+from allotment.declared.kinds.add_on import OCI, AddOn
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
@@ -61,8 +62,10 @@ def judge_exactly(boundary: Boundary, part: str, tenant: str, inner: str, one: O
     if part == "platform" and inner.startswith(_DECLARED) and not paths.is_marker(inner):
         yield from _as_declared(boundary, inner, one)
         return
-    values = {**boundary.values, **_values(boundary, part, tenant, inner, one)}
-    candidates = _patterns(part).get(str(one.get("kind")), [])
+    is_add_on = part == "platform" and folders.folder_of(inner) == folders.ADD_ONS and not paths.is_marker(inner)
+    own = _values_of_add_on(boundary, inner) if is_add_on else _values(boundary, part, tenant, inner, one)
+    values = {**boundary.values, **own}
+    candidates = _patterns("add-ons" if is_add_on else part).get(str(one.get("kind")), [])
     if not candidates:
         yield f"kind {printable(str(one.get('kind')))} is not allowed"
     else:
@@ -174,6 +177,8 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
     part = name.removeprefix("allotment--").removesuffix(f"--{boundary.cluster}")
     read = {
         **{f"{kind}-{one}": f"control/{kind}/{one}" for one in _LETTERS for kind in ("argo", "namespaces")},
+        "add-ons": folders.ADD_ONS,
+        "add-on-namespaces": "platform/add-ons",
         "platform": "platform/cluster",
         "node-pools": "platform/node-pools",
         "stock": "platform/stock",
@@ -183,12 +188,61 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
     marker = folders.marker_of(boundary.cluster, folders.folder_of(inner))
     rank = name.removeprefix("allotment-stock-")
     ranked = rank.isascii() and rank.isdigit() and 1 <= int(rank) <= names.STOCK_PRIORITIES
+    add_ons = [each.model.spec for each in boundary.offers.platform.of(AddOn).values()]
+    of_add_on = inner.startswith("platform/add-ons/") and not name.startswith(("kube-", "t-"))
     return {
+        "add-on-namespace": OneOf(each.namespace for each in add_ons if of_add_on and each.is_in(boundary.cluster)),
         "part": part if read.get(part) == folder else _NOTHING,
         "folder": folder if folder in folders.declared_by(inner) else _NOTHING,
-        "destination-of-part": hub if part.startswith("argo-") else stocks if part == "stock" else there,
+        "destination-of-part": hub
+        if part == "add-ons" or part.startswith("argo-")
+        else stocks
+        if part == "stock"
+        else there,
         "marker": marker[0],
         "marker-namespace": marker[1],
         "stock-priority": name if ranked else _NOTHING,
         "stock-priority-value": int(rank) - 11 if ranked else _NOTHING,
     }
+
+
+def _values_of_add_on(boundary: Boundary, inner: str) -> dict[str, Any]:
+    """Return what an add-on's declaration lets it be: one source, its namespaces, the kinds that it names."""
+    declared = boundary.offers.platform.of(AddOn).get(paths.stem_of(inner))
+    if declared is None or not declared.model.spec.is_in(boundary.cluster):
+        return dict.fromkeys(_OF_ADD_ON, _NOTHING)
+    name, spec = declared.model.name, declared.model.spec
+    spaces = [{**boundary.destination, "namespace": space} for space in (spec.namespace, *spec.other_namespaces)]
+    kinds = [{"group": kind.group, "kind": kind.kind} for kind in spec.cluster_resources]
+    if spec.chart is None:
+        assert spec.manifests is not None
+        source: dict[str, Any] = {"targetRevision": spec.manifests.revision, "path": spec.manifests.path}
+        repository = spec.manifests.repo_url
+    else:
+        helm = {"releaseName": name, **({"valuesObject": spec.values} if spec.values else {})}
+        repository = spec.chart.repo_url
+        if repository.startswith(OCI):
+            repository = f"{repository.rstrip('/')}/{spec.chart.name}"
+            source = {"targetRevision": spec.chart.digest or spec.chart.version, "path": ".", "helm": helm}
+        else:
+            source = {"chart": spec.chart.name, "targetRevision": spec.chart.version, "helm": helm}
+    return {
+        "add-on": name,
+        "add-on-repository": repository,
+        "add-on-source": {"repoURL": repository, **source},
+        "add-on-destinations": spaces,
+        "add-on-destination": spaces[0],
+        "add-on-kinds": kinds,
+        "add-on-wave": str(spec.wave),
+    }
+
+
+_OF_ADD_ON = (
+    "add-on",
+    "add-on-repository",
+    "add-on-source",
+    "add-on-destinations",
+    "add-on-destination",
+    "add-on-kinds",
+    "add-on-wave",
+)

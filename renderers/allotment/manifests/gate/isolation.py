@@ -38,8 +38,8 @@ _CONTENT = re.compile(r"\n  content: sha256:[0-9a-f]{64}(?=\n|$)")
 _ANY_CONTENT = f"\n  content: sha256:{'f' * 64}"
 
 _PLATFORM_FILE = re.compile(
-    r"(?:control/[a-z-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
-    r"|platform/(?:cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.ENDING)
+    r"(?:control/[a-z-]+|control/add-ons/[a-z0-9-]+|control/(?:argo|namespaces)/[a-z]/allotment--marker"
+    r"|platform/(?:add-ons|cluster|node-pools|stock)/[a-z0-9-]+)" + re.escape(paths.ENDING)
 )
 
 Shape = tuple[str, str, str, str]  # cluster, part of the tree, the thing that it is judged as, text
@@ -237,6 +237,8 @@ def _outliving(text: str) -> str:
 
 def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
     """Yield what is wrong with the folders that a file's Applications let Argo CD read."""
+    if folders.folder_of(inner) == folders.ADD_ONS:
+        return  # they read what others publish, and nothing of our branches; `exact` compares what
     wanted = folders.declared_by(inner)
     if not wanted and not any("kind: Application" in text for text in texts):
         return

@@ -1,0 +1,212 @@
+"""AddOn: a program of somebody else's that clusters run beside Allotment, pinned."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from allotment.declared.addresses import HttpsUrl
+from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of
+from allotment.declared.values import KubernetesName, Reference, SubPath, matching, refuse, written_as
+from allotment.problems import quoted
+
+OCI = "oci://"
+LAST_WAVE = 9
+MOST_CHARACTERS = 64 * 1024  # of all values: an Application is one object of the API server's
+DEEPEST = 16
+OWN_NAMESPACES = ("argocd", "default", "kube-node-lease", "kube-public")
+OWN_PREFIXES = ("allotment", "t-")
+
+# An address takes no `*`, `?`, `[` or `{`: Argo CD's projects read those as patterns.
+_REPOSITORY = re.compile(r"(?:https|oci)://[a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
+_CHART = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+VERSION = re.compile(
+    r"v?(?:0|[1-9][0-9]{0,8})\.(?:0|[1-9][0-9]{0,8})\.(?:0|[1-9][0-9]{0,8})"
+    r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+_GROUP = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*)?")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+
+
+def _namespace(value: str) -> str:
+    if value in OWN_NAMESPACES or value.startswith(OWN_PREFIXES):
+        whose = "a tenant's" if value.startswith("t-") else "not for add-ons"
+        refuse("reserved", f"namespace {quoted(value)} is {whose}: write one of the add-on's own")
+    return value
+
+
+def _values(value: Any) -> dict[str, Any]:
+    """Return values as they are: what the reader of files reads, as far as it can stand in a manifest."""
+    if not isinstance(value, dict):
+        refuse("type", f"{quoted(value)} is no mapping: write the chart's values as `key: value`")
+    _check_depth(value, 1)
+    if len(text := json.dumps(value, ensure_ascii=False)) > MOST_CHARACTERS:
+        refuse("size", f"the values have {len(text):,} characters: write at most {MOST_CHARACTERS:,}")
+    return value
+
+
+def _check_depth(value: Any, depth: int) -> None:
+    if depth > DEEPEST:
+        refuse("depth", f"the values nest deeper than {DEEPEST} levels: flatten them")
+    if isinstance(value, dict):
+        for one in value.values():
+            _check_depth(one, depth + 1)
+    elif isinstance(value, list):
+        for one in value:
+            if isinstance(one, list) or one == {}:
+                refuse("type", f"{quoted(one)} can't be a list's entry: write a text, a number or a mapping with keys")
+            _check_depth(one, depth + 1)
+
+
+Version = Annotated[
+    str,
+    BeforeValidator(matching(VERSION, "version", "one exact version such as 1.21.2 or v1.21.2, no range", 100)),
+    written_as("string", VERSION, "1.21.2", maxLength=100),
+]
+ChartRepository = Annotated[
+    str,
+    BeforeValidator(matching(_REPOSITORY, "url", "an https:// or oci:// address without user and query")),
+    written_as("string", _REPOSITORY, "https://charts.jetstack.io", maxLength=253),
+]
+ChartName = Annotated[
+    str,
+    BeforeValidator(matching(_CHART, "name", "a chart's name: a-z, 0-9, '-', at most 63", 63)),
+    written_as("string", _CHART, maxLength=63),
+]
+Digest = Annotated[
+    str,
+    BeforeValidator(matching(DIGEST, "digest", "sha256: and 64 hexadecimal digits")),
+    written_as("string", DIGEST),
+]
+Commit = Annotated[
+    str,
+    BeforeValidator(matching(COMMIT, "version", "a commit's 40 hexadecimal digits: branches and tags move")),
+    written_as("string", COMMIT),
+]
+AddOnNamespace = Annotated[KubernetesName, AfterValidator(_namespace)]
+Values = Annotated[dict[str, Any], BeforeValidator(_values), WithJsonSchema({"type": "object"})]
+
+
+class Chart(Strict):
+    """A Helm chart of a chart repository or an OCI registry."""
+
+    repo_url: ChartRepository = Field(
+        alias="repoURL",
+        description="https:// of a chart repository, or oci:// of a registry's folder that the chart lies in.",
+    )
+    name: ChartName = Field(description="The chart's own name there.")
+    version: Version = Field(description="One exact version, written as the repository has it.")
+    digest: Digest | None = Field(
+        default=None,
+        description="Of an oci:// chart: then Argo CD pulls by it, whatever its tag says meanwhile. Chart repositories"
+        " have digests that Argo CD doesn't look at, so there it is refused.",
+    )
+
+    @model_validator(mode="after")
+    def _pulled_by_digest(self) -> Self:
+        if self.digest is not None and not self.repo_url.startswith(OCI):
+            refuse("digest", "Argo CD checks no digest of an https:// chart: remove it, or take the chart from oci://")
+        return self
+
+
+class ManifestFolder(Strict):
+    """A folder of manifests, plain or for Kustomize, in somebody's Git repository."""
+
+    repo_url: HttpsUrl = Field(alias="repoURL", description="The Git repository.")
+    path: SubPath = Field(description="The folder there.")
+    revision: Commit = Field(description="A commit by all its 40 digits: branches and tags move.")
+
+
+class ClusterResource(Strict):
+    """A kind of object that lies in no namespace."""
+
+    group: Annotated[
+        str,
+        BeforeValidator(matching(_GROUP, "name", "an API group by its name, no '*'; \"\" is the core group")),
+        written_as("string", _GROUP, maxLength=253),
+    ] = Field(description='The API group, such as rbac.authorization.k8s.io; "" is the core group.')
+    kind: Annotated[
+        str,
+        BeforeValidator(matching(_KIND, "name", "a kind by its name, such as ClusterRole, no '*'", 63)),
+        written_as("string", _KIND, maxLength=63),
+    ] = Field(description="The kind, such as ClusterRole.")
+
+    @model_validator(mode="after")
+    def _no_namespaces(self) -> Self:
+        if (self.group, self.kind) == ("", "Namespace"):
+            refuse(
+                "reserved", "an add-on that makes namespaces could change a tenant's: Allotment makes its own for it"
+            )
+        return self
+
+
+class AddOnSpec(Spec):
+    """What is installed, where, and what it may bring: exactly one of chart and manifests."""
+
+    ONE_OF: ClassVar[tuple[str | None, ...]] = ("chart", "manifests")
+    chart: Chart | None = None
+    manifests: ManifestFolder | None = None
+    namespace: AddOnNamespace = Field(
+        description="Where it is installed; Allotment makes it, unless it is kube-system."
+    )
+    other_namespaces: list[AddOnNamespace] = Field(
+        default=[],
+        max_length=10,
+        description="Where it brings objects besides, such as a Role in kube-system; in no other may it.",
+    )
+    clusters: list[Reference] = Field(
+        default=[], min_length=1, max_length=100, description="Names of Clusters that have it; absent: all."
+    )
+    wave: Annotated[int, Field(ge=0, le=LAST_WAVE)] = Field(
+        default=0,
+        description="It is created once those of lower waves are healthy: first what brings kinds, then what uses them.",
+    )
+    cluster_resources: list[ClusterResource] = Field(
+        default=[],
+        max_length=50,
+        description="The kinds without a namespace that it may bring, each by its name; Argo CD refuses others.",
+    )
+    values: Values = Field(
+        default={}, description="The chart's values, as its values.yaml has them; order and keys stay as written."
+    )
+    _exactly_one = model_validator(mode="after")(one_of)
+
+    @model_validator(mode="after")
+    def _of_one_mind(self) -> Self:
+        if self.manifests is not None and self.values:
+            refuse("value", "values are a chart's: manifests take none, remove them")
+        spaces = [self.namespace, *self.other_namespaces]
+        kinds = [f"{one.kind} of {quoted(one.group)}" for one in self.cluster_resources]
+        for what, several in (("namespace", spaces), ("cluster", self.clusters), ("kind", kinds)):
+            if twice := next((one for at, one in enumerate(several) if one in several[:at]), None):
+                refuse("duplicate", f"{what} {twice} is written twice: remove one")
+        return self
+
+    @property
+    def version(self) -> str:
+        """What pins it: the chart's version, or the manifests' commit."""
+        if self.chart is not None:
+            return self.chart.version
+        assert self.manifests is not None
+        return self.manifests.revision
+
+    def is_in(self, cluster: str) -> bool:
+        """Return whether a cluster has it."""
+        return not self.clusters or cluster in self.clusters
+
+
+class AddOn(Declaration):
+    """A program of somebody else's that clusters run beside Allotment: a chart or a folder of manifests, pinned.
+
+    Argo CD installs it in each of its clusters, in a project of its own: from this one source, into its namespaces, with the kinds
+    without a namespace that `clusterResources` names. `allot add-on upgrade` writes another version. Removing the file ends what
+    Argo CD does for it; what is installed stays, with its kinds and the data that lies in them, until somebody uninstalls it.
+    """
+
+    kind: Literal["AddOn"]
+    spec: AddOnSpec

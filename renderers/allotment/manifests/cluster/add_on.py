@@ -1,0 +1,94 @@
+"""An add-on and a cluster → its AppProject and its Application.
+
+The project is one add-on's alone: it takes one source, and lets it bring objects into its own namespaces and of the kinds
+without a namespace that its file names. Waves count, since `argoproj.io_Application.lua` gives these Applications a health,
+and they are read by an Application of their own: an add-on that doesn't come up holds up other add-ons, and no tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from allotment.declared.inventory import Declared, Folder, Offers
+from allotment.declared.kinds.add_on import OCI, AddOn, AddOnSpec, Chart
+from allotment.manifests import names
+from allotment.manifests.cluster.control import ANY_KIND
+from allotment.manifests.tenant import applications
+from allotment.manifests.text import present
+
+PROJECT_WAVE = "-1"  # before every add-on's own
+# Namespaces that are there without us, or that others of our files make.
+NOT_OURS = (names.DEVICE_PLUGIN_NAMESPACE, "kube-system")
+# What API servers add by default to others' objects is no difference; we write such things out, charts don't.
+COMPARISON = {names.COMPARE_OPTIONS: "ServerSideDiff=true"}
+
+
+def render(
+    offers: Offers, cluster: Folder, declared: Declared[AddOn], placeholders: Mapping[tuple[str, str], int]
+) -> list[dict[str, Any]]:
+    """Return what Argo CD needs to install an add-on in a cluster; nothing where the add-on is for others."""
+    spec, name = declared.model.spec, declared.model.name
+    if not spec.is_in(cluster.name):
+        return []
+    own = names.add_on(name, cluster.name)
+    labels = names.labels(cluster=cluster.name, add_on=name)
+    source = _source(name, spec)
+    spaces = [
+        {**applications.destination(cluster), "namespace": space} for space in (spec.namespace, *spec.other_namespaces)
+    ]
+    project = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": _metadata(own, labels, {names.SYNC_WAVE: PROJECT_WAVE}),
+        "spec": {
+            "sourceRepos": [source["repoURL"]],
+            "destinations": spaces,
+            "description": f"Add-on {name} in cluster {cluster.name}",
+            "clusterResourceWhitelist": [{"group": one.group, "kind": one.kind} for one in spec.cluster_resources],
+            "namespaceResourceWhitelist": [ANY_KIND],
+        },
+    }
+    application = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": _metadata(own, labels, {names.SYNC_WAVE: str(spec.wave), **COMPARISON}),
+        "spec": {"project": own, "source": source, "destination": spaces[0], "syncPolicy": applications.SYNC_POLICY},
+    }
+    return [project, application]
+
+
+def namespaces(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
+    """Return the namespaces that a cluster's add-ons are installed in. An Application that makes its own needs the right to
+    make and label any, a tenant's too; so none has it."""
+    there = [one.model.spec for one in offers.platform.of(AddOn).values() if one.model.spec.is_in(cluster.name)]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": space, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP}},
+        }
+        for space in sorted({one.namespace for one in there} - set(NOT_OURS))
+    ]
+
+
+def _metadata(name: str, labels: dict[str, str], annotations: dict[str, str]) -> dict[str, Any]:
+    outliving = {names.SYNC_OPTIONS: names.OUTLIVE, **annotations}
+    return {"name": name, "namespace": names.ARGO_NAMESPACE, "labels": labels, "annotations": outliving}
+
+
+def _source(name: str, spec: AddOnSpec) -> dict[str, Any]:
+    """Return where Argo CD takes an add-on from. A release has the add-on's name, as objects of charts are named by it."""
+    if spec.chart is None:
+        assert spec.manifests is not None
+        folder = spec.manifests
+        return {"repoURL": folder.repo_url, "targetRevision": folder.revision, "path": folder.path}
+    helm = present({"releaseName": name, "valuesObject": spec.values})
+    return {**_pinned(spec.chart), "helm": helm}
+
+
+def _pinned(chart: Chart) -> dict[str, str]:
+    if chart.repo_url.startswith(OCI):
+        image = f"{chart.repo_url.rstrip('/')}/{chart.name}"
+        return {"repoURL": image, "targetRevision": chart.digest or chart.version, "path": "."}
+    return {"repoURL": chart.repo_url, "targetRevision": chart.version, "chart": chart.name}
