@@ -455,7 +455,9 @@ def test_nothing_that_holds_data_goes_in_one_merge(place: Place, way: str) -> No
 def test_a_cluster_that_went_missing_keeps_its_branch(published: Place) -> None:
     before, refs = published.tree("eu-1"), published.refs()
     shutil.rmtree(published.root / "clusters/us-1")
-    (published.root / "platform/add-ons/karpenter.yaml").unlink()  # names the cluster: validation alone would refuse that
+    (
+        published.root / "platform/add-ons/karpenter.yaml"
+    ).unlink()  # names the cluster: validation alone would refuse that
     said = published.merged()
     assert said.code == 4
     assert "kept as it was: tenant acme-robotics" in said.err

@@ -18,6 +18,7 @@ ORDER = (
     "platform/cluster/namespaces.rendered.yaml",
     "platform/cluster/admission.rendered.yaml",
     "platform/cluster",
+    "platform/add-ons",
     "platform/node-pools",
     "control/namespaces",
     "platform/stock",

@@ -21,7 +21,7 @@ from tests.controlplane.gitea import Gitea
 from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
-from tests.e2e.growing import Growing
+from tests.e2e.growing import KEPT, NODE_CLASS, Growing
 
 Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
@@ -110,6 +110,7 @@ def growing(growing_cluster: Cluster, render: Render, tmp_path_factory: pytest.T
     made.begin()
     yield made
     rendered.clear(growing_cluster.client)
+    growing_cluster.client.delete(NODE_CLASS, "EC2NodeClass", KEPT)
 
 
 @contextmanager

@@ -20,6 +20,8 @@ TENANT = "ml-orbit"
 SPACE = names.namespace(TENANT)
 STOCK = names.STOCK_NAMESPACE
 KARPENTER = "karpenter.sh/v1"
+NODE_CLASS = "karpenter.k8s.aws/v1"
+KEPT = "kept-by-hand"  # the node class that the pool of MPS refers to
 SPEC = """\
 kind: GPUSpec
 metadata: {{name: {name}}}
@@ -93,7 +95,14 @@ class Growing:
             self.declare_stock(name)
         self.render()
         self.apply("platform", "control/namespaces")
+        self.client.apply(self._node_class())
         eventually(lambda: all(map(self._is_ready, (SLICED, MIXED, MPS))), "Karpenter to know the pools")
+
+    def _node_class(self) -> Object:
+        """Return the node class that a pool refers to, which isn't rendered: like another pool's, under a name of its own."""
+        like = next(one for one in rendered.objects(self._tree, "platform/node-pools") if one["kind"] == "EC2NodeClass")
+        labels = {names.MANAGED_BY: "somebody"}
+        return {**like, "metadata": {"name": KEPT, "labels": labels}}
 
     def declare(self, path: str, text: str) -> None:
         """Declare something, in any style: validation takes it."""

@@ -11,7 +11,7 @@ from tests.controlplane import karpenter, processes
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
-from tests.e2e.growing import MIXED, MPS, SLICED, STOCK, Growing, amounts, condition, events
+from tests.e2e.growing import KEPT, MIXED, MPS, SLICED, STOCK, Growing, amounts, condition, events
 
 pytestmark = pytest.mark.e2e
 EMPTY_FOR = 10  # seconds until Karpenter gives an empty node back, where a test doesn't wait for ten minutes
@@ -93,7 +93,9 @@ def test_units_of_mps_share_one_node_and_wait_when_it_is_full(growing: Growing) 
     ((name, node),) = growing.nodes(MPS).items()
     assert on(held) == {name}
     assert amounts(node) == {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "16"}
-    assert len(growing.placeholders("mps", "Pending")) == len(growing.claims(MPS)) == 1
+    (claim,) = growing.claims(MPS)
+    assert claim["spec"]["nodeClassRef"]["name"] == KEPT, "the node class that the pool refers to"
+    assert len(growing.placeholders("mps", "Pending")) == 1
     growing.give_back(MPS)
 
 

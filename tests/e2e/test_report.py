@@ -193,19 +193,52 @@ def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reporte
     assert "attempt 2" in allot(cloud, "status", f"{TENANT}/data")
 
 
-def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud: Cloud, tmp_path: Path) -> None:
-    cloud = reported_cloud
-    cloud.all_synced()
-    words = ["report", "--once", "--cluster", "us-1", "--to", cloud.url, "--data", str(tmp_path / "data")]
+def report_another(cloud: Cloud, data: Path) -> None:
+    """Report us-1 once, with the Argo CD of eu-1."""
+    words = ["report", "--once", "--cluster", "us-1", "--to", cloud.url, "--data", str(data)]
     words += ["--kubeconfig", str(cloud.clusters["us-1"].kubeconfig)]
     words += ["--argocd-kubeconfig", str(cloud.clusters["eu-1"].kubeconfig)]
     subprocess.run([sys.executable, "-m", "allotment", *words], check=True)
+
+
+def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud: Cloud, tmp_path: Path) -> None:
+    cloud = reported_cloud
+    cloud.all_synced()
+    report_another(cloud, tmp_path / "data")
     found = read_tenant(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
     assert {(part.name, part.sync) for part in found.applications} == {("compute", "Synced"), ("storage", "Synced")}
     synced = [one.status for kept in found.storages for one in kept.conditions if one.type == "Synced"]
     assert synced
     assert set(synced) == {"True"}
     assert "acme-robotics" not in git(cloud.forge, "ls-tree", "--name-only", BRANCH, "tenants/")
+
+
+def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cloud: Cloud, tmp_path: Path) -> None:
+    """What drifts a pool goes out, since us-1 was reported before; it moves no instance, whose nodes are drifted and stay."""
+    cloud, client = reported_cloud, reported_cloud.clusters["us-1"].client
+    report_another(cloud, tmp_path / "data")
+    for tenant in ("acme-robotics", "ml-orbit"):
+        assert read_tenant(file(cloud, f"tenants/{tenant}.yaml", "refs/heads/status/us-1")).disruption == "Protected"
+
+    def running() -> dict[str, str]:
+        found = client.list("v1", "Pod", labels="allotment.dev/instance")
+        return {one["metadata"]["uid"]: one["spec"]["nodeName"] for one in found if one["status"]["phase"] == "Running"}
+
+    def drifted() -> set[str]:
+        claims = client.list("karpenter.sh/v1", "NodeClaim", labels="karpenter.sh/nodepool=h100")
+        return {
+            one["status"]["nodeName"]
+            for one in claims
+            for said in one["status"].get("conditions", ())
+            if (said["type"], said["status"]) == ("Drifted", "True")
+        }
+
+    before = eventually(running, "instances to run in us-1", 120)
+    cloud.edit("clusters/us-1/node-pools/h100.yaml", "  karpenter:\n", "  generation: 2\n  karpenter:\n")
+    cloud.merged()
+    eventually(lambda: drifted() & set(before.values()), "the nodes of instances to be drifted", 120)
+    time.sleep(20)  # unprotected, an instance was evicted 17 s after that
+    assert running() == before
 
 
 def test_stocks_are_counted(reported_cloud: Cloud) -> None:
