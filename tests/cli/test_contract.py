@@ -71,7 +71,11 @@ def test_what_a_variable_says_wrong_is_the_variables(allot: Allot, monkeypatch: 
 
 @pytest.mark.parametrize(
     ("word", "hint"),
-    [("validat", "; did you mean 'validate'?"), ("help", "; did you mean '--help'?"), ("x", "; known: bootstrap, ")],
+    [
+        ("validat", "; did you mean 'validate'?"),
+        ("help", "; did you mean '--help'?"),
+        ("x", "; known: add-on, bootstrap, "),
+    ],
 )
 def test_a_command_that_isnt_there_names_the_nearest(word: str, hint: str, allot: Allot) -> None:
     found = allot(word)

@@ -44,6 +44,12 @@ def specs(context: click.Context, parameter: click.Parameter, incomplete: str) -
     return _matching(_names(root / "platform/specs", "*.yaml") if root else [], incomplete)
 
 
+def add_ons(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of add-ons."""
+    root = _root(context)
+    return _matching(_names(root / "platform/add-ons", "*.yaml") if root else [], incomplete)
+
+
 def things(*folders: str, alone: bool = False) -> Completer:
     """Return what completes TENANT/NAME of what lies in some of a tenant's folders. TENANT comes first, with what lies
     there at once where no other begins so and it isn't meant `alone`: a shell would add a blank to it."""

@@ -31,6 +31,7 @@ COMMANDS = {
     "status": "Show what is declared, how far it is, and why something doesn't run.",
     "catalog": "Show what is on offer, and what of it a tenant can have now.",
     "wait": "Wait until something runs, is ready, stopped, prepared or gone.",
+    "add-on": "Show what clusters run beside Allotment, and pin it to another version.",
     "recover": "Prepare a storage again whose preparation failed.",
     "history": "Show what became of an instance, storage or snapshot, and when.",
     "bootstrap": "Write what Argo CD needs to begin with.",
@@ -55,7 +56,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"allotment.cli.{cmd_name}").command
+        command: click.Command = import_module(f"allotment.cli.{cmd_name.replace('-', '_')}").command
         if not any("-C" in one.opts for one in command.params):
             command.params += shared_options()
         return command

@@ -29,6 +29,7 @@ OUTPUTS = (
     "plan",
     "comment",
     "ownership",
+    "add-on",
 )
 
 _NOT_ASCII = re.compile("[^\x00-\x7e]+")
@@ -45,8 +46,9 @@ def as_json(output: Output) -> str:
 
 def output_schema(command: str) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of what a command prints with `--output json`."""
-    module = import_module(f"{__name__}.{command}")
-    return schema_of(getattr(module, f"{command.capitalize()}Output"), command)
+    module = import_module(f"{__name__}.{command.replace('-', '_')}")
+    name = "".join(word.capitalize() for word in command.split("-"))
+    return schema_of(getattr(module, f"{name}Output"), command)
 
 
 def schema_of(output: type[Output], command: str) -> dict[str, Any]:

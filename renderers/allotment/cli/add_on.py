@@ -1,0 +1,127 @@
+"""`allot add-on`: what clusters run beside Allotment, and which version of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.adapters.folder import FolderSource, write_file
+from allotment.cli.completing import add_ons
+from allotment.cli.options import note, output_option, repository, repository_option
+from allotment.problems import Refused, quoted
+
+if TYPE_CHECKING:
+    from allotment.declared.inventory import Declared
+    from allotment.declared.kinds.add_on import AddOn
+
+LABEL_LENGTH = 12  # digits of a commit that a table shows
+
+
+@click.group()
+def command() -> None:
+    """Show what clusters run beside Allotment, and pin it to another version.
+
+    \b
+    Examples:
+      allot add-on list
+      allot add-on upgrade cert-manager v1.21.3
+    """
+
+
+@command.command("list")
+@output_option()
+@repository_option
+def list_all(style: str, repo: Path | None) -> None:
+    """Show the declared add-ons, and what pins each.
+
+    A file that can't be read is told on standard error, and the exit status is 1.
+
+    \b
+    Examples:
+      allot add-on list
+      allot add-on list -o json
+    """
+    found, problems = _declared(repository(repo))
+    if style == "json":
+        _print_json(*found.values())
+    elif found:
+        _show(found)
+    else:
+        note("no add-on is declared: platform/add-ons/NAME.yaml would be one, see `allot explain AddOn`")
+    for problem in problems:
+        click.echo(problem, err=True)
+    raise click.exceptions.Exit(1 if problems else 0)
+
+
+@command.command("upgrade")
+@click.argument("name", shell_complete=add_ons)
+@click.argument("version")
+@click.option("--digest", metavar="sha256:…", help="Of the chart in its registry; needed where its file has one.")
+@click.option("--force", is_flag=True, help="Also to an older version: no chart promises that its kinds go back.")
+@output_option()
+@repository_option
+def upgrade(name: str, version: str, digest: str | None, force: bool, style: str, repo: Path | None) -> None:
+    """Write another version into an add-on's file: of a chart an exact one, of manifests a commit.
+
+    Nothing else in the file changes, and nothing is committed: open a pull request with it. Whether the version is
+    there, and takes these values, Argo CD says, or `helm template`.
+
+    \b
+    Examples:
+      allot add-on upgrade cert-manager v1.21.3
+      allot add-on upgrade karpenter 1.14.2 --digest sha256:…
+    """
+    from allotment.declared.pinning import check_version, is_older, pinned
+    from allotment.declared.reading import nearest
+
+    root = repository(repo)
+    found, _ = _declared(root)
+    if name not in found:
+        raise Refused(f"no add-on is named {quoted(name)}{nearest(name, found)}")
+    one = found[name]
+    spec, was = one.model.spec, one.model.spec.version
+    check_version(spec, version, digest)
+    if spec.chart is not None and is_older(version, was) and not force:
+        raise Refused(f"{version} is older than {was}: add --force where its chart can go back")
+    write_file(root / one.path, pinned(one.data, version, digest))
+    after = _declared(root)[0][name]
+    if style == "json":
+        _print_json(after, was=was)
+    elif after.data == one.data:
+        note(f"{one.path}: is {was} already")
+    else:
+        note(f"{one.path}: {was} → {version}")
+
+
+def _declared(root: Path) -> tuple[dict[str, Declared[AddOn]], list[str]]:
+    """Return the add-ons that can be read by name, and what is wrong with the others."""
+    from allotment.declared.kinds.add_on import AddOn
+    from allotment.declared.layout import PLATFORM
+    from allotment.declared.reading import read_folder
+
+    source = FolderSource(root)
+    paths = [path for path in source.files(PLATFORM).paths if path.startswith("platform/add-ons/")]
+    folder, problems = read_folder(PLATFORM, [(path, source.read(path)) for path in paths])
+    return dict(folder.of(AddOn)), [str(one) for one in sorted(problems)]
+
+
+def _print_json(*found: Declared[AddOn], was: str | None = None) -> None:
+    from allotment.reports.outputs import as_json
+    from allotment.reports.outputs.add_on import AddOnOutput, add_on_part
+
+    click.echo(as_json(AddOnOutput(add_ons=tuple(add_on_part(one, was) for one in found))), nl=False)
+
+
+def _show(found: dict[str, Declared[AddOn]]) -> None:
+    from allotment.reports.outputs.add_on import add_on_part
+    from allotment.reports.sheets import Sheet, plain, show
+
+    sheet = Sheet("NAME", "VERSION", "WAVE", "NAMESPACE", "CLUSTERS", "SOURCE", long=("SOURCE",))
+    for one in map(add_on_part, found.values()):
+        version = one.version if one.type == "Chart" else one.version[:LABEL_LENGTH]
+        clusters = ", ".join(one.clusters) if one.clusters else "all"
+        cells = (one.name, version, one.wave, one.namespace, clusters, one.source)
+        sheet.add(*map(plain, cells))
+    show(sheet)

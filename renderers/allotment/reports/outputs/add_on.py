@@ -1,0 +1,43 @@
+"""What `allot add-on` shows, as JSON."""
+
+from __future__ import annotations
+
+from allotment.declared.inventory import Declared
+from allotment.declared.kinds.add_on import AddOn
+from allotment.reports.outputs.output import Output, Part
+
+
+class AddOnPart(Part, frozen=True):
+    """An add-on: `source` is the chart, or the folder of manifests, `version` the chart's or a commit; `clusters` is null
+    where all have it. `was` is the version before an upgrade."""
+
+    name: str
+    path: str
+    type: str
+    source: str
+    version: str
+    digest: str | None
+    namespace: str
+    clusters: tuple[str, ...] | None
+    wave: int
+    was: str | None = None
+
+
+class AddOnOutput(Output, frozen=True, kw_only=True, tag="AddOnOutput"):
+    """The add-ons that are declared, or the one that was upgraded."""
+
+    add_ons: tuple[AddOnPart, ...]
+
+
+def add_on_part(one: Declared[AddOn], was: str | None = None) -> AddOnPart:
+    """Return an add-on as it is printed."""
+    spec = one.model.spec
+    if spec.chart is not None:
+        kind, source, digest = "Chart", f"{spec.chart.repo_url.rstrip('/')}/{spec.chart.name}", spec.chart.digest
+    else:
+        assert spec.manifests is not None
+        kind, source, digest = "Manifests", f"{spec.manifests.repo_url.rstrip('/')}/{spec.manifests.path}", None
+    clusters = tuple(spec.clusters) or None
+    return AddOnPart(
+        one.model.name, one.path, kind, source, spec.version, digest, spec.namespace, clusters, spec.wave, was
+    )
