@@ -12,7 +12,16 @@ from tests import live
 from tests.observed.test_instances import RUNS, look
 
 from allotment.manifests.text import Malformed
-from allotment.observed.status import ClusterStatus, Stock, Storage, TenantStatus, read_cluster, read_tenant, text_of
+from allotment.observed.status import (
+    ClusterStatus,
+    ColdStart,
+    Stock,
+    Storage,
+    TenantStatus,
+    read_cluster,
+    read_tenant,
+    text_of,
+)
 from allotment.observed.tenants import Live, tenant_status
 
 
@@ -27,8 +36,24 @@ def test_a_tenants_status_is_read_back() -> None:
 
 @given(st.text(), st.integers(0, 10**9))
 def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
-    found = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (Stock("a", "b", number, 0, 0, 0),), message=text)
+    cold = (ColdStart("b", text, text, number % 99),)
+    stock = Stock("a", "b", number, 0, 0, 0, "", text)
+    found = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (stock,), message=text, cold_starts=cold)
     assert read_cluster(text_of(found)) == found
+
+
+def test_a_clusters_status_of_before_there_were_cold_starts_is_read() -> None:
+    data = text_of(ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (Stock("a", "b", 1, 0, 1, 1),)))
+    assert b"cold" not in data
+    assert b"nodePool" not in data
+    assert read_cluster(data).cold_starts == ()
+
+
+@pytest.mark.parametrize("seconds", [-1, 10**9])
+def test_a_start_that_nobody_saw_is_refused(seconds: int) -> None:
+    cold = (ColdStart("b", "a/b", "", seconds),)
+    with pytest.raises(Malformed):
+        read_cluster(text_of(ClusterStatus("eu-1", "2026-11-21T10:00:00Z", cold_starts=cold)))
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,15 @@ def pods(name: str, ready: int, pending: int) -> list[dict[str, Any]]:
     return made
 
 
+def test_the_pool_whose_nodes_come_is_that_of_its_placeholders() -> None:
+    one = placeholder("h100", 4)
+    terms = [{"matchExpressions": [{"key": "allotment.dev/node-pool", "operator": "In", "values": ["h100"]}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    one["spec"]["template"]["spec"]["affinity"] = affinity
+    deployments = [each for each in live.seen(one, placeholder("static", 1)) if isinstance(each, Deployment)]
+    assert [each.node_pool for each in stocks(deployments, [], {})] == ["h100", ""]
+
+
 def test_held_free_and_ready() -> None:
     seen = live.seen(
         placeholder("a-shared", 4),

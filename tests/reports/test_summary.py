@@ -6,7 +6,7 @@ from tests import live
 from tests.observed.test_instances import CRASHED, RUNS
 from tests.observed.test_removed import ARGOCD, DEPLOYMENT, SINCE, after, look, published
 
-from allotment.observed.status import ClusterStatus, TenantStatus
+from allotment.observed.status import ClusterStatus, ColdStart, Stock, TenantStatus
 from allotment.reports.summary import summary
 
 CLUSTER = ClusterStatus("eu-1", "2026-11-21T10:03:00Z")
@@ -39,3 +39,32 @@ def test_trouble_is_told_too() -> None:
     text = page(after(120, *CRASHED, live.route(), *ARGOCD, there=published(DEPLOYMENT)))
     assert "its address" in text.split("## Needs a look")[0]
     assert "exit code 1" in text.split("## Needs a look")[1]
+
+
+def test_a_stock_whose_nodes_come_says_how_long_they_take() -> None:
+    stocks = (
+        Stock("l4-whole", "l4-whole", 5, 1, 4, 4),
+        Stock("h100-eight", "h100-eight", 1, 0, 1, 0, "", "h100"),
+        Stock("h100-one", "h100-one", 8, 2, 6, 2, "", "h100"),
+        Stock("l40s", "l40s", 12, 0, 12, 1, "", "l40s"),
+    )
+    at = "2026-11-21T10:0{}:00Z"
+    cold = [
+        ColdStart("h100-eight", "studio-kite/webui", at.format(n), seconds) for n, seconds in enumerate((540, 360, 350))
+    ]
+    status = ClusterStatus(
+        "us-1", "2026-11-21T10:03:00Z", stocks, cold_starts=(*cold, ColdStart("l40s", "a/b", at, 45))
+    )
+    lines = [line.replace("\\", "") for line in summary(status, ()).decode().splitlines()]
+    assert lines[6:14] == [
+        "| Stock | GPU spec | Units | Held | Free | Ready | Tenant | Cold start |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| l4-whole | l4-whole | 5 | 1 | 4 | 4 |  |  |",
+        "| h100-eight | h100-eight | 1 | 0 | 1 | 0 |  | 6 min at the median of 3 starts, 9 min at most |",
+        "| h100-one | h100-one | 8 | 2 | 6 | 2 |  | not known yet |",
+        "| l40s | l40s | 12 | 0 | 12 | 1 |  | 45 s in the 1 start seen |",
+        "",
+        "Cold start: how long an instance that found no free unit waited until a node had room for it, by the last 20 such starts"
+        " of the GPU spec that were seen. Its image is pulled after that. Where there is none, nodes are static.",
+    ]
+    assert "Cold start:" not in summary(ClusterStatus("eu-1", "", stocks[:1]), ()).decode()

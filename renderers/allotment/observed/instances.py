@@ -209,6 +209,7 @@ def _conditions(
     found.add(word.SYNCED, *view.synced)
     if wanted == 0:
         return found.all()
+    looking = min([pod.created for pod in pods if not pod.node], default="")  # for a node, since then
     up = [(pod, copy) for pod, copy in zip(pods, copies, strict=True) if copy.state != word.FAILED]
     for kind, reason, times in (
         (word.SCHEDULED, word.ON_NODE, [pod.scheduled_at for pod in pods if pod.node]),
@@ -219,7 +220,8 @@ def _conditions(
             found.add(kind, "True", reason, "", max(times))
         else:
             why = _worst(copies).reason if copies else word.ROLLOUT_PENDING
-            found.add(kind, "False", why, f"{len(times)} of {wanted} copies" if wanted > 1 else "")
+            message = f"{len(times)} of {wanted} copies" if wanted > 1 else ""
+            found.add(kind, "False", why, message, looking if kind == word.SCHEDULED else "")
     if view.routes:
         found.add(word.EXPOSED, *_exposed(view.routes))
     return found.all()

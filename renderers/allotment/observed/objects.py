@@ -52,7 +52,7 @@ class Pod(NamedTuple):
 
 class Deployment(NamedTuple):
     """A Deployment of ours. `observed` says whether its controller has seen its newest generation, `refused` why no pod
-    could be made."""
+    could be made. `node_pool` is the Karpenter NodePool of placeholders, empty where their nodes are static."""
 
     uid: str
     name: str
@@ -76,6 +76,7 @@ class Deployment(NamedTuple):
     image: str
     mounts: tuple[str, ...]
     refused: str
+    node_pool: str
 
 
 class ReplicaSet(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -12,6 +12,7 @@ from allotment.declared.kinds.declaration import API_VERSION
 from allotment.manifests.text import Malformed, dump, load_one, split
 from allotment.problems import quoted
 
+MOST_SECONDS = 30 * 86_400  # of one start that are told
 S = TypeVar("S", bound="_Part")
 
 
@@ -157,7 +158,8 @@ class TenantStatus(_Part, frozen=True):
 
 
 class Stock(_Part, frozen=True):
-    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once."""
+    """Units of a GPUSpec: declared, held by instances, free, and ready on a node at once. `node_pool` is the Karpenter NodePool
+    whose nodes come when they are needed, empty where they are static."""
 
     name: str
     gpu_spec: str
@@ -166,16 +168,29 @@ class Stock(_Part, frozen=True):
     free: int
     ready: int
     tenant: str = ""
+    node_pool: str = ""
+
+
+class ColdStart(_Part, frozen=True):
+    """A start of an instance, `<tenant>/<name>`, that found no free unit: at `time` a node had room for it, after it had
+    looked for one for so many seconds."""
+
+    gpu_spec: str
+    instance: str
+    time: str
+    seconds: Annotated[int, msgspec.Meta(ge=0, le=MOST_SECONDS)]
 
 
 class ClusterStatus(_Part, frozen=True):
-    """What one cluster holds ready, and when it was last seen. `silent_since` and `message` say that it doesn't answer."""
+    """What one cluster holds ready, and when it was last seen. `silent_since` and `message` say that it doesn't answer.
+    `cold_starts` are the last of each GPUSpec (`observed.cold_starts`)."""
 
     cluster: str
     observed_at: str
     stocks: tuple[Stock, ...] = ()
     silent_since: str = ""
     message: str = ""
+    cold_starts: tuple[ColdStart, ...] = ()
 
 
 def text_of(status: TenantStatus | ClusterStatus) -> bytes:

@@ -43,6 +43,7 @@ def stocks(
             one.units - used[one.stock],
             min(ready[one.stock], one.units),
             one.reserved_for,
+            one.node_pool,
         )
         for one in sorted(found, key=lambda one: one.stock)
     )

@@ -6,13 +6,20 @@ from collections import Counter
 from collections.abc import Sequence
 
 from allotment import conditions as word
+from allotment.changes.cold import ColdTime
 from allotment.observed import removed
+from allotment.observed.cold_starts import KEPT, cold_times
 from allotment.observed.removed import Left
 from allotment.observed.status import ClusterStatus, Instance, Snapshot, Stock, Storage, TenantStatus
+from allotment.reports.cold_starts import cold_words
 from allotment.reports.markdown import plain, table
 
 MOST_ROWS = 500  # troubles that are listed; forges cut long pages
 MOST_WORDS = 400
+_COLD = (
+    "Cold start: how long an instance that found no free unit waited until a node had room for it, by the last"
+    f" {KEPT} such starts of the GPU spec that were seen. Its image is pulled after that. Where there is none, nodes are static."
+)
 _TROUBLED = (word.FAILED, word.WAITING, word.LOST)
 
 
@@ -23,6 +30,8 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
     """
     states = Counter(one.state for tenant in tenants for one in tenant.instances)
     left = [one for tenant in tenants for one in removed.left(tenant)]
+    cold = cold_times(cluster.cold_starts)
+    stocks = [_stock(one, cold.get(one.gpu_spec)) for one in cluster.stocks]
     lines = [
         f"# {cluster.cluster}",
         "",
@@ -33,8 +42,9 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         *_left("Stopped, and still running", [one for one in left if one.is_stopped]),
         "## Stocks",
         "",
-        *table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant"), map(_stock, cluster.stocks)),
+        *table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant", "Cold start"), stocks),
         "",
+        *([_COLD, ""] if any(one.node_pool for one in cluster.stocks) else []),
         "## Instances",
         "",
         *table(("State", "Instances"), ((plain(state), str(states[state])) for state in sorted(states))),
@@ -65,9 +75,9 @@ def _left(title: str, left: Sequence[Left]) -> list[str]:
     return [f"## {title}", "", *table(("What", "Kind", "Why", "What to do", "Since"), rows), *more, ""]
 
 
-def _stock(one: Stock) -> tuple[str, ...]:
+def _stock(one: Stock, cold: ColdTime | None) -> tuple[str, ...]:
     numbers = (str(number) for number in (one.count, one.held, one.free, one.ready))
-    return (plain(one.name), plain(one.gpu_spec), *numbers, plain(one.tenant))
+    return plain(one.name), plain(one.gpu_spec), *numbers, plain(one.tenant), cold_words(cold) if one.node_pool else ""
 
 
 def _troubles(tenants: Sequence[TenantStatus]) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from tests import live
 from tests.adapters.git.malformed import write
+from tests.observed.test_cold_starts import PENDING, placed
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 from tests.published import git
 from tests.reported import BRANCH, OURS, PATH, Bed
@@ -22,6 +23,7 @@ from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import text_of
+from allotment.observed.status import read_cluster
 from allotment.pipeline.report import reporting
 from allotment.problems import Refused
 
@@ -297,3 +299,33 @@ def test_a_cluster_that_cannot_be_seen_is_told_once_and_so_is_what_keeps_it_then
     bed.watch.synced, bed.watch.trouble = True, ""
     bed.report(*RUNS)
     assert bed.reporter.ready()
+
+
+def test_a_cold_start_is_kept_by_whoever_reports_next(bed: Bed, tmp_path: Path) -> None:
+    def kept() -> list[tuple[str, str, int]]:
+        found = read_cluster((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
+        return [(one.instance, one.time, one.seconds) for one in found.cold_starts]
+
+    bed.report(*PENDING)
+    bed.report(*PENDING, seconds=20)
+    assert kept() == []
+    bed.report(*placed(40), seconds=25)
+    assert kept() == [("solo-ada/webui", live.AT.format(40), 40)]
+    bed.report(*RUNS)
+    other = Bed(tmp_path / "other", bed.remote)
+    other.clock = 60
+    other.report(*RUNS)
+    other.report(*CRASHED)
+    assert kept() == [("solo-ada/webui", live.AT.format(40), 40)]
+    assert other.subject() == "solo-ada/webui: Running → Failed"
+
+
+def test_a_cold_start_that_ended_while_nothing_could_be_written_is_told_once(bed: Bed) -> None:
+    bed.report(*PENDING)
+    bed.report(*PENDING, seconds=20)
+    somebody = bed.write({"x": b"y"})
+    bed.point(somebody, BRANCH, OURS)
+    bed.report(*placed(40), seconds=25)
+    bed.report(*placed(40), seconds=70)
+    found = read_cluster((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
+    assert [one.seconds for one in found.cold_starts] == [40]

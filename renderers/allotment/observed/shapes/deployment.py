@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.manifests import names
 from allotment.observed.objects import Deployment
 from allotment.observed.shapes.base import CUT, Metadata, ObjectCondition, Shape, named, number
 
@@ -18,9 +19,31 @@ class _Container(Shape, frozen=True):
     image: str = ""
 
 
+class _Expression(Shape, frozen=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class _Term(Shape, frozen=True):
+    match_expressions: tuple[_Expression, ...] = ()
+
+
+class _NodeSelector(Shape, frozen=True):
+    node_selector_terms: tuple[_Term, ...] = ()
+
+
+class _NodeAffinity(Shape, frozen=True, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
+    required: _NodeSelector = _NodeSelector()
+
+
+class _Affinity(Shape, frozen=True):
+    node_affinity: _NodeAffinity = _NodeAffinity()
+
+
 class _TemplateSpec(Shape, frozen=True):
     containers: tuple[_Container, ...] = ()
     volumes: tuple[_Volume, ...] = ()
+    affinity: _Affinity = _Affinity()
 
 
 class _Template(Shape, frozen=True):
@@ -75,4 +98,12 @@ def deployment(raw: RawDeployment) -> Deployment:
         pod.containers[0].image if pod.containers else "",
         tuple(volume.persistent_volume_claim.claim_name for volume in pod.volumes if volume.persistent_volume_claim),
         refused.message[:CUT] if refused.status == "True" else "",
+        _pool(pod) if metadata.stock else "",
     )
+
+
+def _pool(pod: _TemplateSpec) -> str:
+    """Return the Karpenter NodePool whose nodes a placeholder takes, by the label that we give them."""
+    terms = pod.affinity.node_affinity.required.node_selector_terms
+    wanted = (each for term in terms for each in term.match_expressions if each.key == names.POOL)
+    return next((value for each in wanted for value in each.values), "")

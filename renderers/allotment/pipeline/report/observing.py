@@ -15,8 +15,9 @@ from allotment import conditions as word
 from allotment.adapters.git.rendered import live_source
 from allotment.adapters.git.repository import Repository
 from allotment.observed import removed
+from allotment.observed.cold_starts import cold_starts, newest
 from allotment.observed.objects import Deployment, Pod, Seen
-from allotment.observed.status import ClusterStatus, TenantStatus, Transition
+from allotment.observed.status import ClusterStatus, ColdStart, TenantStatus, Transition
 from allotment.observed.stocks import stocks
 from allotment.observed.tenants import Live, Sources, tenant_status, unsettled
 from allotment.pipeline.report.published import PublishedBranch
@@ -87,7 +88,7 @@ class LiveSources:
 class Observed:
     """A cluster's statuses as they are now: `statuses` by tenant, `pending` their changes since what is written.
 
-    `left` has, by tenant, what is removed and stays.
+    `left` has, by tenant, what is removed and stays; `cold` the last cold starts of each GPUSpec.
     """
 
     def __init__(self, seeing: Seeing, sources: LiveSources, branch: PublishedBranch) -> None:
@@ -101,9 +102,11 @@ class Observed:
         self.statuses: dict[str, TenantStatus] = {}
         self.pending: dict[str, list[Transition]] = defaultdict(list)
         self.left: dict[str, list[removed.Left]] = {}
+        self.cold: tuple[ColdStart, ...] = ()
 
-    def begin(self, written: Mapping[str, TenantStatus]) -> None:
+    def begin(self, written: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
         """Go on from what is written: every change since then is pending."""
+        self.cold = newest((*cluster.cold_starts, *self.cold))
         self.statuses = dict(written)
         for known in (self.pending, self.left, self._judged, self._unsettled, self._marks):
             known.clear()
@@ -158,10 +161,10 @@ class Observed:
         found = stocks(placeholders, [one for one in objects if isinstance(one, Pod)], held)
         now, silence = self._seeing.now(), self.silence()
         if silence <= SILENT_SECONDS:
-            return ClusterStatus(name, now, found)
+            return ClusterStatus(name, now, found, cold_starts=self.cold)
         since = before.silent_since or _earlier(now, silence)
         words = f"{name} has not answered since {since}: what is said here may be old"
-        return ClusterStatus(name, min(since, now), found, since, words)
+        return ClusterStatus(name, min(since, now), found, since, words, self.cold)
 
     def _observe(self, tenants: set[str]) -> None:
         now, cluster = self._seeing.now(), self._seeing.cluster
@@ -174,6 +177,8 @@ class Observed:
             pending += found.transitions[: max(0, MOST_TRANSITIONS - len(pending))]
             if not pending:
                 del self.pending[tenant]
+            if cold := list(cold_starts(before, found)):
+                self.cold = newest((*self.cold, *cold))
             self.statuses[tenant] = plain(found)
             self._marks[tenant] = _newest_mark(found)
             again = unsettled(found) or (published is not None and removed.awaits_look(live.rendered, published))

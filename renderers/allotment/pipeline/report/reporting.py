@@ -205,7 +205,7 @@ class Reporter(Loop):
                     self._cluster = read_cluster(found.branch.read(path))
             except Malformed:
                 continue  # of another version of ours: written anew
-        self._observed.begin(self._written)
+        self._observed.begin(self._written, self._cluster)
         self._warn()
 
     def _is_due(self, status: ClusterStatus) -> bool:

@@ -1,0 +1,60 @@
+"""How long instances waited for a node: starts that found no free unit, as the reporter saw them.
+
+A start is cold when a copy found no unit for longer than SCHEDULING_SECONDS, so that its instance waited as NoFreeUnit. A
+placeholder's place is taken within a second or two. Measured is, by the pods' own times, from when the first copy without a
+node was made to when the last has one: on a Karpenter pool until a node was bought and had its GPUs. Pulling the image comes
+after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from allotment import conditions as word
+from allotment.changes.cold import ColdTime
+from allotment.observed.conditions import seconds_between
+from allotment.observed.status import MOST_SECONDS, ColdStart, Condition, Instance, TenantStatus
+
+KEPT = 20  # starts of a GPUSpec
+
+
+def cold_starts(before: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
+    """Yield the cold starts of a tenant whose node came between two looks.
+
+    What waits because it is published without replicas has no condition Scheduled: it looks for no node.
+    """
+    waited = [one for one in before.instances if one.reason == word.NO_FREE_UNIT] if before else []
+    there = {one.name: one for one in now.instances} if waited else {}
+    for one in waited:
+        begun, ended = _scheduled(one), _scheduled(there.get(one.name))
+        if begun is None or ended is None or (begun.status, ended.status) != ("False", "True"):
+            continue
+        seconds = int(seconds_between(begun.last_transition_time, ended.last_transition_time))
+        name, spec = f"{now.tenant}/{one.name}", there[one.name].gpu_spec
+        yield ColdStart(spec, name, ended.last_transition_time, min(max(seconds, 0), MOST_SECONDS))
+
+
+def _scheduled(one: Instance | None) -> Condition | None:
+    return next((each for each in one.conditions if each.type == word.SCHEDULED), None) if one is not None else None
+
+
+def newest(several: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
+    """Return the last KEPT starts of each GPUSpec, each once, by GPUSpec and time."""
+    by_spec: dict[str, dict[tuple[str, str], ColdStart]] = defaultdict(dict)
+    for one in several:
+        by_spec[one.gpu_spec].setdefault((one.time, one.instance), one)
+    return tuple(found[key] for _, found in sorted(by_spec.items()) for key in sorted(found)[-KEPT:])
+
+
+def cold_times(several: Iterable[ColdStart]) -> dict[str, ColdTime]:
+    """Return how long the last KEPT starts of each GPUSpec took, by its name; a GPUSpec of which none is known has none."""
+    by_spec: dict[str, list[int]] = defaultdict(list)
+    for one in newest(several):
+        by_spec[one.gpu_spec].append(one.seconds)
+    return {spec: _time(sorted(seconds)) for spec, seconds in by_spec.items()}
+
+
+def _time(seconds: list[int]) -> ColdTime:
+    count = len(seconds)
+    return ColdTime(count, (seconds[(count - 1) // 2] + seconds[count // 2]) // 2, seconds[-1])
