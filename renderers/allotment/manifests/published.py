@@ -71,6 +71,11 @@ def has_budget(data: bytes) -> bool:
     return ("PodDisruptionBudget", disruption.ALL) in identities(data)
 
 
+def with_budget(data: bytes, tenant: str) -> bytes:
+    """Return a tenant's namespace file, of whatever version of ours, with a budget that protects its instances."""
+    return data if has_budget(data) else data + b"---\n" + dump([disruption.of_every_instance(tenant)])
+
+
 def drifting(data: bytes) -> dict[tuple[str, str], Any]:
     """Return what Karpenter compares a pool's nodes with, by the kind and name of each object: the template of its
     NodePool, and its node class. Limits, budgets and overlays replace no node."""

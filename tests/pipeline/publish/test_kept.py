@@ -10,6 +10,7 @@ from tests.pipeline.publish.written import before, checked
 
 from allotment.adapters.folder import FolderSource
 from allotment.changes.volumes import Users
+from allotment.manifests.text import dump, load
 from allotment.pipeline.publish.kept import PlatformInvalid, invalid, kept_files, may_not_settle
 from allotment.pipeline.publish.known import NOTHING
 from allotment.pipeline.publish.settled import Watched, settle
@@ -75,3 +76,18 @@ def test_what_no_longer_fits_its_cluster_is_left_out_and_said(sample: Path) -> N
     assert {one.path for one in problems} == set(gone)
     assert all(b"\nkind: HTTPRoute\n" not in left[path] for path in gone)
     assert all(b"\nkind: Deployment\n" in left[path] for path in gone)
+
+
+def test_who_is_kept_is_protected_from_drained_nodes_too(sample: Path) -> None:
+    """An earlier version of ours published it without; whoever stays invalid would keep a cluster's nodes as they are."""
+    files = checked(FolderSource(sample)).made["solo-ada"]
+    (path,) = [path for path in files if "/control/namespaces/" in path and path.endswith("solo-ada.rendered.yaml")]
+    objects = [one for one in load(files[path]) if one["kind"] != "PodDisruptionBudget"]
+    gate = gate_of(checked(FolderSource(sample)).offers)
+    kept, problems = kept_files("solo-ada", before({**files, path: dump(objects)}), gate)
+    assert problems == []
+    *others, budget = load(kept[path])
+    assert others == objects
+    assert (budget["metadata"]["name"], budget["spec"]["maxUnavailable"]) == ("instances", 0)
+    gate.check(path, kept[path], published=True)
+    assert kept_files("solo-ada", before(kept), gate)[0][path] == kept[path]

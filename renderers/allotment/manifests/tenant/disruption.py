@@ -14,6 +14,7 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.manifests import names
 
 ALL = "instances"
+ANY_INSTANCE = {"key": names.INSTANCE, "operator": "Exists"}
 _OF_COPIES = "copies--"
 
 
@@ -24,14 +25,23 @@ def render(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
         for one in tenant.of(GPUInstance).values()
         if one.model.spec.cluster == cluster.name and one.model.spec.replicas > 1
     )
-    chosen: list[dict[str, Any]] = [{"key": names.INSTANCE, "operator": "Exists"}]
+    chosen: list[dict[str, Any]] = [ANY_INSTANCE]
     if copied:
         chosen.append({"key": names.INSTANCE, "operator": "NotIn", "values": copied})
-    budgets = [_budget(tenant.name, ALL, names.KEEP, 0, {"matchExpressions": chosen})]
+    budgets = [_of_all(tenant.name, chosen)]
     for name in copied:
         selector = {"matchLabels": {names.INSTANCE: name}}
         budgets.append(_budget(tenant.name, f"{_OF_COPIES}{name}", names.OUTLIVE, 1, selector))
     return budgets
+
+
+def of_every_instance(tenant: str) -> dict[str, Any]:
+    """Return the budget of a tenant whose declarations nobody can read: no pod of its instances may go."""
+    return _of_all(tenant, [ANY_INSTANCE])
+
+
+def _of_all(tenant: str, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+    return _budget(tenant, ALL, names.KEEP, 0, {"matchExpressions": chosen})
 
 
 def _budget(tenant: str, name: str, options: str, most: int, selector: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from allotment.adapters.source import Source
+from allotment.manifests.paths import spot_of
+from allotment.manifests.published import with_budget
 from allotment.pipeline.check.survey import Survey
 from allotment.pipeline.check.workers import placed
 from allotment.pipeline.publish.before import Before
@@ -54,7 +56,11 @@ def may_not_settle(settled: Mapping[str, Settled], source: Source) -> Kept:
 
 
 def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return a kept tenant's files as they were published, less what no longer passes the gate, and what that was."""
+    """Return a kept tenant's files as they were published, less what no longer passes the gate, and what that was.
+
+    Its instances are protected from drained nodes as everybody's: else one tenant would keep a cluster's nodes from being
+    replaced (`turnover`).
+    """
     files: dict[str, bytes] = {}
     problems = []
     for path in before.tenants.get(tenant, ()):
@@ -63,5 +69,10 @@ def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes
             words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
             problems.append(Problem(path, 1, 1, "(file)", words, "isolation"))
         if data:
-            files[path] = data
+            files[path] = with_budget(data, tenant) if _is_namespace(path) else data
     return files, problems
+
+
+def _is_namespace(path: str) -> bool:
+    spot = spot_of(path.partition("/")[2])
+    return spot is not None and spot.part == "namespaces"
