@@ -31,7 +31,7 @@ def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     assert found.code == 1
     assert len(errors(found)) == 2
     assert found.out.splitlines()[-1] == (
-        "2 problems in 2 files (93 files of 7 tenants read). Correct them and run `allot validate` again;"
+        "2 problems in 2 files (102 files of 7 tenants read). Correct them and run `allot validate` again;"
         " `allot explain KIND.field` says what a field takes."
     )
 
