@@ -193,12 +193,13 @@ def report(place: Place, status: ClusterStatus) -> None:
     from allotment.declared.inventory import blob_id
 
     remote = Remote(Repository(place.root), str(place.remote))
-    branch = look_status(remote.repository, remote, "eu-1").branch
+    branch = look_status(remote.repository, remote, status.cluster).branch
     data = {"stocks.yaml": text_of(status)}
     files = {path: blob_id(text) for path, text in data.items()}
     message = Message("Seen", b"reporter <reporter@northlight.example> 1 +0000")
     commit = branch.commit(files, branch.changed(files), data, message)
-    assert remote.push({"refs/heads/status/eu-1": commit, "refs/allotment/status/eu-1": commit})
+    refs = f"refs/heads/status/{status.cluster}", f"refs/allotment/status/{status.cluster}"
+    assert remote.push(dict.fromkeys(refs, commit))
 
 
 def test_it_needs_no_repository_of_git(shown: Allot) -> None:

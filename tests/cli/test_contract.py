@@ -12,6 +12,7 @@ import click
 import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked
+from tests.published import Place
 from tests.terminal import ALLOT, shown
 
 from allotment.cli.main import COMMANDS
@@ -35,6 +36,13 @@ def test_every_command_goes_to_a_folder_and_can_be_quiet(name: str) -> None:
     assert [options.count(one) for one in ("-C", "--quiet")] == [1, 1]
     again = program.get_command(click.Context(program), name)
     assert again is command, "and not once more each time that it is asked for"
+
+
+@pytest.mark.parametrize("words", [("ownership", "codeowners"), ("stock", "list")])
+def test_a_command_below_another_can_too(words: tuple[str, ...], place: Place, allot: Allot) -> None:
+    said = allot(*words, "-C", place.root, "-q")
+    assert (said.code, said.out) == (0, allot(*words, "--repo", place.root).out)
+    assert said.out
 
 
 @pytest.mark.parametrize("words", [("-C", "{there}", *DECLARED), (*DECLARED, "-C", "{there}")])

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +31,7 @@ COMMANDS = {
     "report": "Commit what a cluster runs to its status branch.",
     "status": "Show what is declared, how far it is, and why something doesn't run.",
     "catalog": "Show what is on offer, and what of it a tenant can have now.",
+    "stock": "Show what stocks hold, keep warm, and how long a node takes to come.",
     "wait": "Wait until something runs, is ready, stopped, prepared or gone.",
     "add-on": "Show what clusters run beside Allotment, and pin it to another version.",
     "recover": "Prepare a storage again whose preparation failed.",
@@ -47,6 +49,13 @@ _INSTEAD = {"help": "--help", "version": "--version"}  # what other programs hav
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 
 
+def _all_of(command: click.Command) -> Iterator[click.Command]:
+    """Yield a command, and those below it."""
+    yield command
+    for one in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _all_of(one)
+
+
 class _Commands(click.Group):
     """Finds a command's module by its name."""
 
@@ -57,8 +66,9 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"allotment.cli.{cmd_name.replace('-', '_')}").command
-        if not any("-C" in one.opts for one in command.params):
-            command.params += shared_options()
+        for one in _all_of(command):
+            if not any("-C" in each.opts for each in one.params):
+                one.params += shared_options()
         return command
 
     def resolve_command(

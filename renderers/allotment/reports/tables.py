@@ -63,14 +63,15 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
 
 def overview(clusters: Sequence[ClusterStatus], rows: Sequence[Joined], now: datetime.datetime) -> RenderableType:
     """Return all instances, storages and snapshots, and first which clusters' words may be old."""
-    parts: list[RenderableType] = list(_notices(clusters, now))
+    parts: list[RenderableType] = list(notices(clusters, now))
     for sheet in (_instances(rows, now), _storages(rows, now), _snapshots(rows)):
         if sheet:
             parts += [*([Text()] if parts and isinstance(parts[-1], Sheet) else []), sheet]
     return Group(*parts)
 
 
-def _notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> Iterator[Text]:
+def notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> Iterator[Text]:
+    """Yield which clusters' words may be old."""
     for one in clusters:
         seen = age(one.observed_at, now)
         name = printable(one.cluster)
@@ -150,7 +151,7 @@ def stocks(clusters: Sequence[ClusterStatus], uses: Iterable[StockUse], now: dat
         spec = use.stock.model.spec
         values = (use.stock.model.name, use.cluster, spec.gpu_spec, spec.count, use.held, use.free, "-")
         sheet.add(*map(plain, values), plain(spec.tenant or ""))
-    return Group(*_notices(clusters, now), sheet)
+    return Group(*notices(clusters, now), sheet)
 
 
 def details(row: Joined, now: datetime.datetime) -> RenderableType:

@@ -26,6 +26,7 @@ OUTPUTS = (
     "history",
     "wait",
     "catalog",
+    "stock",
     "plan",
     "comment",
     "ownership",

@@ -1,0 +1,101 @@
+"""What `allot stock list` shows, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allotment.changes.cold import ColdTime
+from allotment.declared.kinds.node_pool import NodePoolSpec
+from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.status import DeclaredOutput
+from allotment.reports.stocks import StockRow
+
+
+class ColdStartOutput(Part, frozen=True):
+    """How long instances that found no free unit waited until a node had room for them: of the last starts that were seen, 20 at
+    most, the median and the longest."""
+
+    starts: int
+    median_seconds: int
+    longest_seconds: int
+
+
+class NodesOutput(Part, frozen=True):
+    """The nodes of a pool, which its stocks share: so many that are always there (`static`), or at most so many that Karpenter
+    buys when they are needed. The other is null."""
+
+    static: int | None
+    karpenter_most: int | None
+
+
+class StockRowOutput(Part, frozen=True):
+    """A stock as it is declared: units that tenants may hold, those that are held, and those that are free.
+
+    `warm` is how many free units are to be kept ready at most, null for all; `placeholders` are wanted by that, and `ready`
+    of them run: null where nothing has reported the stock. `nodes` is null where its NodePool can't be read. `coldStart` is
+    null where nodes are static, or where no such start was seen. `tenant` has the units alone.
+    """
+
+    cluster: str
+    name: str
+    gpu_spec: str
+    node_pool: str
+    nodes: NodesOutput | None
+    count: int
+    held: int
+    free: int
+    warm: int | None
+    placeholders: int
+    ready: int | None
+    tenant: str | None
+    cold_start: ColdStartOutput | None
+
+
+class ReportedOutput(Part, frozen=True):
+    """A cluster, and when it was last seen: null where nothing has reported it. `stale` says that this is too long ago, `trouble`
+    what is wrong with its status branch."""
+
+    cluster: str
+    observed_at: str | None
+    stale: bool
+    trouble: str
+
+
+class StockOutput(Output, frozen=True, kw_only=True, tag="StockOutput"):
+    """All stocks, by cluster and name."""
+
+    declared: DeclaredOutput
+    clusters: tuple[ReportedOutput, ...]
+    stocks: tuple[StockRowOutput, ...]
+
+
+def stock_rows_output(rows: Iterable[StockRow]) -> tuple[StockRowOutput, ...]:
+    """Return stocks as they are printed."""
+    return tuple(
+        StockRowOutput(
+            cluster=one.cluster,
+            name=one.name,
+            gpu_spec=one.spec.gpu_spec,
+            node_pool=one.spec.node_pool,
+            nodes=_nodes(one.pool) if one.pool else None,
+            count=one.spec.count,
+            held=one.held,
+            free=one.free,
+            warm=one.spec.warm,
+            placeholders=one.placeholders,
+            ready=one.ready,
+            tenant=one.spec.tenant,
+            cold_start=cold_output(one.cold),
+        )
+        for one in rows
+    )
+
+
+def cold_output(time: ColdTime | None) -> ColdStartOutput | None:
+    """Return how long cold starts took, as it is printed."""
+    return None if time is None else ColdStartOutput(time.starts, time.median, time.longest)
+
+
+def _nodes(pool: NodePoolSpec) -> NodesOutput:
+    is_static = pool.static is not None
+    return NodesOutput(pool.most_nodes if is_static else None, None if is_static else pool.most_nodes)

@@ -1,0 +1,103 @@
+"""`allot stock list`: what stocks hold and keep warm, as declared, with what reporters say."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from tests.cli.test_catalog import report
+from tests.conftest import Allot, Result, checked, edit
+from tests.published import Place, git
+
+from allotment.observed.status import ClusterStatus, ColdStart, Stock
+
+HEADS = "STOCK CLUSTER GPU SPEC POOL NODES UNITS HELD FREE WARM READY TENANT COLD START"
+COLD = tuple(
+    ColdStart("h100-one", "ml-orbit/train", f"2026-11-2{day}T10:00:00Z", seconds)
+    for day, seconds in enumerate((350, 540, 371))
+)
+H100 = Stock("h100-one", "h100-one", 8, 2, 6, 1, "", "h100")
+
+
+@pytest.fixture
+def shown(place: Place, allot: Allot) -> Allot:
+    def run(*words: object) -> Result:
+        return allot("stock", "list", "--repo", place.root, *words)
+
+    return run
+
+
+def lines(said: Result) -> list[str]:
+    return [" ".join(line.split()) for line in said.out.splitlines()]
+
+
+def reported(place: Place, *stocks: Stock, at: str = "", cold: tuple[ColdStart, ...] = ()) -> None:
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    place.report("us-1")
+    report(place, ClusterStatus("us-1", at or now, stocks, cold_starts=cold))
+
+
+def test_a_row_a_stock_as_it_is_declared(shown: Allot, place: Place) -> None:
+    """One instance waits for its storage: it holds its unit, and the placeholder stays."""
+    said = shown()
+    assert said.code == 0
+    assert lines(said) == [
+        HEADS,
+        "a100-1g eu-1 a100-1g a100-mig 2 14 3 11 4 - - -",
+        "a100-3g eu-1 a100-3g a100-mig 2 5 2 3 3 - - -",
+        "l4-half-film eu-1 l4-half l4-ts2-film 2 6 2 4 4 - film-house -",
+        "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 6 - - -",
+        "l4-whole eu-1 l4-whole l4-whole 2 5 1 4 5 - - -",
+        "l4-whole-kite eu-1 l4-whole l4-whole 2 2 2 0 1 - studio-kite -",
+        "h100-eight us-1 h100-eight h100 0 to 2 1 0 1 0 - - not known yet",
+        "h100-one us-1 h100-one h100 0 to 2 8 4 4 2 - - not known yet",
+        "l40s-spot us-1 l40s-spot l40s-spot 0 to 3 12 6 6 1 - - not known yet",
+    ]
+    commit = git(place.root, "rev-parse", "HEAD")[:12]
+    assert said.err.splitlines()[0].startswith(f"declared: main of origin at {commit}, ")
+    assert shown("-q").out == said.out
+
+
+def test_what_reporters_say_of_placeholders_and_cold_starts(shown: Allot, place: Place) -> None:
+    reported(place, H100, cold=(*COLD, ColdStart("l40s-spot", "uni-lab/x", "2026-11-20T10:00:00Z", 45)))
+    assert lines(shown("--cluster", "us-1"))[1:] == [
+        "h100-eight us-1 h100-eight h100 0 to 2 1 0 1 0 - - not known yet",
+        "h100-one us-1 h100-one h100 0 to 2 8 4 4 2 1 - 6 min at the median of 3 starts, 9 min at most",
+        "l40s-spot us-1 l40s-spot l40s-spot 0 to 3 12 6 6 1 - - 45 s in the 1 start seen",
+    ]
+    found = checked("stock", shown("--cluster", "us-1", "-o", "json").out)
+    assert [(one["cluster"], one["stale"], one["trouble"]) for one in found["clusters"]] == [("us-1", False, "")]
+    (one,) = [one for one in found["stocks"] if one["name"] == "h100-one"]
+    assert one == {
+        "cluster": "us-1", "name": "h100-one", "gpuSpec": "h100-one", "nodePool": "h100",
+        "nodes": {"static": None, "karpenterMost": 2}, "count": 8, "held": 4, "free": 4, "warm": 2, "placeholders": 2,
+        "ready": 1, "tenant": None, "coldStart": {"starts": 3, "medianSeconds": 371, "longestSeconds": 540},
+    }  # fmt: skip
+
+
+def test_an_old_report_is_said_to_be_old(shown: Allot, place: Place) -> None:
+    reported(place, H100, at="2026-01-01T00:00:00Z")
+    assert shown("--cluster", "us-1").out.startswith("us-1: STALE: its reporter has said nothing for ")
+    found = checked("stock", shown("-o", "json").out)
+    assert {one["cluster"]: (one["observedAt"], one["stale"]) for one in found["clusters"]} == {
+        "eu-1": (None, True),
+        "us-1": ("2026-01-01T00:00:00Z", True),
+    }
+    assert {one["name"]: one["nodes"] for one in found["stocks"]}["l4-quarter"] == {"static": 3, "karpenterMost": None}
+
+
+def test_what_is_merged_counts_and_what_is_wrong_there_is_said(shown: Allot, place: Place) -> None:
+    edit(place.root, "clusters/eu-1/stocks/l4-quarter.yaml", "warm: 6", "warm: 3")
+    assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 6 - - -" in lines(shown()), "of the folder nothing counts"
+    place.merge()
+    assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 3 - - -" in lines(shown())
+    (place.root / "clusters/us-1/node-pools/h100.yaml").unlink()
+    place.merge()
+    said = shown("--cluster", "us-1")
+    assert "h100-one us-1 h100-one h100 - 8 4 4 2 - - -" in lines(said)
+    assert "what is wrong counts for nothing here: " in said.err
+
+
+def test_a_cluster_that_nobody_knows(shown: Allot) -> None:
+    said = shown("--cluster", "us-2")
+    assert (said.code, said.out, said.err) == (2, "", "allot: no cluster is named 'us-2'; did you mean 'us-1'?\n")
