@@ -11,6 +11,7 @@ from typing import Literal
 
 from allotment.accounts.pricing import money_text, signed
 from allotment.changes.brake import Foreseen
+from allotment.changes.cold import ColdUnits
 from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange, Topic
 from allotment.changes.files import NO_FILES, Diff, FileCounts
 from allotment.changes.money import CostChange, CostDay
@@ -91,7 +92,7 @@ class Plan:
     `declared` has what is declared otherwise: all that opens something to somebody or says who approves, and of the rest the
     first; `declared_count` counts all. `urls` counts the URLs, of what stays, that are gone, lie elsewhere or open to others.
     `totals` is what the tenants of `costs` pay together; what `unpriced` tenants pay isn't known.
-    `perhaps_lost` is what couldn't be compared, and may be destroyed too.
+    `cold` has the units that start where none is kept warm. `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
     repository, `outside` what it writes beside them. `brake` says that the publish of it
     will be stopped, or may be, where a deletion is approved. `skipped` says in words which check didn't run.
@@ -112,6 +113,7 @@ class Plan:
     declared_count: int = 0
     urls: int = 0
     units: tuple[Units, ...] = ()
+    cold: tuple[ColdUnits, ...] = ()
     quota: tuple[Amount, ...] = ()
     costs: tuple[CostChange, ...] = ()
     totals: tuple[CostDay, ...] = ()

@@ -47,6 +47,11 @@ _OPTIONS = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
 _STRICT = ("fetch.fsckObjects=true", "fetch.fsck.badFilemode=error", *(f"fetch.fsck.{one}=ignore" for one in _HARMLESS))
 
 
+def kept_ref(ref: str) -> str:
+    """Return under which ref of ours a fetch that keeps has what a remote's ref pointed at."""
+    return f"{_KEPT}{ref}"
+
+
 class Unsound(Refused):
     """What would be fetched holds objects that Git doesn't write: nothing of it is here."""
 
@@ -93,7 +98,7 @@ class Remote:
         names = {commit: name for name, commit in found.items()}
         new = [commit for commit in names if not self.repository.has(commit)]
         if new and self._keep:
-            new = [f"+{commit}:{_KEPT}{names[commit]}" for commit in new]
+            new = [f"+{commit}:{kept_ref(names[commit])}" for commit in new]
         try:
             if new:
                 self._bring(new, ours)
@@ -129,7 +134,7 @@ class Remote:
             words = self._shown(" ".join(ended.said.split())[-_SHOWN:])
             raise self._unsound(words) if _is_fsck(words) else self._refusal(words)
         if self._keep:
-            self.repository.git.text("update_ref", f"{_KEPT}{ref}", commit, settings=QUIET)
+            self.repository.git.text("update_ref", kept_ref(ref), commit, settings=QUIET)
 
     def _unsound(self, words: str) -> Unsound:
         return Unsound(f"{quoted(str(self))} holds objects that Git doesn't write: {words}")

@@ -13,6 +13,7 @@ from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR
 from allotment.changes.addresses import addresses_lost
 from allotment.changes.brake import Counted, Foreseen, foreseen
+from allotment.changes.cold import cold_units
 from allotment.changes.comparison import pools_lost, units_changed
 from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_changes, in_order
 from allotment.changes.fields import Noted
@@ -114,6 +115,7 @@ class MergePlan:
             urls.update(tenant.reach.with_domain)
         declared = self._declared(outcomes, urls)
         declarations = declared_of(self.changed)
+        sides = self._sides(outcomes)
         return Plan(
             base=self.base.commit,
             head=self.head,
@@ -132,7 +134,8 @@ class MergePlan:
             declared=tuple(_first_of(declared)),
             declared_count=len(declared),
             urls=urls.total() + sum(one.reach.urls for one in outcomes),
-            units=tuple(units_changed(*self._sides(outcomes))),
+            units=tuple(units_changed(*sides)),
+            cold=tuple(cold_units(*sides)),
             quota=tuple(amount for one in found for amount in one.quota),
             costs=tuple(costs),
             totals=tuple(totals(costs)),

@@ -6,7 +6,7 @@ Nothing of the head is checked out, run or imported: its blobs are read as any d
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +19,13 @@ from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.git.work_tree import checked_out, commit_of_folder
 from allotment.adapters.source import place_problem
+from allotment.changes.cold import ColdTime, ColdUnits
 from allotment.changes.plan import Plan, WorkTree
 from allotment.pipeline.check.survey import Recall, Survey, survey
 from allotment.pipeline.check.workers import cores
+from allotment.pipeline.declared import reporter_keys
 from allotment.pipeline.pulls.merge_plan import Asked, MergePlan, Reviewed, declared_of, is_within_a_tenant
+from allotment.pipeline.report.statuses import remembered_cold_times
 from allotment.readiness.standing import all_prepared
 
 MOST_BYTES = 64 << 20  # of the files that a change writes
@@ -60,8 +63,19 @@ def plan(
         base = CommitSource(root, commits[0], repository)
         base.scopes()  # whatever is wrong with its trees isn't the head's fault
         if head_ref is not None:
-            return _planned(root, base, commits[1], asked)
-        return _of_folder(here, root, base, commits[1], asked)
+            found = _planned(root, base, commits[1], asked)
+        else:
+            found = _of_folder(here, root, base, commits[1], asked)
+        return replace(found, cold=tuple(_timed(here, base, found.cold)))
+
+
+def _timed(here: Repository, base: CommitSource, several: Iterable[ColdUnits]) -> Iterator[ColdUnits]:
+    """Yield units that start cold, with how long nodes took to come for such, as far as that was fetched once."""
+    known: dict[str, Mapping[str, ColdTime]] = {}
+    for one in several:
+        if one.cluster not in known:
+            known[one.cluster] = remembered_cold_times(here, one.cluster, reporter_keys(base).get(one.cluster))
+        yield one._replace(time=known[one.cluster].get(one.gpu_spec))
 
 
 def _of_folder(here: Repository, root: Path, base: CommitSource, commit: str, asked: Asked) -> Plan:

@@ -7,11 +7,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.remote import Remote, kept_ref
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.status import CLUSTER, look_statuses, tenant_of, tenant_path
+from allotment.adapters.git.status import CLUSTER, look_statuses, reported_ref, tenant_of, tenant_path
+from allotment.changes.cold import ColdTime
+from allotment.manifests.names import status_branch
 from allotment.manifests.text import Malformed
-from allotment.observed.status import Ambiguous, ClusterStatus, TenantStatus, Transition, read_cluster, read_tenant
+from allotment.observed.cold_starts import cold_times
+from allotment.observed.status import (
+    Ambiguous,
+    ClusterStatus,
+    ColdStart,
+    TenantStatus,
+    Transition,
+    read_cluster,
+    read_tenant,
+)
 from allotment.problems import Refused
 
 NEVER = "nothing has reported it yet"
@@ -101,3 +112,23 @@ def _backwards(repository: Repository, commit: str | None, tenant: str) -> Itera
             return
         yield status
         commit = status.previous
+
+
+def remembered_cold_times(repository: Repository, cluster: str, key: str | None) -> dict[str, ColdTime]:
+    """Return how long cold starts took, by GPUSpec, as a clone has it that fetched the cluster's status branch once, by `git
+    fetch origin` or by any command that shows a status. Nothing is fetched; what isn't here, or isn't signed with the key
+    that is declared, says nothing.
+    """
+    branch = status_branch(cluster)
+    fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
+    found: list[ColdStart] = []
+    for ref in (kept_ref(branch), kept_ref(reported_ref(cluster)), fetched):
+        commit = repository.objects.commit_named(ref)
+        if commit is None:
+            continue
+        try:
+            data = repository.read_at(commit, CLUSTER) if key is None or repository.is_signed_by(commit, key) else None
+            found += read_cluster(data).cold_starts if data is not None else ()
+        except (Malformed, Refused):
+            continue
+    return cold_times(found)

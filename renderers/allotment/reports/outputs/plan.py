@@ -6,12 +6,14 @@ from decimal import Decimal
 from fractions import Fraction
 
 from allotment.changes.brake import Foreseen
+from allotment.changes.cold import ColdUnits
 from allotment.changes.declared import DeclaredChange, Topic
 from allotment.changes.files import Diff
 from allotment.changes.money import CostChange, CostDay
 from allotment.changes.outside import Decides, OutsideFile, Written
 from allotment.changes.plan import Action, Amount, Loss, Plan, ThingChange, Units
 from allotment.reports.outputs.output import Output, Part
+from allotment.reports.outputs.stock import ColdStartOutput, cold_output
 from allotment.reports.outputs.validate import ProblemOutput, problem_output
 from allotment.reports.plan.rows import diff_lines
 
@@ -55,6 +57,20 @@ class UnitsOutput(Part, frozen=True):
     held_before: int
     held: int
     free: int
+
+
+class ColdUnitsOutput(Part, frozen=True):
+    """Units of a GPUSpec that instances take more of a cluster's stocks on nodes that Karpenter buys: so many start, and `warm` of
+    them are kept ready by placeholders or lie on static nodes. For the rest a node comes first; where it isn't `alone`, a node that others use may
+    have room. `coldStart` is how long such nodes took, null where that isn't known here."""
+
+    cluster: str
+    gpu_spec: str
+    instances: tuple[str, ...]
+    units: int
+    warm: int
+    alone: bool
+    cold_start: ColdStartOutput | None
 
 
 class QuotaOutput(Part, frozen=True):
@@ -195,6 +211,7 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     unpriced: tuple[str, ...]
     things: tuple[ThingOutput, ...]
     units: tuple[UnitsOutput, ...]
+    cold: tuple[ColdUnitsOutput, ...]
     quota: tuple[QuotaOutput, ...]
     outside: tuple[OutsideOutput, ...]
     outside_count: int
@@ -232,6 +249,7 @@ def plan_output(plan: Plan) -> PlanOutput:
         unpriced=plan.unpriced,
         things=tuple(map(_thing, plan.things)),
         units=tuple(map(_units, plan.units)),
+        cold=tuple(map(_cold, plan.cold)),
         quota=tuple(map(_quota, plan.quota)),
         outside=tuple(map(_outside, plan.outside.files)),
         outside_count=plan.outside.total,
@@ -285,6 +303,12 @@ def _thing(one: ThingChange) -> ThingOutput:
 
 def _units(one: Units) -> UnitsOutput:
     return UnitsOutput(one.cluster, one.gpu_spec, one.stock_before, one.stock, one.held_before, one.held, one.free)
+
+
+def _cold(one: ColdUnits) -> ColdUnitsOutput:
+    return ColdUnitsOutput(
+        one.cluster, one.gpu_spec, one.instances, one.units, one.warm, one.alone, cold_output(one.time)
+    )
 
 
 def _quota(one: Amount) -> QuotaOutput:

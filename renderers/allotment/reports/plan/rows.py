@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from allotment.accounts.pricing import HOURS_A_MONTH, money_text, signed
+from allotment.changes.cold import ColdUnits
 from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange
 from allotment.changes.files import Diff
 from allotment.changes.money import CostChange
@@ -17,6 +18,7 @@ from allotment.changes.outside import MOST_OUTSIDE, WORDS
 from allotment.changes.plan import NAMED, Amount, Plan
 from allotment.declared.values import decimal_text, size_text
 from allotment.problems import counted, printable
+from allotment.reports.cold_starts import cold_words
 
 MOST_LINES = 1_500  # of a file that is compared line by line
 MOST_WIDTH = 500  # characters of a line
@@ -92,7 +94,21 @@ def _units(plan: Plan) -> Table:
     ]
     styles = ["bad" if one.free < 0 else "" for one in plan.units]
     heads = ("Cluster", "GPU spec", "Stock", "Held", "Free")
-    return Table("GPU units", heads, rows, frozenset((2, 3, 4)), styles=styles)
+    note = "\n".join(map(cold_line, plan.cold))
+    return Table("GPU units", heads, rows, frozenset((2, 3, 4)), note, styles=styles)
+
+
+def cold_line(one: ColdUnits) -> str:
+    """Return in words that a node comes before instances start, and how long that took before, as far as it is known."""
+    who = f"instance{'' if len(one.instances) == 1 else 's'} {_some(one.instances)}"
+    warm = f"no unit of {one.gpu_spec} is kept warm in {one.cluster}"
+    if one.warm:
+        are = f"{counted(one.warm, 'unit')} of {one.gpu_spec} {'is' if one.warm == 1 else 'are'} kept warm in {one.cluster}"
+        warm = f"{are} and {one.units} start"
+    rest = " for the rest" if one.warm else ""
+    comes = f"a node comes first{rest}" + ("" if one.alone else " where none has room")
+    took = "how long that takes isn't known here" if one.time is None else f"it took {cold_words(one.time)}"
+    return f"{who}: {warm}: {comes}; {took}"
 
 
 def _quota(plan: Plan) -> Table:
