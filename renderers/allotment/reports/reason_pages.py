@@ -45,7 +45,7 @@ CONDITIONS: dict[str, Held] = {
 REASONS: dict[str, Reason] = {
     word.NO_FREE_UNIT: Reason(
         "no unit of its GPUSpec is free in the cluster",
-        "wait, stop something, or choose another GPUSpec or cluster (`allot catalog`). A platform admin adds nodes and stock. If units should be free, see which nodes are not Ready",
+        "wait, stop something, or choose another GPUSpec or cluster (`allot catalog`). Where nodes come when needed, `allot stock list` says how long that takes. A platform admin adds nodes and stock. If units should be free, see which nodes are not Ready",
     ),
     word.STORAGE_UNPREPARED: Reason(
         "a storage that it mounts isn't prepared; it holds no unit meanwhile",
