@@ -36,6 +36,7 @@ COMMANDS = {
     "add-on": "Show what clusters run beside Allotment, and pin it to another version.",
     "recover": "Prepare a storage again whose preparation failed.",
     "history": "Show what became of an instance, storage or snapshot, and when.",
+    "doctor": "Say what is wrong with a cluster, or with the repository, and what to do.",
     "bootstrap": "Write what Argo CD needs to begin with.",
     "explain": "Show the manual page of a kind, a field or a rule.",
     "fmt": "Write declarations in their canonical form, comments kept.",

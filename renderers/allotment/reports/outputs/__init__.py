@@ -31,6 +31,7 @@ OUTPUTS = (
     "comment",
     "ownership",
     "add-on",
+    "doctor",
 )
 
 _NOT_ASCII = re.compile("[^\x00-\x7e]+")

@@ -1,0 +1,216 @@
+"""`allot doctor`: what is wrong with a cluster, or with the repository, and what to do."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.completing import clusters
+from allotment.cli.looking import near
+from allotment.cli.options import (
+    day_of,
+    is_quiet,
+    note,
+    output_option,
+    recalled,
+    repository,
+    repository_option,
+    source_of,
+)
+from allotment.cli.reporter import FILE
+from allotment.problems import Refused, quoted
+
+if TYPE_CHECKING:
+    from allotment.diagnosis.diagnosis import Diagnosis
+    from allotment.diagnosis.repository import ClusterBranches, Repository
+    from allotment.pipeline.check.survey import Survey
+    from allotment.pipeline.report.joining import View
+
+
+@click.command()
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    shell_complete=clusters,
+    help="Compare this cluster with what is declared of it; the repository alone if absent.",
+)
+@click.option(
+    "--kubeconfig",
+    type=FILE,
+    help="How the cluster is reached; if absent, as a pod in it, or else by the usual kubeconfig.",
+)
+@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option(
+    "--argocd-kubeconfig",
+    type=FILE,
+    help="How the cluster that Argo CD runs in is reached; as the cluster itself if absent.",
+)
+@click.option("--argocd-context", metavar="NAME", help="The context of the cluster that Argo CD runs in.")
+@click.option("--commit", metavar="REF", help="With --cluster: read this commit's declarations, not the folder's.")
+@output_option()
+@repository_option
+def command(
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    argocd_kubeconfig: Path | None,
+    argocd_context: str | None,
+    commit: str | None,
+    style: str,
+    repo: Path | None,
+) -> None:
+    """Say what is wrong with a cluster, or with the repository, and what to do.
+
+    With --cluster, what is declared of it is compared with what its API server has: versions and APIs, storage classes, the
+    Gateway and its certificate, nodes against their pools, how GPUs are shared, Karpenter, Argo CD. It reads, and writes
+    nothing; no Secret is read. What it may not read is an error, so that nothing is taken for fine unseen. Without
+    --cluster, the repository is looked at: its declarations, CI, branches and keys.
+
+    Exit status: 0 no errors, 1 errors, 2 the command is wrong or the cluster doesn't answer. With --quiet only errors and
+    warnings are shown.
+
+    \b
+    Examples:
+      allot doctor
+      allot doctor --cluster eu-1 --context eu-1-admin
+      allot doctor --cluster us-1 --kubeconfig us-1.yaml --argocd-context hub -o json
+    """
+    from allotment.diagnosis import ranked
+
+    if cluster is None and (kubeconfig or context or argocd_kubeconfig or argocd_context or commit):
+        raise click.UsageError("without --cluster no cluster is looked at, and the repository as it is")
+    root = repository(repo)
+    if cluster is None:
+        found = ranked(_of_repository(root))
+    else:
+        found = _of_cluster(root, commit, cluster, (kubeconfig, context), (argocd_kubeconfig, argocd_context))
+    _print(cluster, found, style)
+    if any(one.severity == "error" for one in found):
+        raise click.exceptions.Exit(1)
+
+
+Place = tuple[Path | None, str | None]  # a kubeconfig and a context in it
+
+
+def _of_cluster(root: Path, commit: str | None, name: str, at: Place, hub: Place) -> list[Diagnosis]:
+    """Return what is found about a cluster. Raises Refused where it isn't declared, can't be read, or doesn't answer."""
+    from allotment.adapters.cluster.api import Api
+    from allotment.adapters.cluster.looking import look
+    from allotment.declared.kinds.cluster import Cluster
+    from allotment.diagnosis import apis, diagnose
+    from allotment.diagnosis.looked import ALL
+
+    offers = _survey(root, commit).offers
+    declared = offers.clusters.get(name)
+    if declared is None:
+        raise Refused(f"no cluster is named {quoted(name)}{near(name, offers.clusters)}")
+    if declared.one(Cluster) is None:
+        raise Refused(f"clusters/{name}/cluster.yaml can't be read: allot validate says why")
+    here = Api.at(*at)
+    there = here if hub == (None, None) else Api.at(hub[0] or at[0], hub[1])
+    looked = look(here, there, ALL, (one.api for one in apis.needed(offers, declared)))
+    return diagnose(looked, offers, declared)
+
+
+def _of_repository(root: Path) -> list[Diagnosis]:
+    from allotment.declared.kinds.platform import Platform
+    from allotment.diagnosis.repository import Repository, diagnose
+    from allotment.rules.placeholders import RULE
+    from allotment.starter.ci import PATHS
+
+    found = _survey(root, None)
+    platform = found.offers.platform.one(Platform)
+    workflow = root / PATHS[platform.model.spec.git.forge] if platform else None
+    facts = Repository(
+        errors=len(found.errors),
+        warnings=len(found.problems) - len(found.errors),
+        placeholders=sum(one.rule == RULE and one.warning for one in found.problems),
+        missing=tuple(_missing(root, workflow) if workflow else ()),
+        has_publisher_key=bool(platform and platform.model.spec.publisher),
+        unpublished=0,
+        trouble="",
+        clusters=None,
+    )
+    return diagnose(_with_branches(root, facts))
+
+
+def _missing(root: Path, workflow: Path) -> Iterator[str]:
+    """Yield the paths of the workflow and of the files that it installs the program by, where they aren't there. One whose jobs
+    run in an image names none."""
+    from allotment.starter.program import LOCK, PROGRAM
+
+    try:
+        text = workflow.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        yield workflow.relative_to(root).as_posix()
+        return
+    yield from (path for path in (LOCK, PROGRAM) if path in text and not (root / path).is_file())
+
+
+def _with_branches(root: Path, facts: Repository) -> Repository:
+    """Return what is known of the repository with what its remotes have; without a commit or a remote as it is."""
+    from allotment.adapters.git.repository import Repository as Git
+    from allotment.pipeline.report.clone import Clone
+    from allotment.pipeline.report.joining import View
+
+    try:
+        if not Git(root).has_commits():
+            return facts
+    except Refused:  # no repository of Git's
+        return facts
+    clone = Clone(root)
+    if not clone.has_origin:
+        return facts
+    view = View(clone)
+    published = view.published
+    behind = sum(row.stage.state in ("merged", "kept") for row in view.rows) if published.source else 0
+    nothing = all(one.published is None for one in published.branches.values())
+    return facts._replace(
+        unpublished=behind,
+        trouble="" if published.source or nothing else published.trouble,
+        clusters=tuple(_branches(view, name) for name in sorted(view.keys)),
+    )
+
+
+def _branches(view: View, name: str) -> ClusterBranches:
+    from allotment.diagnosis.repository import ClusterBranches
+    from allotment.reports.tables import age, is_stale
+
+    now = datetime.datetime.now(datetime.UTC)
+    status = next((one for one in view.now.clusters if one.cluster == name), None)
+    branch = view.published.branches.get(name)
+    return ClusterBranches(
+        name,
+        published=branch is not None and branch.published is not None,
+        trouble=view.now.troubles.get(name, ""),
+        silent=status is None or is_stale(status, now),
+        age=age(status.observed_at, now) if status else "",
+        has_key=view.keys[name] is not None,
+    )
+
+
+def _survey(root: Path, commit: str | None) -> Survey:
+    from allotment.pipeline.check.survey import survey
+
+    source = source_of(root, commit)
+    return survey(source, day_of(source, None), recall=recalled(root, "-commit" if commit else ""))
+
+
+def _print(cluster: str | None, found: list[Diagnosis], style: str) -> None:
+    if style == "json":
+        from allotment.reports.outputs import as_json
+        from allotment.reports.outputs.doctor import doctor_output
+
+        click.echo(as_json(doctor_output(cluster, found)), nl=False)
+        return
+    from allotment.reports.diagnoses import sheet, summary
+    from allotment.reports.sheets import show
+
+    shown = [one for one in found if one.severity in ("error", "warning") or not is_quiet()]
+    if shown:
+        show(sheet(shown))
+    note(f"{cluster or 'the repository'}: {summary(found)}")

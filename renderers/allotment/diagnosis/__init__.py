@@ -1,0 +1,67 @@
+"""What is wrong with a repository or a cluster: what was read of it → diagnoses, each with what to do.
+
+One module a topic. Nothing here reads anything: `looked.py` says what a cluster is asked for, `adapters/cluster/looking.py` asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.diagnosis import apis, argocd, device_plugin, gateway, karpenter, nodes, reporter, storage, version
+from allotment.diagnosis.diagnosis import ORDER, Diagnosis, error, skipped
+from allotment.diagnosis.looked import Looked, Unseen
+
+Check = Callable[[Looked, Offers, Folder], Iterable[Diagnosis]]
+
+# Topics in the order of how much rests on them, with their checks; what one can't read keeps no other from its work.
+TOPICS: dict[str, tuple[Check, ...]] = {
+    "kubernetes": (version.check,),
+    "apis": (apis.check,),
+    "storage": (storage.check_classes, storage.check_snapshots),
+    "gateway": (
+        gateway.check_gateway,
+        gateway.check_class,
+        gateway.check_certificate,
+        gateway.check_proxies,
+        gateway.check_logins,
+    ),
+    "nodes": (nodes.check_pools, nodes.check_room, nodes.check_strays),
+    "device-plugin": (device_plugin.check_config, device_plugin.check_devices, device_plugin.check_slices),
+    "karpenter": (karpenter.check_pools, karpenter.check_gates),
+    "argocd": (argocd.check_settings, argocd.check_exclusions, argocd.check_applications),
+    "reporter": (reporter.check,),
+}
+
+
+def diagnose(looked: Looked, offers: Offers, cluster: Folder) -> list[Diagnosis]:
+    """Return what is found about a cluster: problems first, then by topic. What may not be read is an error, so that nothing is
+    taken for fine that nobody has seen."""
+    found: list[Diagnosis] = []
+    for topic, checks in TOPICS.items():
+        for check in checks:
+            found += (one._replace(topic=topic) for one in _of(check, looked, offers, cluster))
+    return ranked(dict.fromkeys(found))
+
+
+def ranked(found: Iterable[Diagnosis]) -> list[Diagnosis]:
+    """Return diagnoses with problems first; those of one severity stay in their order."""
+    return sorted(found, key=lambda one: ORDER.index(one.severity))
+
+
+def _of(check: Check, looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    try:
+        yield from check(looked, offers, cluster)
+    except Unseen as unseen:
+        if unseen.right:
+            yield error(
+                unseen.what,
+                f"can't be checked: that needs {unseen.right}",
+                "grant it: docs/operate/doctor.md has the role",
+            )
+        elif unseen.failed:
+            yield error(
+                unseen.what, f"can't be checked: {unseen.why}", "look again; then at the API server's own state"
+            )
+        else:
+            yield skipped(unseen.what, unseen.why)

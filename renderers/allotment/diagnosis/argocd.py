@@ -1,0 +1,169 @@
+"""Argo CD: the settings that `allot bootstrap` writes, what it is told to leave out, and our Applications."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from typing import Any
+
+from allotment.declared import documents
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.platform import Platform
+from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
+from allotment.diagnosis.looked import APPLICATIONS, SETTINGS, Looked, Object, Unseen, name_of
+from allotment.manifests import names
+from allotment.manifests.cluster import bootstrap
+from allotment.problems import printable
+
+ADVICE = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
+_RESTART = ", then restart the application controller"
+_OPEN = "policy.default"  # of argocd-rbac-cm
+_ABSENT = {_OPEN: "", "scopes": "[groups]"}  # what Argo CD takes where a key isn't there
+# What is rendered and isn't every cluster's own: a list of exclusions may name it.
+RENDERED = (
+    ("", "ConfigMap"),
+    ("", "Namespace"),
+    ("", "PersistentVolumeClaim"),
+    ("", "Service"),
+    ("apps", "Deployment"),
+    ("batch", "Job"),
+    ("gateway.envoyproxy.io", "SecurityPolicy"),
+    ("gateway.networking.k8s.io", "HTTPRoute"),
+    ("karpenter.sh", "NodeOverlay"),
+    ("karpenter.sh", "NodePool"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("objectbucket.io", "ObjectBucketClaim"),
+    ("policy", "PodDisruptionBudget"),
+    ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+)
+_MOST_WORDS = 300
+
+
+def check_settings(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether Argo CD's ConfigMaps have our keys. Raises Unseen."""
+    _seen(looked)
+    if offers.platform.one(Platform) is None:
+        yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
+        return
+    wanted = {one["metadata"]["name"]: one["data"] for one in bootstrap.render(offers) if one["kind"] == "ConfigMap"}
+    for kind in SETTINGS:
+        what, found = f"ConfigMap {kind.namespace}/{kind.name}", looked.one(kind)
+        data = (found or {}).get("data", {})
+        differing = sorted(key for key, value in wanted[kind.name].items() if data.get(key, _ABSENT.get(key)) != value)
+        advice = ADVICE + (_RESTART if kind.name == "argocd-cmd-params-cm" else "")
+        if data.get(_OPEN) and _OPEN in differing:
+            yield error(
+                what,
+                f"has {_OPEN}: {printable(data[_OPEN], 60)}, so whoever logs in to Argo CD sees every tenant",
+                advice,
+            )
+            differing.remove(_OPEN)
+        if differing:
+            has = "isn't there" if found is None else f"lacks, or has otherwise: {', '.join(differing)}"
+            yield (warning if _only_links(differing) else error)(what, has, advice)
+        elif data.get(_OPEN, "") == wanted[kind.name].get(_OPEN, ""):
+            yield ok(what, "has what allot bootstrap writes")
+
+
+def _only_links(keys: list[str]) -> bool:
+    """Return whether only links of Argo CD's pages are at stake."""
+    return all(key.endswith(".links") for key in keys)
+
+
+def check_exclusions(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether Argo CD leaves out a kind that is rendered: then it is never applied, and nothing says so."""
+    _seen(looked)
+    found = looked.one(SETTINGS[0])
+    text = (found or {}).get("data", {}).get("resource.exclusions", "")
+    if not text:
+        return
+    what = f"ConfigMap {SETTINGS[0].namespace}/{SETTINGS[0].name} resource.exclusions"
+    entries: Any = documents.read(f"exclusions:\n{text}".encode()).value
+    entries = entries.get("exclusions") if isinstance(entries, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        yield skipped(what, "can't be read")
+        return
+    left_out = [
+        f"{kind}.{group}" if group else kind
+        for group, kind in RENDERED
+        if any(_names(one, group, kind) for one in entries)
+    ]
+    if left_out:
+        yield error(what, f"names {', '.join(left_out)}, so Argo CD never applies them", "take them out of it")
+    else:
+        yield ok(what, "names nothing that is rendered")
+
+
+def _names(entry: dict[str, Any], group: str, kind: str) -> bool:
+    """Return whether an entry names a kind in any cluster; an absent list names all."""
+
+    def matches(several: Any, value: str) -> bool:
+        return not several or any(fnmatch.fnmatchcase(value, str(one)) for one in several)
+
+    return matches(entry.get("apiGroups"), group) and matches(entry.get("kinds"), kind)
+
+
+def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield how the cluster's Applications are: each of the platform's own, and tenants' together. Raises Unseen."""
+    _seen(looked)
+    of_it = [
+        one for one in looked.all(APPLICATIONS) if one["metadata"].get("labels", {}).get(names.CLUSTER) == cluster.name
+    ]
+    found = {name_of(one): one for one in of_it}
+    root = f"allotment--root--{cluster.name}"
+    own = [f"allotment--{part}--{cluster.name}" for part in ("platform", "node-pools", "stock")]
+    if root not in found:
+        yield error(f"Application {root}", "isn't there: nothing that is published reaches the cluster", ADVICE)
+    others = sorted(name for name in found if name.startswith("allotment--") and name not in (root, *own))
+    for name in [root, *own, *others]:
+        if name in found:
+            yield _platforms(found[name], name)
+        elif root in found:
+            advice = f"allot publish, and see what {root} says in Argo CD"
+            yield error(f"Application {name}", "isn't there, and the root Application is", advice)
+    tenants = {name: one for name, one in found.items() if not name.startswith("allotment--")}
+    failing = {name: words for name, one in sorted(tenants.items()) if (words := _failure(one))}
+    for name, words in list(failing.items())[:1]:
+        more = f"; and {len(failing) - 1} more" if len(failing) > 1 else ""
+        yield warning(
+            "tenants' Applications",
+            f"{len(failing)} of {len(tenants)} aren't applied: {name}: {words}{more}",
+            f"allot status --cluster {cluster.name} says what each tenant's wait for",
+        )
+    if tenants and not failing:
+        yield ok("tenants' Applications", f"all {len(tenants)} are applied")
+
+
+def _platforms(one: Object, name: str) -> Diagnosis:
+    what, status = f"Application {name}", one.get("status", {})
+    synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {}).get("status", "Unknown")
+    advice = f"argocd app get {name}"
+    if words := _failure(one):
+        return error(what, words, advice)
+    if synced != "Synced":
+        return warning(what, f"is {synced}", advice)
+    if health == "Degraded":
+        return warning(
+            what,
+            f"is Degraded: {printable(status['health'].get('message', 'no reason is given'), _MOST_WORDS)}",
+            advice,
+        )
+    return ok(what, f"is Synced and {health}")
+
+
+def _failure(one: Object) -> str:
+    """Return why an Application isn't applied, in Argo CD's words; empty where nothing failed."""
+    status = one.get("status", {})
+    for condition in status.get("conditions", ()):
+        if str(condition.get("type", "")).endswith("Error"):
+            return printable(f"{condition['type']}: {condition.get('message', '')}", _MOST_WORDS)
+    operation = status.get("operationState", {})
+    if operation.get("phase") in ("Failed", "Error"):
+        return printable(f"its sync {operation['phase'].lower()}: {operation.get('message', '')}", _MOST_WORDS)
+    return ""
+
+
+def _seen(looked: Looked) -> None:
+    """Make sure that this is where Argo CD runs. Raises Unseen."""
+    if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
+        raise Unseen("Argo CD", "it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster")

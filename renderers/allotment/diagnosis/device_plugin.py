@@ -1,0 +1,159 @@
+"""How GPUs are shared on nodes: the device plugin's ConfigMap, the labels that choose from it, and what nodes then have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from allotment.accounts.capacity import GPU, node_resources
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.sharing import EXCLUSIVE
+from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
+from allotment.diagnosis.looked import PLUGIN_CONFIG, SLICES, Looked, Object, name_of
+from allotment.diagnosis.pool_nodes import PRESENT, PoolNodes, labels_of, pools_with_nodes
+from allotment.diagnosis.quantity import amount
+from allotment.manifests import names
+from allotment.manifests.cluster import device_plugin
+from allotment.problems import counted
+
+DRIVER = "gpu.nvidia.com"
+FEATURE = "feature.node.kubernetes.io/pci-10de.present"  # of node-feature-discovery, by which the plugin's chart finds GPUs too
+MIG_STATE = "nvidia.com/mig.config.state"
+_RESYNC = "let Argo CD sync the Application allotment--platform--{cluster}"
+
+
+def check_config(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether the ConfigMap has the configurations that pools choose."""
+    what = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
+    (wanted,) = device_plugin.render(cluster)
+    found, advice = looked.one(PLUGIN_CONFIG), _RESYNC.format(cluster=cluster.name)
+    if found is None:
+        yield error(what, "isn't there: the device plugin has nothing to read", advice)
+        return
+    data = found.get("data", {})
+    lacking = sorted(wanted["data"].keys() - data.keys())
+    other = sorted(key for key in wanted["data"].keys() & data.keys() if wanted["data"][key] != data[key])
+    if lacking:
+        yield error(
+            what, f"lacks {', '.join(lacking)}: nodes with such a label share nothing, and say nothing of it", advice
+        )
+    if other:
+        yield error(what, f"has another {', '.join(other)} than what is rendered", advice)
+    if not lacking and not other:
+        yield ok(what, f"has {', '.join(sorted(wanted['data']))}")
+
+
+def check_devices(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether each node shares its GPUs as its pool declares it: by its labels, and by the resources that it has."""
+    for one in pools_with_nodes(looked, cluster):
+        wrong = [found for node in one.nodes for found in (*_labels(one, node), *_resources(one, node))]
+        if wrong or not one.nodes:
+            yield from wrong
+        else:
+            has = "" if _is_dra(one) else f", each with {_listed(node_resources(one.spec))}"
+            yield ok(f"NodePool {one.name}", f"{counted(len(one.nodes), 'node')} as declared{has}")
+
+
+def _labels(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+    name, labels = name_of(node), labels_of(node)
+    what = f"Node {name}"
+    if not _is_dra(one) and "true" not in (labels.get(PRESENT), labels.get(FEATURE)):
+        yield error(
+            what,
+            f"lacks the label {PRESENT}=true, so no device plugin starts there",
+            f"kubectl label node {name} {PRESENT}=true",
+        )
+    for key, value in device_plugin.node_labels(one.spec).items():
+        found = labels.get(key)
+        if found == value:
+            continue
+        has = f"has {key}={found}" if found is not None else f"lacks the label {key}"
+        words = f"{has}, and pool {one.name} wants {value}"
+        if one.spec.karpenter is not None:
+            yield warning(
+                what,
+                f"{words}: it was made before that was declared",
+                f"kubectl get nodeclaims --selector karpenter.sh/nodepool={one.name}; Karpenter replaces it once no instance runs there",
+            )
+        elif found is None and value == EXCLUSIVE:
+            yield warning(
+                what,
+                f"{words}: it shares as the device plugin's config.default says",
+                f"kubectl label node {name} {key}={value}",
+            )
+        else:
+            yield error(what, words, f"kubectl label node {name} {key}={value} --overwrite")
+    state = labels.get(MIG_STATE)
+    if names.MIG_CONFIG in device_plugin.node_labels(one.spec) and state not in (None, "success"):
+        tell = error if state == "failed" else warning
+        yield tell(
+            what,
+            f"has {MIG_STATE}={state}: its GPUs aren't cut as {labels.get(names.MIG_CONFIG)} says",
+            "look at the log of the MIG manager's pod there",
+        )
+
+
+def _resources(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+    if _is_dra(one):
+        return
+    status, name = node.get("status", {}), name_of(node)
+    for resource, wanted in {GPU: 0, **node_resources(one.spec)}.items():
+        has = int(amount(status.get("allocatable", {}).get(resource, 0)))
+        most = int(amount(status.get("capacity", {}).get(resource, 0)))
+        if has < wanted <= most:
+            yield error(
+                f"Node {name}",
+                f"has {resource}: {has} of {most}: the device plugin calls the rest unhealthy",
+                "look at the log of the device plugin's pod there, and for Xid errors in the kernel's",
+            )
+        elif has != wanted:
+            tell, rest = (
+                (error, "units are sold that it hasn't") if has < wanted else (warning, "the rest is never sold")
+            )
+            if wanted == 0:
+                tell, rest = error, "they aren't shared"
+            yield tell(
+                f"Node {name}",
+                f"has {resource}: {has}, and pool {one.name} declares {wanted}: {rest}",
+                "look at the log of the device plugin's pod there, or declare what the node has",
+            )
+
+
+def check_slices(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether the DRA driver has published the devices of each node, where a pool is of DRA."""
+    if not any(_shares_by_dra(one.model) for one in cluster.of(NodePool).values()):
+        return
+    counts = Counter[str]()
+    for one in looked.all(SLICES):
+        if one["spec"].get("driver") == DRIVER:
+            counts[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices", ()))
+    for pool in pools_with_nodes(looked, cluster):
+        if _is_dra(pool):
+            yield from _published(pool, counts)
+
+
+def _published(pool: PoolNodes, counts: Counter[str]) -> Iterator[Diagnosis]:
+    wanted = sum(node_resources(pool.spec).values())
+    short = [name_of(node) for node in pool.nodes if counts[name_of(node)] < wanted]
+    for name in short:
+        yield error(
+            f"Node {name}",
+            f"has {counts[name]} devices of {DRIVER} in ResourceSlices, and pool {pool.name} declares {wanted}",
+            "look at the log of the DRA driver's pod there",
+        )
+    if pool.nodes and not short:
+        yield ok(f"NodePool {pool.name}", f"{wanted} devices of {DRIVER} on each node")
+
+
+def _is_dra(one: PoolNodes) -> bool:
+    return _shares_by_dra(one.pool)
+
+
+def _shares_by_dra(pool: NodePool) -> bool:
+    return pool.spec.sharing is not None and pool.spec.sharing.dra is not None
+
+
+def _listed(resources: dict[str, Any]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in sorted(resources.items()))

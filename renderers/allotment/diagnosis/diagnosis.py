@@ -1,0 +1,39 @@
+"""One thing that was looked at, and what is to be said of it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning", "skipped", "ok"]
+ORDER: tuple[Severity, ...] = ("error", "warning", "skipped", "ok")
+
+
+class Diagnosis(NamedTuple):
+    """What is known of `what`, such as `Node l4-ts4-1`: words with both values, and `advice` on what to do, empty where nothing
+    is. `skipped` is what can't be told, with why."""
+
+    severity: Severity
+    topic: str
+    what: str
+    words: str
+    advice: str = ""
+
+
+def error(what: str, words: str, advice: str) -> Diagnosis:
+    """Return what keeps something that is declared from running, or from being safe."""
+    return Diagnosis("error", "", what, words, advice)
+
+
+def warning(what: str, words: str, advice: str) -> Diagnosis:
+    """Return what somebody should look at, while everything that is declared can run."""
+    return Diagnosis("warning", "", what, words, advice)
+
+
+def skipped(what: str, words: str, advice: str = "") -> Diagnosis:
+    """Return what wasn't checked, and why."""
+    return Diagnosis("skipped", "", what, words, advice)
+
+
+def ok(what: str, words: str) -> Diagnosis:
+    """Return what is as it should be."""
+    return Diagnosis("ok", "", what, words)

@@ -1,0 +1,157 @@
+"""What a cluster is asked for, and what it answered: lists and single objects as plain dicts. Nothing is ever written."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from allotment.manifests import names
+
+Object = dict[str, Any]
+OURS = f"{names.MANAGED_BY}={names.PROGRAM}"
+NOT_OURS = f"{names.MANAGED_BY}!={names.PROGRAM}"
+
+
+class Kind(NamedTuple):
+    """Objects that are read: all of a resource (`selector` by labels, `namespace` for one alone), or the one of a `name`.
+
+    `hub` says that they lie where Argo CD runs.
+    """
+
+    group: str
+    version: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    selector: str = ""
+    hub: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path of the request."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        space = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"{root}{space}/{self.resource}" + (f"/{self.name}" if self.name else "")
+
+    @property
+    def api(self) -> str:
+        """The API version, such as apps/v1."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def right(self) -> str:
+        """What reading it takes, in words."""
+        whole = f"{self.resource}.{self.group}" if self.group else self.resource
+        one = f" {self.name}" if self.name else ""
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{'get' if self.name else 'list'} of {whole}{one}{where}" + (" where Argo CD runs" if self.hub else "")
+
+
+NODES = Kind("", "v1", "nodes")
+OTHER_PODS = Kind("", "v1", "pods", selector=NOT_OURS)  # ours are many, and none of them is a DaemonSet's
+STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses")
+SNAPSHOT_CLASSES = Kind("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")
+GATEWAYS = Kind("gateway.networking.k8s.io", "v1", "gateways")
+GATEWAY_CLASSES = Kind("gateway.networking.k8s.io", "v1", "gatewayclasses")
+CERTIFICATES = Kind("cert-manager.io", "v1", "certificates")
+LOGINS = Kind("gateway.envoyproxy.io", "v1alpha1", "securitypolicies", selector=OURS)
+PLUGIN_CONFIG = Kind("", "v1", "configmaps", names.DEVICE_PLUGIN_NAMESPACE, names.PROGRAM)
+SLICES = Kind("resource.k8s.io", "v1", "resourceslices")
+POOLS = Kind("karpenter.sh", "v1", "nodepools")
+OVERLAYS = Kind("karpenter.sh", "v1alpha1", "nodeoverlays")
+KARPENTERS = Kind("apps", "v1", "deployments", selector="app.kubernetes.io/name=karpenter")
+REPORTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "clusterroles", name="allotment-reporter")
+SETTINGS = tuple(
+    Kind("", "v1", "configmaps", names.ARGO_NAMESPACE, name, hub=True)
+    for name in ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
+)
+APPLICATIONS = Kind("argoproj.io", "v1alpha1", "applications", names.ARGO_NAMESPACE, selector=OURS, hub=True)
+_FOUND, _NOT_FOUND = 200, 404
+_REFUSED = (401, 403)
+ALL = (
+    NODES,
+    OTHER_PODS,
+    STORAGE_CLASSES,
+    SNAPSHOT_CLASSES,
+    GATEWAYS,
+    GATEWAY_CLASSES,
+    CERTIFICATES,
+    LOGINS,
+    PLUGIN_CONFIG,
+    SLICES,
+    POOLS,
+    OVERLAYS,
+    KARPENTERS,
+    REPORTER_ROLE,
+    *SETTINGS,
+    APPLICATIONS,
+)
+
+
+class Unseen(Exception):
+    """Something couldn't be read: because a right is missing, which `right` names, or as `why` says; `failed` says that it should
+    have been readable."""
+
+    def __init__(self, what: str, why: str, right: str = "", *, failed: bool = False) -> None:
+        super().__init__(f"{what}: {right or why}")
+        self.what = what
+        self.why = why
+        self.right = right
+        self.failed = failed
+
+
+class Answer(NamedTuple):
+    """What a request was answered: objects, or an HTTP status that isn't 200, or in words why there was no answer."""
+
+    objects: tuple[Object, ...] = ()
+    status: int = _FOUND
+    trouble: str = ""
+
+
+class Looked(NamedTuple):
+    """What was read of a cluster. `apis` has the resources of each API version that it serves, `hub_apis` those of the cluster
+    that Argo CD runs in; an API version whose resources can't be read isn't there. `now` is by the cluster's clock."""
+
+    version: Mapping[str, str]
+    apis: Mapping[str, frozenset[str]]
+    hub_apis: Mapping[str, frozenset[str]]
+    answers: Mapping[Kind, Answer]
+    now: datetime.datetime
+
+    def all(self, kind: Kind) -> list[Object]:
+        """Return all objects of a kind. Raises Unseen."""
+        answer = self.answers.get(kind, Answer(trouble="it wasn't asked for"))
+        whole = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
+        what = f"{whole} {kind.name}".strip()
+        if answer.status in _REFUSED:
+            raise Unseen(what, "", kind.right)
+        if answer.status == _NOT_FOUND and not kind.name:
+            raise Unseen(what, f"the API server doesn't serve {kind.api}")
+        if answer.trouble or answer.status not in (_FOUND, _NOT_FOUND):
+            raise Unseen(what, answer.trouble or f"the API server answers {answer.status}", failed=True)
+        return list(answer.objects)
+
+    def one(self, kind: Kind) -> Object | None:
+        """Return the only object of a kind with a name; None where there is none. Raises Unseen."""
+        return next(iter(self.all(kind)), None)
+
+
+def name_of(one: Object) -> str:
+    """Return an object's name."""
+    return str(one["metadata"]["name"])
+
+
+def by_name(several: Iterable[Object]) -> dict[str, Object]:
+    """Return objects by their names."""
+    return {name_of(one): one for one in several}
+
+
+def condition(several: Iterable[Object] | None, kind: str) -> Object:
+    """Return the condition of a type; an empty mapping where there is none."""
+    return next((one for one in several or () if one.get("type") == kind), {})
+
+
+def said(one: Object) -> str:
+    """Return what a condition says of itself: its reason and message."""
+    return ": ".join(text for text in (one.get("reason"), one.get("message")) if text) or "no reason is given"

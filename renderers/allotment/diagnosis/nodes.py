@@ -1,0 +1,196 @@
+"""Nodes against the pools that are declared: how many there are, what keeps pods away, and the CPU and memory that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.values import GIBI, MEBI, cpu_text, size_text
+from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
+from allotment.diagnosis.looked import NODES, OTHER_PODS, Looked, Object, Unseen, name_of
+from allotment.diagnosis.pool_nodes import PoolNodes, has_gpus, is_of, is_ready, pools_with_nodes
+from allotment.diagnosis.quantity import amount
+from allotment.manifests import names
+from allotment.problems import counted
+
+_KUBERNETES_OWN = ("node.kubernetes.io/", "karpenter.sh/")  # taints that come and go with a node's state
+_EVERYWHERE = ("DaemonSet", "Node")  # owners of pods that each node has: Node is that of static pods
+Room = tuple[int, int]  # millicores, bytes
+
+
+def check_pools(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield how many nodes each pool has, and what of them keeps units away, or lets others in."""
+    for one in pools_with_nodes(looked, cluster):
+        wrong = [*_number(one), *(found for node in one.nodes for found in _of_node(one, node))]
+        yield from wrong or [ok(f"NodePool {one.name}", _fine(one))]
+
+
+def _fine(one: PoolNodes) -> str:
+    there = f"{counted(len(one.nodes), 'node')}, tainted and ready" if one.nodes else "no node now"
+    return f"{there}, {one.coming} more on the way" if one.coming else there
+
+
+def _number(one: PoolNodes) -> Iterator[Diagnosis]:
+    what, there = f"NodePool {one.name}", len(one.nodes)
+    if one.spec.static is not None and there < one.spec.static.nodes:
+        nodes = (
+            f"{counted(there, 'node')} {'has' if there == 1 else 'have'} {one.labels}"
+            if there
+            else f"no node has {one.labels}"
+        )
+        yield error(
+            what,
+            f"{nodes}, and static.nodes is {one.spec.static.nodes}: units are sold that no node has",
+            f"kubectl label node NODE {one.labels.replace(',', ' ')}, or write static.nodes: {max(there, 1)} and lower its Stocks",
+        )
+    elif one.spec.static is not None and there > one.spec.static.nodes:
+        yield warning(
+            what,
+            f"{there} nodes have {one.labels}, and static.nodes is {one.spec.static.nodes}: the rest is never sold",
+            f"write static.nodes: {there}, and raise its Stocks",
+        )
+    elif one.spec.karpenter is not None and there + one.coming > one.spec.karpenter.max_nodes:
+        yield warning(
+            what,
+            f"Karpenter has bought {there + one.coming} nodes, and maxNodes is {one.spec.karpenter.max_nodes}",
+            f"kubectl get nodeclaims --selector karpenter.sh/nodepool={one.name}; what is empty goes by itself",
+        )
+
+
+def _of_node(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+    name, taints = name_of(node), node.get("spec", {}).get("taints", ())
+    what = f"Node {name}"
+    if not any(taint["key"] == names.GPU_TAINT and taint.get("effect") == "NoSchedule" for taint in taints):
+        yield error(
+            what,
+            f"lacks the taint {names.GPU_TAINT}:NoSchedule, so pods that use no GPU take the room of units",
+            f"kubectl taint node {name} {names.GPU_TAINT}=true:NoSchedule",
+        )
+    for taint in taints:
+        key, effect = taint["key"], taint.get("effect")
+        foreign = (key != names.GPU_TAINT or effect == "NoExecute") and not key.startswith(_KUBERNETES_OWN)
+        if foreign and effect in ("NoSchedule", "NoExecute"):
+            yield error(
+                what,
+                f"has the taint {key}:{effect}, which no unit tolerates, so nothing is scheduled there",
+                f"kubectl taint node {name} {key}:{effect}-",
+            )
+    if not is_ready(node):
+        yield error(what, f"isn't Ready, and the units of pool {one.name} count it", f"kubectl describe node {name}")
+    elif node.get("spec", {}).get("unschedulable"):
+        yield warning(
+            what, f"is cordoned, and the units of pool {one.name} count it", f"kubectl uncordon {name}, once it is well"
+        )
+
+
+def check_strays(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield the nodes with GPUs that are of no pool, and those that are of several."""
+    pools = [one.model for one in cluster.of(NodePool).values()]
+    for node in sorted(looked.all(NODES), key=name_of):
+        of = [pool.metadata.name for pool in pools if is_of(node, pool)]
+        if len(of) > 1:
+            yield error(
+                f"Node {name_of(node)}",
+                f"has the labels of the pools {', '.join(of)}, so its units are sold twice",
+                "leave it the labels of one",
+            )
+        elif not of and has_gpus(node):
+            yield warning(
+                f"Node {name_of(node)}",
+                "has GPUs, and the labels of no declared pool: nothing of it is sold",
+                "label it as a pool's nodeSelector says, or declare a NodePool",
+            )
+
+
+def check_room(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether each node leaves the CPU and memory that its pool declares, once DaemonSets have their part; else the numbers
+    to declare. Raises Unseen where pods may not be read, once nodes are found that have too little anyway."""
+    unseen: Unseen | None = None
+    try:
+        taken = _taken(looked)
+    except Unseen as error_:
+        unseen, taken = error_, {}
+    for one in pools_with_nodes(looked, cluster):
+        rooms = {name_of(node): _room(node, taken.get(name_of(node), (0, 0))) for node in one.nodes}
+        declared = one.spec.node.cpu, one.spec.node.memory
+        if not rooms:
+            continue
+        least = min(room[0] for room in rooms.values()), min(room[1] for room in rooms.values())
+        words = f"cpu {cpu_text(least[0])} and memory {_gibi(least[1])} are left for pods"
+        says = f"node.cpu is {cpu_text(declared[0])} and node.memory {size_text(declared[1])}"
+        if least[0] < declared[0] or least[1] < declared[1]:
+            at = 0 if least[0] < declared[0] else 1
+            name = min(rooms, key=lambda each: rooms[each][at])
+            yield error(
+                f"NodePool {one.name}",
+                f"{words} on its smallest node ({name}), and {says}: units are sold that don't fit",
+                f"write cpu: {cpu_text(_cores(least[0]))}, memory: {size_text(_whole(least[1]))}",
+            )
+        elif unseen is None:
+            yield ok(f"NodePool {one.name}", f"{words} on its smallest node, and {says}")
+    if unseen is not None:
+        raise unseen
+
+
+def _taken(looked: Looked) -> dict[str, Room]:
+    """Return what pods that every node has request, by node."""
+    found: dict[str, Room] = {}
+    for pod in looked.all(OTHER_PODS):
+        owners = {one.get("kind") for one in pod["metadata"].get("ownerReferences", ())}
+        name = pod["spec"].get("nodeName")
+        ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+        if name and not ended and owners & set(_EVERYWHERE):
+            cpu, memory = (requested(pod["spec"], resource) for resource in ("cpu", "memory"))
+            before = found.get(name, (0, 0))
+            found[name] = before[0] + _up(cpu * 1000), before[1] + _up(memory)
+    return found
+
+
+def requested(spec: Object, resource: str) -> Decimal:
+    """Return what a pod requests of a resource, as the scheduler counts it: its own request where it has one, else that of its
+    containers and sidecars together, or more while an init container runs; and the overhead of its runtime class.
+
+    Kubernetes: pkg/api, `PodRequests` of component-helpers' resource package.
+    """
+
+    def of(one: Object) -> Decimal:
+        return amount(one.get("resources", {}).get("requests", {}).get(resource, 0))
+
+    total, highest, sidecars = sum(map(of, spec.get("containers", ())), Decimal(0)), Decimal(0), Decimal(0)
+    for one in spec.get("initContainers", ()):
+        if one.get("restartPolicy") == "Always":
+            sidecars += of(one)
+            highest = max(highest, sidecars)
+        else:
+            highest = max(highest, sidecars + of(one))
+    needed = max(total + sidecars, highest)
+    if resource in spec.get("resources", {}).get("requests", {}):
+        needed = of(spec)
+    return needed + amount(spec.get("overhead", {}).get(resource, 0))
+
+
+def _room(node: Object, taken: Room) -> Room:
+    allocatable = node.get("status", {}).get("allocatable", {})
+    cpu, memory = amount(allocatable.get("cpu", 0)) * 1000, amount(allocatable.get("memory", 0))
+    return max(0, int(cpu) - taken[0]), max(0, int(memory) - taken[1])
+
+
+def _up(value: Decimal) -> int:
+    return int(value) + (value % 1 > 0)
+
+
+def _cores(millicores: int) -> int:
+    """Return millicores, rounded down to whole cores where there is one."""
+    return millicores // 1000 * 1000 if millicores >= 1000 else millicores
+
+
+def _whole(size: int) -> int:
+    """Return bytes, rounded down to whole GiB where there is one."""
+    return size // GIBI * GIBI if size >= GIBI else size // MEBI * MEBI
+
+
+def _gibi(size: int) -> str:
+    """Return bytes to a tenth of a GiB, rounded down, so that what is short never looks enough."""
+    return size_text(size) if size % GIBI == 0 else f"{size * 10 // GIBI / 10:.1f}Gi"

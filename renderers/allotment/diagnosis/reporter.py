@@ -1,0 +1,49 @@
+"""What the cluster's reporter may see: the ClusterRole of argo/add-ons against what this version watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped
+from allotment.diagnosis.looked import REPORTER_ROLE, Looked
+from allotment.observed.decoding import APPLICATIONS, IN_CLUSTER
+
+VERBS = frozenset({"list", "watch"})
+
+
+def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether the role lets it list and watch each kind."""
+    what = f"ClusterRole {REPORTER_ROLE.name}"
+    found = looked.one(REPORTER_ROLE)
+    if found is None:
+        yield skipped(what, "isn't there: no reporter is installed from argo/add-ons, or it has a role of another name")
+        return
+    may = {
+        (group, resource)
+        for rule in found.get("rules") or ()
+        if set(rule.get("verbs", ())) >= VERBS or "*" in rule.get("verbs", ())
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+    }
+    lacking = [
+        f"{resource}.{group}" if group else resource
+        for group, resource in sorted(watched())
+        if not may & {(group, resource), (group, "*"), ("*", resource), ("*", "*")}
+    ]
+    if lacking:
+        advice = "kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
+        yield error(
+            what, f"grants no list and watch of {', '.join(lacking)}: their state is reported as unknown", advice
+        )
+    else:
+        yield ok(what, "grants what the reporter watches")
+
+
+def watched() -> list[tuple[str, str]]:
+    """Return group and resource of each kind that a reporter watches."""
+    found = []
+    for one in (*IN_CLUSTER, APPLICATIONS):
+        parts = one.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
+        found.append(("" if parts[0] == "api" else parts[1], parts[-1]))
+    return found

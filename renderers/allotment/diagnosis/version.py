@@ -1,0 +1,36 @@
+"""Kubernetes' version against the one that Allotment is tested with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
+from allotment.diagnosis.looked import Looked
+
+TESTED = (1, 36)
+# User namespaces, which every pod of ours asks for, are on by default since 1.33.
+OLDEST = (1, 33)
+_NUMBER = re.compile(r"^[0-9]{1,4}")
+
+
+def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield whether what is rendered works with this version."""
+    what = "Kubernetes"
+    major, minor = (_NUMBER.match(looked.version.get(part, "")) for part in ("major", "minor"))
+    if major is None or minor is None:
+        yield skipped(what, "the API server doesn't say its version")
+        return
+    found = int(major[0]), int(minor[0])
+    words, tested = f"{found[0]}.{found[1]}", f"{TESTED[0]}.{TESTED[1]}"
+    if found < OLDEST:
+        yield error(
+            what,
+            f"it is {words}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST[0]}.{OLDEST[1]}",
+            f"upgrade to {tested}, which Allotment is tested with",
+        )
+    elif found < TESTED:
+        yield warning(what, f"it is {words}: Allotment is tested with {tested}", f"upgrade to {tested}")
+    else:
+        yield ok(what, f"it is {words}")

@@ -1,0 +1,143 @@
+"""A cluster that is as the sample declares it: what it answers, to be changed by a test, and what is then said."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+from tests.conftest import DAY, PROJECT
+from tests.controlplane import simulated
+
+from allotment.adapters.folder import FolderSource
+from allotment.declared.inventory import Offers
+from allotment.diagnosis import apis, diagnose, looked
+from allotment.diagnosis.diagnosis import Diagnosis
+from allotment.diagnosis.looked import Answer, Kind, Looked
+from allotment.diagnosis.reporter import watched
+from allotment.manifests import names
+from allotment.manifests.cluster import bootstrap, device_plugin, node_pool
+from allotment.pipeline.check.survey import survey
+
+Object = dict[str, Any]
+NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
+KINDS = {
+    "Node": looked.NODES,
+    "StorageClass": looked.STORAGE_CLASSES,
+    "VolumeSnapshotClass": looked.SNAPSHOT_CLASSES,
+    "Gateway": looked.GATEWAYS,
+    "GatewayClass": looked.GATEWAY_CLASSES,
+    "ResourceSlice": looked.SLICES,
+}
+
+
+def offers_of(root: Any = PROJECT) -> Offers:
+    """Return what a repository offers."""
+    return survey(FolderSource(root), datetime.date.fromisoformat(DAY)).offers
+
+
+def is_true(kind: str, **more: Any) -> Object:
+    """Return a condition that holds."""
+    return {"type": kind, "status": "True", "reason": kind, "message": "", **more}
+
+
+class Bed:
+    """A cluster's answers. `objects` has those of each kind, `refused` an HTTP status instead."""
+
+    def __init__(self, name: str = "eu-1", offers: Offers | None = None) -> None:
+        self.offers = offers or offers_of()
+        self.cluster = self.offers.clusters[name]
+        self.version = {"major": "1", "minor": "36+"}
+        self.objects: dict[Kind, list[Object]] = {kind: [] for kind in looked.ALL}
+        self.refused: dict[Kind, int] = {}
+        self.apis = {one.api: frozenset(one.resources) for one in apis.needed(self.offers, self.cluster)}
+        self.hub_apis: dict[str, frozenset[str]] = self.apis
+        for one in simulated.surroundings(self.cluster):
+            if one["kind"] in KINDS:
+                self.objects[KINDS[one["kind"]]].append(copy.deepcopy(one))
+        self._nodes()
+        self._edge()
+        self._argocd()
+        self._karpenter()
+
+    def _nodes(self) -> None:
+        for node in self.objects[looked.NODES]:
+            node["status"]["conditions"] = [is_true("Ready")]
+        self.objects[looked.PLUGIN_CONFIG] = copy.deepcopy(device_plugin.render(self.cluster))
+        rules = [{"apiGroups": [group], "resources": [each], "verbs": ["list", "watch"]} for group, each in watched()]
+        self.objects[looked.REPORTER_ROLE] = [{"metadata": {"name": "allotment-reporter"}, "rules": rules}]
+
+    def _edge(self) -> None:
+        (gateway,), (of,) = self.objects[looked.GATEWAYS], self.objects[looked.GATEWAY_CLASSES]
+        conditions = [is_true("Accepted"), is_true("Programmed")]
+        listener = {"name": "https", "conditions": [*conditions, is_true("ResolvedRefs")]}
+        gateway["status"] = {"conditions": conditions, "listeners": [listener]}
+        of["status"] = {"conditions": [is_true("Accepted")]}
+        host = gateway["spec"]["listeners"][0]["hostname"]
+        self.objects[looked.CERTIFICATES] = [
+            {
+                "metadata": {"name": "wildcard", "namespace": "edge"},
+                "spec": {"secretName": "edge", "dnsNames": [host]},
+                "status": {"conditions": [is_true("Ready")], "notAfter": "2027-01-21T12:00:00Z"},
+            }
+        ]
+        labels = {f"gateway.envoyproxy.io/owning-gateway-{key}": "edge" for key in ("name", "namespace")}
+        pod = {"metadata": {"name": "proxy", "namespace": "edge", "labels": labels}, "spec": {"nodeName": "cpu-1"}}
+        self.objects[looked.OTHER_PODS] = [pod]
+        ancestors = [{"conditions": [is_true("Accepted")]}]
+        login = {"metadata": {"name": "webui", "namespace": "t-solo-ada"}, "spec": {"oidc": {}}}
+        self.objects[looked.LOGINS] = [{**login, "status": {"ancestors": ancestors}}]
+
+    def _argocd(self) -> None:
+        found = {one["metadata"]["name"]: one for one in bootstrap.render(self.offers) if one["kind"] == "ConfigMap"}
+        for kind in looked.SETTINGS:
+            self.objects[kind] = [copy.deepcopy(found[kind.name])]
+        applications = [
+            f"allotment--{part}--{self.cluster.name}" for part in ("root", "platform", "node-pools", "stock")
+        ]
+        for name in (*applications, f"solo-ada--{self.cluster.name}--compute"):
+            self.objects[looked.APPLICATIONS].append(
+                {
+                    "metadata": {"name": name, "labels": {names.CLUSTER: self.cluster.name}},
+                    "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
+                }
+            )
+
+    def _karpenter(self) -> None:
+        for pool in simulated.declared(PROJECT, self.cluster.name).of(simulated.NodePool).values():
+            for one in copy.deepcopy(node_pool.render(self.offers, self.cluster, pool, {})):
+                one["status"] = {"conditions": [is_true("Ready")]}
+                if one["kind"] in ("NodePool", "NodeOverlay"):
+                    self.objects[looked.POOLS if one["kind"] == "NodePool" else looked.OVERLAYS].append(one)
+
+    def one(self, kind: Kind, name: str) -> Object:
+        """Return an object by its name."""
+        return next(one for one in self.objects[kind] if one["metadata"]["name"] == name)
+
+    def node(self, name: str) -> Object:
+        """Return a node by its name."""
+        return self.one(looked.NODES, name)
+
+    def answers(self) -> Looked:
+        """Return what it answers."""
+        answers = {kind: Answer(tuple(objects)) for kind, objects in self.objects.items()}
+        answers |= {kind: Answer(status=status) for kind, status in self.refused.items()}
+        return Looked(self.version, self.apis, self.hub_apis, answers, NOW)
+
+    def diagnosed(self) -> list[Diagnosis]:
+        """Return all that is said of it."""
+        return diagnose(self.answers(), self.offers, self.cluster)
+
+    def said(self, *severities: str) -> list[str]:
+        """Return what isn't as it should be, or what is of some severities, as lines."""
+        wanted = severities or ("error", "warning", "skipped")
+        return [line(one) for one in self.diagnosed() if one.severity in wanted]
+
+
+def line(one: Diagnosis) -> str:
+    """Return a diagnosis as a line."""
+    return f"{one.severity} [{one.topic}] {one.what}: {one.words}" + (f" -> {one.advice}" if one.advice else "")
+
+
+Change = Callable[[Bed], object]

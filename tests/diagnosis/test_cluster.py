@@ -1,0 +1,486 @@
+"""A cluster's version, APIs, classes, Gateway, Karpenter, Argo CD and reporter against what is declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import edit
+from tests.diagnosis.healthy import Bed, Change, Object, offers_of
+
+from allotment.diagnosis import looked
+from allotment.diagnosis.gateway import selects
+from allotment.manifests import names
+
+SYNC = "let Argo CD sync the Application allotment--node-pools--us-1"
+BOOTSTRAP = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
+
+
+def false(kind: str, reason: str, message: str = "") -> Object:
+    return {"type": kind, "status": "False", "reason": reason, "message": message}
+
+
+def gateway(bed: Bed) -> Object:
+    return bed.one(looked.GATEWAYS, "edge")
+
+
+def listener(bed: Bed) -> Object:
+    found: Object = gateway(bed)["spec"]["listeners"][0]
+    return found
+
+
+def set_(kind: looked.Kind, name: str, **more: Any) -> Change:
+    return lambda bed: bed.one(kind, name).update(more)
+
+
+def gone(kind: looked.Kind, name: str) -> Change:
+    return lambda bed: bed.objects[kind].remove(bed.one(kind, name))
+
+
+CASES: list[tuple[str, str, Change, list[str]]] = [
+    (
+        "an old Kubernetes",
+        "eu-1",
+        lambda bed: bed.version.update(minor="32"),
+        [
+            "error [kubernetes] Kubernetes: it is 1.32: tenants' pods run with hostUsers: false, which is off by default before 1.33"
+            " -> upgrade to 1.36, which Allotment is tested with"
+        ],
+    ),
+    (
+        "an untested Kubernetes",
+        "eu-1",
+        lambda bed: bed.version.update(minor="35"),
+        ["warning [kubernetes] Kubernetes: it is 1.35: Allotment is tested with 1.36 -> upgrade to 1.36"],
+    ),
+    (
+        "no version",
+        "eu-1",
+        lambda bed: bed.version.clear(),
+        ["skipped [kubernetes] Kubernetes: the API server doesn't say its version"],
+    ),
+    (
+        "an API in another version",
+        "eu-1",
+        lambda bed: bed.apis.update({"objectbucket.io/v2": bed.apis.pop("objectbucket.io/v1alpha1")}),
+        [
+            "error [apis] objectbucket.io/v1alpha1: isn't served (v2 is), and a bucket's class is declared"
+            " -> install Rook or another provisioner of buckets, or its CRDs"
+        ],
+    ),
+    (
+        "an API without a resource",
+        "us-1",
+        lambda bed: bed.apis.update({"karpenter.sh/v1": frozenset()}),
+        [
+            "error [apis] karpenter.sh/v1: is served without nodepools, and a pool has karpenter -> install the CRDs of Karpenter 1.14"
+        ],
+    ),
+    (
+        "a class that deletes",
+        "eu-1",
+        set_(looked.STORAGE_CLASSES, "rook-cephfs", reclaimPolicy="Delete"),
+        [
+            "error [storage] StorageClass rook-cephfs: has reclaimPolicy Delete: data go with a claim that is deleted by mistake, and"
+            " shared-files wants Retain -> make it anew: kubectl get storageclass rook-cephfs -o yaml, reclaimPolicy: Retain,"
+            " kubectl replace --force --filename FILE"
+        ],
+    ),
+    (
+        "a class that doesn't expand",
+        "eu-1",
+        set_(looked.STORAGE_CLASSES, "rook-cephfs", allowVolumeExpansion=False),
+        [
+            "warning [storage] StorageClass rook-cephfs: has allowVolumeExpansion: false: a storage of shared-files whose size is"
+            " raised doesn't grow -> kubectl patch storageclass rook-cephfs --patch 'allowVolumeExpansion: true', where its driver"
+            " expands volumes"
+        ],
+    ),
+    (
+        "a bucket's class grows by itself",
+        "eu-1",
+        set_(looked.STORAGE_CLASSES, "rook-ceph-bucket", allowVolumeExpansion=False),
+        [],
+    ),
+    (
+        "no such class",
+        "us-1",
+        gone(looked.STORAGE_CLASSES, "gp3-retain"),
+        [
+            "error [storage] StorageClass gp3-retain: isn't there, and the storage block-ssd names it; did you mean 'efs-retain'?"
+            " -> make it, or declare another"
+        ],
+    ),
+    (
+        "disks that stay",
+        "eu-1",
+        set_(looked.STORAGE_CLASSES, "rook-ceph-block-scratch", reclaimPolicy="Retain"),
+        [
+            "error [storage] StorageClass rook-ceph-block-scratch: has reclaimPolicy Retain: each stopped instance leaves a disk"
+            " behind, and diskStorageClassName wants Delete -> make it anew: kubectl get storageclass rook-ceph-block-scratch -o yaml,"
+            " reclaimPolicy: Delete, kubectl replace --force --filename FILE"
+        ],
+    ),
+    (
+        "snapshots that go",
+        "eu-1",
+        set_(looked.SNAPSHOT_CLASSES, "rook-cephfs-snapshots", deletionPolicy="Delete", driver="x"),
+        [
+            "error [storage] VolumeSnapshotClass rook-cephfs-snapshots: has deletionPolicy Delete: a snapshot goes with its object, and"
+            " shared-files wants Retain -> kubectl patch volumesnapshotclass rook-cephfs-snapshots --type merge --patch"
+            " 'deletionPolicy: Retain'",
+            "error [storage] VolumeSnapshotClass rook-cephfs-snapshots: is of the driver x, and StorageClass rook-cephfs of"
+            " retain.simulated.allotment.dev: no snapshot is taken -> name a class of the same driver in volumeSnapshotClassName",
+        ],
+    ),
+    (
+        "no Gateway",
+        "eu-1",
+        lambda bed: gateway(bed)["metadata"].update(name="front"),
+        [
+            "error [gateway] Gateway edge/edge: isn't there; there are edge/front -> make it, or write another as spec.gateway:"
+            " docs/start/first-cluster.md has one"
+        ],
+    ),
+    (
+        "a Gateway that isn't programmed",
+        "eu-1",
+        lambda bed: gateway(bed)["status"].update(
+            conditions=[false("Programmed", "AddressNotAssigned", "no addresses")]
+        ),
+        [
+            "error [gateway] Gateway edge/edge: isn't Accepted: no reason is given -> kubectl -n edge describe gateway edge"
+        ],
+    ),
+    (
+        "no listener",
+        "eu-1",
+        lambda bed: listener(bed).update(name="web"),
+        [
+            "error [gateway] Gateway edge/edge listener https: isn't there; there is web -> add it to the Gateway, or write another as"
+            " spec.gateway.sectionName"
+        ],
+    ),
+    (
+        "a listener of another shape",
+        "eu-1",
+        lambda bed: listener(bed).update(protocol="HTTP", hostname="*.other.example", allowedRoutes={}),
+        [
+            "error [gateway] Gateway edge/edge listener https: is HTTP, and logins need HTTPS -> write protocol: HTTPS, with"
+            " tls.certificateRefs",
+            "error [gateway] Gateway edge/edge listener https: is of *.other.example, and instances are at"
+            ' *.eu-1.gpu.northlight.example -> write hostname: "*.eu-1.gpu.northlight.example", or another spec.domain',
+            "error [gateway] Gateway edge/edge listener https: takes routes of namespace edge alone, and tenants' lie in t-*"
+            " -> write allowedRoutes.namespaces.from: All, or Selector of those with the label allotment.dev/tenant",
+        ],
+    ),
+    (
+        "a certificate that isn't found",
+        "eu-1",
+        lambda bed: gateway(bed)["status"]["listeners"][0].update(
+            conditions=[false("ResolvedRefs", "InvalidCertificateRef", "no Secret")]
+        ),
+        [
+            "error [gateway] Gateway edge/edge listener https: isn't ResolvedRefs: InvalidCertificateRef: no Secret -> look at the"
+            " Secret that its tls.certificateRefs name, and its ports"
+        ],
+    ),
+    (
+        "a class that isn't accepted",
+        "eu-1",
+        lambda bed: bed.one(looked.GATEWAY_CLASSES, "envoy")["status"].update(
+            conditions=[false("Accepted", "InvalidParameters")]
+        ),
+        [
+            "error [gateway] GatewayClass envoy: isn't accepted: InvalidParameters -> kubectl describe gatewayclass envoy"
+        ],
+    ),
+    (
+        "another gateway's class",
+        "eu-1",
+        lambda bed: bed.one(looked.GATEWAY_CLASSES, "envoy")["spec"].update(
+            controllerName="istio.io/gateway-controller"
+        ),
+        [
+            "warning [gateway] GatewayClass envoy: is of the controller istio.io/gateway-controller, and logins are SecurityPolicies of"
+            " Envoy Gateway, by default gateway.envoyproxy.io/gatewayclass-controller -> check that it is an Envoy Gateway under"
+            " another name"
+        ],
+    ),
+    (
+        "a certificate of another name that ends soon",
+        "eu-1",
+        lambda bed: bed.objects[looked.CERTIFICATES][0].update(
+            spec={"secretName": "edge", "dnsNames": ["a.example"]},
+            status={"notAfter": "2026-11-30T00:00:00Z", "conditions": [false("Ready", "DoesNotExist", "no Issuer")]},
+        ),
+        [
+            "error [gateway] Certificate in Secret edge/edge: is of a.example, and instances are at *.eu-1.gpu.northlight.example"
+            ' -> add "*.eu-1.gpu.northlight.example" to its dnsNames',
+            "warning [gateway] Certificate in Secret edge/edge: expires on 2026-11-30 and isn't renewed: DoesNotExist: no Issuer"
+            " -> kubectl -n edge describe certificate wildcard",
+        ],
+    ),
+    (
+        "a short certificate that is renewed in time",
+        "eu-1",
+        lambda bed: bed.objects[looked.CERTIFICATES][0]["status"].update(
+            notAfter="2026-11-25T00:00:00Z", renewalTime="2026-11-23T00:00:00Z"
+        ),
+        [],
+    ),
+    (
+        "a certificate that has ended",
+        "eu-1",
+        lambda bed: bed.objects[looked.CERTIFICATES][0]["status"].update(notAfter="2026-11-01T00:00:00Z"),
+        [
+            "error [gateway] Certificate in Secret edge/edge: expired on 2026-11-01 -> kubectl -n edge describe certificate wildcard"
+        ],
+    ),
+    (
+        "proxies elsewhere",
+        "eu-1",
+        lambda bed: bed.one(looked.OTHER_PODS, "proxy")["metadata"].update(namespace="envoy-gateway-system"),
+        [
+            "error [gateway] Gateway edge/edge proxies: run in envoy-gateway-system, and tenants' network policies let in what comes"
+            " from edge -> write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider"
+        ],
+    ),
+    (
+        "logins that aren't taken",
+        "eu-1",
+        lambda bed: bed.objects[looked.LOGINS][0].update(
+            status={
+                "ancestors": [{"conditions": [false("Accepted", "Invalid", "OIDC: secret edge/oidc does not exist")]}]
+            }
+        ),
+        [
+            "error [gateway] SecurityPolicies: 1 of 1 aren't accepted: t-solo-ada/webui: Invalid: OIDC: secret edge/oidc does not exist"
+            " -> until then nobody gets in there: change what it names, or restart Envoy Gateway"
+        ],
+    ),
+    (
+        "no login yet",
+        "eu-1",
+        lambda bed: bed.objects[looked.LOGINS].clear(),
+        [
+            "skipped [gateway] SecurityPolicies: none has a login yet, and no Secret is read: whether edge/oidc is there isn't known"
+        ],
+    ),
+    (
+        "Karpenter lacks a pool",
+        "us-1",
+        gone(looked.POOLS, "h100"),
+        [f"error [karpenter] karpenter.sh NodePool h100: isn't there: no node is bought for its Stocks -> {SYNC}"],
+    ),
+    (
+        "Karpenter's node class isn't ready",
+        "us-1",
+        lambda bed: bed.one(looked.POOLS, "h100").update(
+            status={"conditions": [false("Ready", "NodeClassNotReady", "no subnets")]}
+        ),
+        [
+            "error [karpenter] karpenter.sh NodePool h100: isn't Ready: NodeClassNotReady: no subnets"
+            " -> kubectl describe nodepools.karpenter.sh h100"
+        ],
+    ),
+    (
+        "no Karpenter has seen it",
+        "us-1",
+        lambda bed: bed.one(looked.POOLS, "h100").pop("status"),
+        [
+            "warning [karpenter] karpenter.sh NodePool h100: has no condition Ready: no Karpenter has looked at it"
+            " -> check that Karpenter runs"
+        ],
+    ),
+    (
+        "a gate that is off",
+        "us-1",
+        lambda bed: [one.pop("status") for one in bed.objects[looked.OVERLAYS]],
+        [
+            "error [karpenter] feature gate NodeOverlay: is off, and spec.karpenter.featureGates names it: pools of slices never grow"
+            " -> set settings.featureGates.nodeOverlay in the values of Karpenter's chart, or remove it from featureGates"
+        ],
+    ),
+    (
+        "a missing root",
+        "eu-1",
+        lambda bed: bed.objects[looked.APPLICATIONS].clear(),
+        [
+            "error [argocd] Application allotment--root--eu-1: isn't there: nothing that is published reaches the cluster"
+            f" -> {BOOTSTRAP}"
+        ],
+    ),
+    (
+        "a root that can't read the repository",
+        "eu-1",
+        lambda bed: bed.one(looked.APPLICATIONS, "allotment--root--eu-1")["status"].update(
+            conditions=[{"type": "ComparisonError", "message": "authentication required"}]
+        ),
+        [
+            "error [argocd] Application allotment--root--eu-1: ComparisonError: authentication required"
+            " -> argocd app get allotment--root--eu-1"
+        ],
+    ),
+    (
+        "an Application that isn't there yet, and one that isn't in sync",
+        "eu-1",
+        lambda bed: [
+            gone(looked.APPLICATIONS, "allotment--stock--eu-1")(bed),
+            bed.one(looked.APPLICATIONS, "allotment--platform--eu-1")["status"].update(sync={"status": "OutOfSync"}),
+        ],
+        [
+            "error [argocd] Application allotment--stock--eu-1: isn't there, and the root Application is -> allot publish, and see what"
+            " allotment--root--eu-1 says in Argo CD",
+            "warning [argocd] Application allotment--platform--eu-1: is OutOfSync -> argocd app get allotment--platform--eu-1",
+        ],
+    ),
+    (
+        "a tenant's sync failed",
+        "eu-1",
+        lambda bed: bed.one(looked.APPLICATIONS, "solo-ada--eu-1--compute")["status"].update(
+            operationState={"phase": "Failed", "message": "quota"}
+        ),
+        [
+            "warning [argocd] tenants' Applications: 1 of 1 aren't applied: solo-ada--eu-1--compute: its sync failed: quota"
+            " -> allot status --cluster eu-1 says what each tenant's wait for"
+        ],
+    ),
+    (
+        "Argo CD lets everybody in",
+        "eu-1",
+        lambda bed: bed.one(looked.SETTINGS[2], "argocd-rbac-cm")["data"].update({"policy.default": "role:readonly"}),
+        [
+            "error [argocd] ConfigMap argocd/argocd-rbac-cm: has policy.default: role:readonly, so whoever logs in to Argo CD sees every"
+            f" tenant -> {BOOTSTRAP}"
+        ],
+    ),
+    (
+        "a health check of an older Allotment",
+        "eu-1",
+        lambda bed: bed.one(looked.SETTINGS[0], "argocd-cm")["data"].update(
+            {"resource.customizations.health.batch_Job": "return {}", "exec.enabled": "false"}
+        ),
+        [
+            "error [argocd] ConfigMap argocd/argocd-cm: lacks, or has otherwise: exec.enabled, resource.customizations.health.batch_Job"
+            f" -> {BOOTSTRAP}"
+        ],
+    ),
+    (
+        "links of an older Allotment",
+        "eu-1",
+        lambda bed: bed.one(looked.SETTINGS[0], "argocd-cm")["data"].pop("resource.links"),
+        [f"warning [argocd] ConfigMap argocd/argocd-cm: lacks, or has otherwise: resource.links -> {BOOTSTRAP}"],
+    ),
+    (
+        "kinds that Argo CD leaves out",
+        "eu-1",
+        lambda bed: bed.one(looked.SETTINGS[0], "argocd-cm")["data"].update(
+            {
+                "resource.exclusions": "- apiGroups:\n  - gateway.*\n  kinds:\n  - '*Route'\n- kinds: [Job]\n  apiGroups: ['batch']\n"
+            }
+        ),
+        [
+            "error [argocd] ConfigMap argocd/argocd-cm resource.exclusions: names Job.batch, HTTPRoute.gateway.networking.k8s.io, so"
+            " Argo CD never applies them -> take them out of it"
+        ],
+    ),
+    (
+        "a reporter of an older Allotment",
+        "eu-1",
+        lambda bed: bed.objects[looked.REPORTER_ROLE][0].update(
+            rules=[
+                one
+                for one in bed.objects[looked.REPORTER_ROLE][0]["rules"]
+                if one["resources"] not in (["poddisruptionbudgets"], ["pods"])
+            ]
+        ),
+        [
+            "error [reporter] ClusterRole allotment-reporter: grants no list and watch of pods, poddisruptionbudgets.policy: their state"
+            " is reported as unknown -> kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "lines"), [pytest.param(*one[1:], id=one[0]) for one in CASES])
+def test_what_is_wrong_is_said_in_one_line(name: str, change: Change, lines: list[str]) -> None:
+    bed = Bed(name)
+    change(bed)
+    assert bed.said() == lines
+
+
+def test_another_clusters_applications_count_for_nothing() -> None:
+    bed = Bed()
+    other = bed.one(looked.APPLICATIONS, "solo-ada--eu-1--compute")
+    other["metadata"]["labels"][names.CLUSTER] = "us-1"
+    other["status"]["conditions"] = [{"type": "SyncError", "message": "x"}]
+    assert bed.said() == []
+
+
+def test_without_argo_cd_here_it_is_asked_where_it_is() -> None:
+    bed = Bed()
+    del bed.apis["argoproj.io/v1alpha1"]
+    assert bed.said() == [
+        "skipped [apis] argoproj.io/v1alpha1: isn't served here -> name the cluster of Argo CD: --argocd-kubeconfig or"
+        " --argocd-context",
+        "skipped [argocd] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
+    ]
+    bed.hub_apis = {**bed.apis}
+    assert bed.said("error") == [
+        "error [apis] argoproj.io/v1alpha1: isn't served, and it applies what is published -> install Argo CD 3.2 or later, or its CRDs"
+    ]
+
+
+def karpenter(**container: Any) -> Object:
+    return {"metadata": {"name": "karpenter"}, "spec": {"template": {"spec": {"containers": [container]}}}}
+
+
+@pytest.mark.parametrize(
+    ("container", "word"),
+    [
+        ({"env": [{"name": "FEATURE_GATES", "value": "NodeRepair=false,NodeOverlay=true"}]}, "on"),
+        ({"env": [{"name": "FEATURE_GATES", "value": "NodeOverlay=false"}]}, "off"),
+        ({"args": ["--feature-gates=NodeOverlay=true"]}, "on"),
+        ({}, "off"),
+    ],
+)
+def test_a_gate_is_read_from_what_karpenter_is_told(container: Object, word: str) -> None:
+    bed = Bed("us-1")
+    bed.objects[looked.OVERLAYS].clear()
+    assert [one.split(":")[0] for one in bed.said()] == ["skipped [karpenter] feature gate NodeOverlay"]
+    bed.objects[looked.KARPENTERS].append(karpenter(**container))
+    said = bed.said("error", "warning", "skipped", "ok")
+    assert any(
+        one.startswith(("ok" if word == "on" else "error") + f" [karpenter] feature gate NodeOverlay: is {word}")
+        for one in said
+    )
+
+
+def test_a_gate_that_nobody_declared(sample: Path) -> None:
+    edit(sample, "clusters/us-1/cluster.yaml", "  karpenter:\n    featureGates:\n      - NodeOverlay\n", "")
+    bed = Bed("us-1", offers_of(sample))
+    overlays = Bed("us-1").objects[looked.OVERLAYS]
+    bed.objects[looked.OVERLAYS] = overlays
+    assert bed.said() == [
+        "warning [karpenter] feature gate NodeOverlay: is on, and spec.karpenter.featureGates doesn't name it: no pool of slices may"
+        " grow -> write featureGates: [NodeOverlay]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "takes"),
+    [
+        ({}, True),
+        ({"matchLabels": {names.MANAGED_BY: "allotment"}}, True),
+        ({"matchLabels": {names.MANAGED_BY: "helm"}}, False),
+        ({"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": names.TENANT, "operator": "DoesNotExist"}]}, False),
+        ({"matchExpressions": [{"key": names.TENANT, "operator": "In", "values": ["a"]}]}, None),
+        ({"matchLabels": {"kubernetes.io/metadata.name": "t-a"}}, None),
+        ({"matchExpressions": [{"key": names.MANAGED_BY, "operator": "NotIn", "values": ["allotment"]}]}, False),
+    ],
+)
+def test_whether_a_selector_takes_tenants(selector: Object, takes: bool | None) -> None:
+    assert selects(selector, names.labels(tenant="")) is takes

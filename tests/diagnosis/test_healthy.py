@@ -1,0 +1,113 @@
+"""A cluster that is as it is declared has nothing wrong; what may not be read, or isn't there, is said and hides nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from tests.conftest import PROJECT
+from tests.diagnosis.healthy import Bed
+
+from allotment.diagnosis import apis, looked
+
+
+@pytest.mark.parametrize("name", ["eu-1", "us-1"])
+def test_a_cluster_that_is_as_declared_has_nothing_wrong(name: str) -> None:
+    assert Bed(name).said() == []
+
+
+def test_what_is_fine_is_said_with_its_numbers() -> None:
+    said = Bed().said("ok")
+    assert "ok [nodes] NodePool l4-ts4: 3 nodes, tainted and ready" in said
+    assert (
+        "ok [nodes] NodePool l4-ts4: cpu 46 and memory 190Gi are left for pods on its smallest node,"
+        " and node.cpu is 46 and node.memory 190Gi" in said
+    )
+    assert "ok [device-plugin] NodePool l4-ts4: 3 nodes as declared, each with nvidia.com/gpu.shared: 16" in said
+    assert "ok [gateway] Certificate in Secret edge/edge: is good until 2027-01-21" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        (
+            looked.NODES,
+            "error [nodes] nodes: can't be checked: that needs list of nodes -> grant it: docs/operate/doctor.md has the role",
+        ),
+        (
+            looked.APPLICATIONS,
+            "error [argocd] applications.argoproj.io: can't be checked: that needs list of applications.argoproj.io in"
+            " namespace argocd where Argo CD runs -> grant it: docs/operate/doctor.md has the role",
+        ),
+        (
+            looked.PLUGIN_CONFIG,
+            "error [device-plugin] configmaps allotment: can't be checked: that needs get of configmaps allotment in"
+            " namespace nvidia-device-plugin -> grant it: docs/operate/doctor.md has the role",
+        ),
+    ],
+)
+def test_what_may_not_be_read_is_an_error(kind: looked.Kind, line: str) -> None:
+    bed = Bed()
+    bed.refused[kind] = 403
+    assert line in bed.said("error")
+
+
+@pytest.mark.parametrize("kind", looked.ALL)
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_nothing_that_is_read_is_passed_over(kind: looked.Kind, status: int) -> None:
+    karpenters = (looked.POOLS, looked.OVERLAYS, looked.KARPENTERS)
+    bed = Bed("us-1" if kind in karpenters else "eu-1")
+    fine = bed.diagnosed()
+    bed.refused[kind] = status
+    if kind == looked.SLICES:
+        assert bed.said() == [], "no pool is of DRA"
+    elif kind == looked.KARPENTERS:
+        assert bed.said() == [], "the overlays say already that the gate is on"
+    elif kind.name == "argocd-rbac-cm" and status == 404:
+        assert bed.said() == [], "what Argo CD takes without it is what we write"
+    elif kind == looked.CERTIFICATES and status == 404:
+        assert [one.split(":")[0] for one in bed.said()] == ["skipped [gateway] Certificate in Secret edge/edge"]
+    elif kind == looked.OVERLAYS and status == 404:
+        assert bed.said() == [
+            "skipped [karpenter] feature gate NodeOverlay: no NodeOverlay has a status, and no Deployment with the label"
+            " app.kubernetes.io/name=karpenter says it"
+        ]
+    else:
+        assert bed.said()
+    lost = {one.topic for one in set(fine) - set(bed.diagnosed())}
+    assert len(lost) <= 2, "what could be read is checked all the same"
+    assert (status == 404) or all(
+        one.startswith("error ") for one in bed.said("error", "skipped") if kind.resource in one
+    )
+
+
+def test_the_role_has_what_is_read_and_no_more() -> None:
+    objects = list(yaml.safe_load_all((PROJECT / "argo/doctor.yaml").read_text(encoding="utf-8")))
+    granted = set()
+    for one in objects:
+        assert one["kind"] in ("ClusterRole", "Role")
+        for rule in one["rules"]:
+            (group,), verbs = rule["apiGroups"], tuple(rule["verbs"])
+            assert verbs in (("get",), ("list",))
+            for resource in rule["resources"]:
+                for name in rule.get("resourceNames", [""]):
+                    granted.add((verbs[0], group, resource, one["metadata"].get("namespace", ""), name))
+    wanted = set()
+    for kind in looked.ALL:
+        wanted.add(("get" if kind.name else "list", kind.group, kind.resource, kind.namespace, kind.name))
+    assert granted == wanted
+    assert not any(resource == "secrets" for _, _, resource, _, _ in granted)
+
+
+def test_every_api_of_what_is_rendered_is_asked_for() -> None:
+    """The golden tree has everything that the sample renders; what Kubernetes has had for long is left out."""
+    old = {"v1", "apps/v1", "batch/v1", "networking.k8s.io/v1", "policy/v1", "scheduling.k8s.io/v1"}
+    for name in ("eu-1", "us-1"):
+        found = set()
+        for file in (PROJECT / "tests/manifests/golden").rglob("*.yaml"):
+            if name in file.parts:
+                for text in file.read_text(encoding="utf-8").split("\n"):
+                    if text.startswith("apiVersion: "):
+                        found.add(text.removeprefix("apiVersion: "))
+        bed = Bed(name)
+        assert found - old <= {one.api for one in apis.needed(bed.offers, bed.cluster)}, name
+        assert found

@@ -1,0 +1,366 @@
+"""Nodes against their pools: how many, what keeps pods away, what is left for them, how their GPUs are shared."""
+
+from __future__ import annotations
+
+import shutil
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import PROJECT, ROOTS, edit
+from tests.diagnosis.healthy import Bed, Change, is_true, offers_of
+from tests.ways_of_sharing import declare_all
+
+from allotment.diagnosis import looked
+from allotment.diagnosis.nodes import requested
+from allotment.diagnosis.quantity import amount
+from allotment.manifests import names
+
+
+def labels(bed: Bed, node: str) -> dict[str, str]:
+    found: dict[str, str] = bed.node(node)["metadata"]["labels"]
+    return found
+
+
+def without(bed: Bed, node: str) -> None:
+    bed.objects[looked.NODES].remove(bed.node(node))
+
+
+def has(bed: Bed, node: str, resource: str, allocatable: str, capacity: str = "") -> None:
+    status = bed.node(node)["status"]
+    status["allocatable"] = {**status["allocatable"], resource: allocatable}
+    status["capacity"] = {**status["capacity"], resource: capacity or allocatable}
+
+
+def daemon(bed: Bed, node: str, cpu: str, memory: str, **more: Any) -> None:
+    requests = {"requests": {"cpu": cpu, "memory": memory}}
+    pod = {
+        "metadata": {"name": "d", "namespace": "kube-system", "ownerReferences": [{"kind": "DaemonSet"}]},
+        "spec": {"nodeName": node, "containers": [{"resources": requests}], **more},
+    }
+    bed.objects[looked.OTHER_PODS].append(pod)
+
+
+def taint(bed: Bed, node: str, *taints: tuple[str, str]) -> None:
+    bed.node(node)["spec"]["taints"] = [{"key": key, "effect": effect} for key, effect in taints]
+
+
+OURS = (names.GPU_TAINT, "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        pytest.param(
+            lambda bed: without(bed, "l4-ts4-3"),
+            [
+                "error [nodes] NodePool l4-ts4: 2 nodes have pool=l4-ts4, and static.nodes is 3: units are sold that no node has"
+                " -> kubectl label node NODE pool=l4-ts4, or write static.nodes: 2 and lower its Stocks"
+            ],
+            id="too few",
+        ),
+        pytest.param(
+            lambda bed: [without(bed, f"l4-whole-{number}") for number in (1, 2)],
+            [
+                "error [nodes] NodePool l4-whole: no node has pool=l4-whole, and static.nodes is 2: units are sold that no node"
+                " has -> kubectl label node NODE pool=l4-whole, or write static.nodes: 1 and lower its Stocks"
+            ],
+            id="none",
+        ),
+        pytest.param(
+            lambda bed: bed.objects[looked.NODES].append(
+                {**bed.node("l4-ts4-3"), "metadata": {**bed.node("l4-ts4-3")["metadata"], "name": "l4-ts4-4"}}
+            ),
+            [
+                "warning [nodes] NodePool l4-ts4: 4 nodes have pool=l4-ts4, and static.nodes is 3: the rest is never sold"
+                " -> write static.nodes: 4, and raise its Stocks"
+            ],
+            id="too many",
+        ),
+        pytest.param(
+            lambda bed: taint(bed, "l4-ts4-2"),
+            [
+                "error [nodes] Node l4-ts4-2: lacks the taint nvidia.com/gpu:NoSchedule, so pods that use no GPU take the room of"
+                " units -> kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule"
+            ],
+            id="no taint",
+        ),
+        pytest.param(
+            lambda bed: taint(bed, "l4-ts4-2", (names.GPU_TAINT, "PreferNoSchedule")),
+            [
+                "error [nodes] Node l4-ts4-2: lacks the taint nvidia.com/gpu:NoSchedule, so pods that use no GPU take the room of"
+                " units -> kubectl taint node l4-ts4-2 nvidia.com/gpu=true:NoSchedule"
+            ],
+            id="another effect",
+        ),
+        pytest.param(
+            lambda bed: taint(
+                bed, "l4-ts4-2", OURS, ("team", "NoExecute"), ("node.kubernetes.io/unreachable", "NoSchedule")
+            ),
+            [
+                "error [nodes] Node l4-ts4-2: has the taint team:NoExecute, which no unit tolerates, so nothing is scheduled there"
+                " -> kubectl taint node l4-ts4-2 team:NoExecute-"
+            ],
+            id="a taint of others",
+        ),
+        pytest.param(
+            lambda bed: bed.node("l4-ts4-2")["status"].update(conditions=[{"type": "Ready", "status": "Unknown"}]),
+            [
+                "error [nodes] Node l4-ts4-2: isn't Ready, and the units of pool l4-ts4 count it"
+                " -> kubectl describe node l4-ts4-2"
+            ],
+            id="not ready",
+        ),
+        pytest.param(
+            lambda bed: bed.node("l4-ts4-2")["spec"].update(unschedulable=True),
+            [
+                "warning [nodes] Node l4-ts4-2: is cordoned, and the units of pool l4-ts4 count it"
+                " -> kubectl uncordon l4-ts4-2, once it is well"
+            ],
+            id="cordoned",
+        ),
+        pytest.param(
+            lambda bed: bed.node("cpu-1")["status"].update(capacity={"nvidia.com/gpu": "2"}),
+            [
+                "warning [nodes] Node cpu-1: has GPUs, and the labels of no declared pool: nothing of it is sold"
+                " -> label it as a pool's nodeSelector says, or declare a NodePool"
+            ],
+            id="of no pool",
+        ),
+        pytest.param(
+            lambda bed: daemon(bed, "l4-ts4-2", "1500m", "3Gi"),
+            [
+                "error [nodes] NodePool l4-ts4: cpu 44500m and memory 187Gi are left for pods on its smallest node (l4-ts4-2), and"
+                " node.cpu is 46 and node.memory 190Gi: units are sold that don't fit -> write cpu: 44, memory: 187Gi"
+            ],
+            id="DaemonSets take more than was thought",
+        ),
+        pytest.param(
+            lambda bed: [has(bed, "l4-ts4-1", "memory", "199229440Ki"), daemon(bed, "l4-ts4-1", "0", "64Mi")],
+            [
+                "error [nodes] NodePool l4-ts4: cpu 46 and memory 189.9Gi are left for pods on its smallest node (l4-ts4-1), and"
+                " node.cpu is 46 and node.memory 190Gi: units are sold that don't fit -> write cpu: 46, memory: 189Gi"
+            ],
+            id="a little too little",
+        ),
+    ],
+)
+def test_nodes_of_a_pool(change: Change, lines: list[str]) -> None:
+    bed = Bed()
+    change(bed)
+    assert bed.said() == lines
+
+
+PLUGIN = "look at the log of the device plugin's pod there"
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        pytest.param(
+            lambda bed: labels(bed, "l4-ts4-2").update({names.DEVICE_PLUGIN_CONFIG: "time-slicing-2"}),
+            [
+                "error [device-plugin] Node l4-ts4-2: has nvidia.com/device-plugin.config=time-slicing-2, and pool l4-ts4 wants"
+                " time-slicing-4 -> kubectl label node l4-ts4-2 nvidia.com/device-plugin.config=time-slicing-4 --overwrite"
+            ],
+            id="another configuration",
+        ),
+        pytest.param(
+            lambda bed: labels(bed, "l4-whole-1").pop(names.DEVICE_PLUGIN_CONFIG),
+            [
+                "warning [device-plugin] Node l4-whole-1: lacks the label nvidia.com/device-plugin.config, and pool l4-whole wants"
+                " exclusive: it shares as the device plugin's config.default says"
+                " -> kubectl label node l4-whole-1 nvidia.com/device-plugin.config=exclusive"
+            ],
+            id="by default",
+        ),
+        pytest.param(
+            lambda bed: labels(bed, "l4-ts4-2").pop("nvidia.com/gpu.present"),
+            [
+                "error [device-plugin] Node l4-ts4-2: lacks the label nvidia.com/gpu.present=true, so no device plugin starts there"
+                " -> kubectl label node l4-ts4-2 nvidia.com/gpu.present=true"
+            ],
+            id="the plugin doesn't find it",
+        ),
+        pytest.param(
+            lambda bed: [
+                labels(bed, "l4-ts4-2").pop("nvidia.com/gpu.present"),
+                labels(bed, "l4-ts4-2").update({"feature.node.kubernetes.io/pci-10de.present": "true"}),
+            ],
+            [],
+            id="node-feature-discovery finds it",
+        ),
+        pytest.param(
+            lambda bed: labels(bed, "a100-mig-1").update(
+                {names.MIG_CONFIG: "all-1g.10gb", "nvidia.com/mig.config.state": "failed"}
+            ),
+            [
+                "error [device-plugin] Node a100-mig-1: has nvidia.com/mig.config=all-1g.10gb, and pool a100-mig wants all-balanced"
+                " -> kubectl label node a100-mig-1 nvidia.com/mig.config=all-balanced --overwrite",
+                "error [device-plugin] Node a100-mig-1: has nvidia.com/mig.config.state=failed: its GPUs aren't cut as all-1g.10gb"
+                " says -> look at the log of the MIG manager's pod there",
+            ],
+            id="MIG",
+        ),
+        pytest.param(
+            lambda bed: labels(bed, "a100-mig-1").update({"nvidia.com/mig.config.state": "success"}),
+            [],
+            id="MIG is cut",
+        ),
+        pytest.param(
+            lambda bed: has(bed, "l4-ts4-2", "nvidia.com/gpu.shared", "12", "16"),
+            [
+                "error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu.shared: 12 of 16: the device plugin calls the rest"
+                f" unhealthy -> {PLUGIN}, and for Xid errors in the kernel's"
+            ],
+            id="a GPU is ill",
+        ),
+        pytest.param(
+            lambda bed: [
+                has(bed, "l4-ts4-2", "nvidia.com/gpu.shared", "0"),
+                has(bed, "l4-ts4-2", "nvidia.com/gpu", "4"),
+            ],
+            [
+                "error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu: 4, and pool l4-ts4 declares 0: they aren't shared"
+                f" -> {PLUGIN}, or declare what the node has",
+                "error [device-plugin] Node l4-ts4-2: has nvidia.com/gpu.shared: 0, and pool l4-ts4 declares 16: units are sold that"
+                f" it hasn't -> {PLUGIN}, or declare what the node has",
+            ],
+            id="not shared",
+        ),
+        pytest.param(
+            lambda bed: has(bed, "l4-whole-2", "nvidia.com/gpu", "8"),
+            [
+                "warning [device-plugin] Node l4-whole-2: has nvidia.com/gpu: 8, and pool l4-whole declares 4: the rest is never sold"
+                f" -> {PLUGIN}, or declare what the node has"
+            ],
+            id="more than declared",
+        ),
+        pytest.param(
+            lambda bed: bed.objects[looked.PLUGIN_CONFIG][0]["data"].pop("time-slicing-4"),
+            [
+                "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: lacks time-slicing-4: nodes with such a label share"
+                " nothing, and say nothing of it -> let Argo CD sync the Application allotment--platform--eu-1"
+            ],
+            id="a key is missing",
+        ),
+        pytest.param(
+            lambda bed: bed.objects[looked.PLUGIN_CONFIG][0]["data"].update({"mig": "version: v1\n"}),
+            [
+                "error [device-plugin] ConfigMap nvidia-device-plugin/allotment: has another mig than what is rendered"
+                " -> let Argo CD sync the Application allotment--platform--eu-1"
+            ],
+            id="a key is somebody else's",
+        ),
+    ],
+)
+def test_how_gpus_are_shared(change: Change, lines: list[str]) -> None:
+    bed = Bed()
+    change(bed)
+    assert bed.said() == lines
+
+
+def test_a_node_of_two_pools(tmp_path: Path) -> None:
+    for folder in ROOTS:
+        shutil.copytree(PROJECT / folder, tmp_path / folder)
+    edit(tmp_path, "clusters/eu-1/node-pools/l4-whole.yaml", "pool: l4-whole", "rack: a")
+    bed = Bed("eu-1", offers_of(tmp_path))
+    labels(bed, "l4-ts4-1")["rack"] = "a"
+    said = [one.partition(" -> ")[0] for one in bed.said() if "two" in one or "twice" in one]
+    assert said == [
+        "error [nodes] Node l4-ts4-1: has the labels of the pools l4-ts4, l4-whole, so its units are sold twice"
+    ]
+
+
+@pytest.fixture
+def ways(tmp_path: Path) -> Bed:
+    """Return a cluster with pools of MPS and of DRA."""
+    for folder in ROOTS:
+        shutil.copytree(PROJECT / folder, tmp_path / folder)
+    declare_all(tmp_path)
+    return Bed("eu-1", offers_of(tmp_path))
+
+
+def test_pools_of_mps_and_dra(ways: Bed) -> None:
+    assert ways.said() == []
+    assert [one for one in ways.said("ok") if "DRA" in one or "gpu.nvidia.com" in one]
+    slices = ways.objects[looked.SLICES]
+    (first,) = [one for one in slices if one["spec"]["nodeName"] == "l4-dra-1"]
+    first["spec"]["devices"].pop()
+    assert [one.partition(" -> ")[0] for one in ways.said()] == [
+        f"error [device-plugin] Node l4-dra-1: has {len(first['spec']['devices'])} devices of gpu.nvidia.com in ResourceSlices, and"
+        f" pool l4-dra declares {len(first['spec']['devices']) + 1}"
+    ]
+    ways.refused[looked.SLICES] = 403
+    assert "needs list of resourceslices.resource.k8s.io" in ways.said()[0]
+
+
+def bought(bed: Bed, name: str, *, initialized: bool = True, pool: str = "h100") -> dict[str, Any]:
+    """Return a node that Karpenter bought."""
+    more = {"karpenter.sh/initialized": "true"} if initialized else {}
+    shape = {"cpu": "190", "memory": "1900Gi", "nvidia.com/gpu": "8"} if initialized else {}
+    node = {
+        "metadata": {
+            "name": name,
+            "labels": {
+                names.POOL: pool,
+                "nvidia.com/gpu.present": "true",
+                names.DEVICE_PLUGIN_CONFIG: "exclusive",
+                **more,
+            },
+        },
+        "spec": {"taints": [{"key": names.GPU_TAINT, "effect": "NoSchedule"}]},
+        "status": {"allocatable": shape, "capacity": shape, "conditions": [is_true("Ready")]},
+    }
+    bed.objects[looked.NODES].append(node)
+    return node
+
+
+def test_nodes_that_karpenter_buys() -> None:
+    bed = Bed("us-1")
+    assert "ok [nodes] NodePool h100: no node now" in bed.said("ok")
+    bought(bed, "a")
+    bought(bed, "b", initialized=False)
+    assert bed.said() == [], "what isn't initialised yet has its labels and resources later"
+    assert "ok [nodes] NodePool h100: 1 node, tainted and ready, 1 more on the way" in bed.said("ok")
+    bought(bed, "c")["metadata"]["labels"][names.DEVICE_PLUGIN_CONFIG] = "time-slicing-2"
+    assert bed.said() == [
+        "warning [nodes] NodePool h100: Karpenter has bought 3 nodes, and maxNodes is 2"
+        " -> kubectl get nodeclaims --selector karpenter.sh/nodepool=h100; what is empty goes by itself",
+        "warning [device-plugin] Node c: has nvidia.com/device-plugin.config=time-slicing-2, and pool h100 wants exclusive: it was"
+        " made before that was declared -> kubectl get nodeclaims --selector karpenter.sh/nodepool=h100; Karpenter replaces it once"
+        " no instance runs there",
+    ]
+
+
+def test_what_a_pod_requests_is_counted_as_the_scheduler_does() -> None:
+    def container(cpu: str, **more: str) -> dict[str, Any]:
+        return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+    spec: dict[str, Any] = {"containers": [container("100m"), {}], "overhead": {"cpu": "10m"}}
+    assert requested(spec, "cpu") == Decimal("0.11")
+    spec["initContainers"] = [container("50m", restartPolicy="Always"), container("300m")]
+    assert requested(spec, "cpu") == Decimal("0.36"), "an init container beside the sidecar before it"
+    assert requested(spec, "memory") == 0
+    spec["resources"] = {"requests": {"cpu": "2"}}
+    assert requested(spec, "cpu") == Decimal("2.01"), "the pod's own request"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("44", "44"),
+        ("43910m", "43.91"),
+        ("1Ki", "1024"),
+        ("2M", "2000000"),
+        ("1e3", "1000"),
+        ("1.5Gi", "1610612736"),
+        ("0", "0"),
+        ("", "0"),
+        (None, "0"),
+        ("12x", "0"),
+    ],
+)
+def test_quantities(text: object, value: str) -> None:
+    assert amount(text) == Decimal(value)
