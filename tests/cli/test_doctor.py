@@ -82,7 +82,7 @@ def test_a_cluster_that_is_as_declared(sample: Path, allot: Allot, there: list[o
     found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
     assert (found.code, found.err) == (0, "")
     assert found.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
-    assert found.out.splitlines()[-1] == "eu-1: 41 ok"
+    assert found.out.splitlines()[-1] == "eu-1: 44 ok"
     assert {one.command for one in server.requests} == {"GET"}
     assert not any("secrets" in one.asked for one in server.requests)
     assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-q").out == ""
@@ -98,14 +98,14 @@ def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: 
     assert [line.split()[:2] for line in found.out.splitlines()[1:5]] == [
         ["error", "nodes"],
         ["error", "argocd"],
+        ["error", "add-ons"],
         ["warning", "nodes"],
-        ["ok", "kubernetes"],
     ]
-    assert found.out.splitlines()[-1].startswith("eu-1: 2 errors, 1 warning, ")
+    assert found.out.splitlines()[-1].startswith("eu-1: 3 errors, 1 warning, ")
     quiet = allot(*words, "-q")
-    assert (quiet.code, len(quiet.out.splitlines())) == (1, 4)
+    assert (quiet.code, len(quiet.out.splitlines())) == (1, 5)
     said = checked("doctor", allot(*words, "-o", "json").out)
-    assert (said["cluster"], said["errors"], said["warnings"], said["skipped"]) == ("eu-1", 2, 1, 0)
+    assert (said["cluster"], said["errors"], said["warnings"], said["skipped"]) == ("eu-1", 3, 1, 0)
     assert said["findings"][0] == {
         "severity": "error",
         "topic": "nodes",
@@ -135,7 +135,7 @@ def test_a_server_without_words_is_no_cluster_without_faults(
     answers.status["/apis"] = 403
     found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
     assert found.code == 1
-    assert found.out.splitlines()[-1] == "eu-1: 1 error, 1 skipped, 34 ok"
+    assert found.out.splitlines()[-1] == "eu-1: 1 error, 1 skipped, 37 ok"
     assert "can't be checked: that needs get of /apis" in found.out
 
 

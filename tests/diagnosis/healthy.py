@@ -12,12 +12,13 @@ from tests.controlplane import simulated
 
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
+from allotment.declared.kinds.add_on import AddOn
 from allotment.diagnosis import apis, diagnose, looked
 from allotment.diagnosis.diagnosis import Diagnosis
 from allotment.diagnosis.looked import Answer, Kind, Looked
 from allotment.diagnosis.reporter import watched
 from allotment.manifests import names
-from allotment.manifests.cluster import bootstrap, device_plugin, node_pool
+from allotment.manifests.cluster import add_on, bootstrap, control, device_plugin, node_pool
 from allotment.pipeline.check.survey import survey
 
 Object = dict[str, Any]
@@ -93,16 +94,18 @@ class Bed:
         found = {one["metadata"]["name"]: one for one in bootstrap.render(self.offers) if one["kind"] == "ConfigMap"}
         for kind in looked.SETTINGS:
             self.objects[kind] = [copy.deepcopy(found[kind.name])]
-        applications = [
-            f"allotment--{part}--{self.cluster.name}" for part in ("root", "platform", "node-pools", "stock")
-        ]
-        for name in (*applications, f"solo-ada--{self.cluster.name}--compute"):
-            self.objects[looked.APPLICATIONS].append(
-                {
-                    "metadata": {"name": name, "labels": {names.CLUSTER: self.cluster.name}},
-                    "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
-                }
-            )
+        root = f"allotment--root--{self.cluster.name}"
+        own = control.render_platform(self.offers, self.cluster)
+        applications = [one["metadata"]["name"] for one in own if one["kind"] == "Application"]
+        for name in (root, *applications, f"solo-ada--{self.cluster.name}--compute"):
+            self._applied({"metadata": {"name": name, "labels": {names.CLUSTER: self.cluster.name}}})
+        for declared in self.offers.platform.of(AddOn).values():
+            for one in add_on.render(self.offers, self.cluster, declared, {})[1:]:
+                self._applied(copy.deepcopy(one))
+
+    def _applied(self, one: Object) -> None:
+        status = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
+        self.objects[looked.APPLICATIONS].append({**one, "status": status})
 
     def _karpenter(self) -> None:
         for pool in simulated.declared(PROJECT, self.cluster.name).of(simulated.NodePool).values():

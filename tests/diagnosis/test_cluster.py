@@ -30,6 +30,11 @@ def listener(bed: Bed) -> Object:
     return found
 
 
+def add_on(bed: Bed, name: str) -> Object:
+    found = bed.objects[looked.APPLICATIONS]
+    return next(one for one in found if one["metadata"]["labels"].get(names.ADD_ON) == name)
+
+
 def set_(kind: looked.Kind, name: str, **more: Any) -> Change:
     return lambda bed: bed.one(kind, name).update(more)
 
@@ -309,7 +314,8 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         lambda bed: bed.objects[looked.APPLICATIONS].clear(),
         [
             "error [argocd] Application allotment--root--eu-1: isn't there: nothing that is published reaches the cluster"
-            f" -> {BOOTSTRAP}"
+            f" -> {BOOTSTRAP}",
+            "skipped [add-ons] add-ons: the Application allotment--add-ons--eu-1, which brings them, isn't there",
         ],
     ),
     (
@@ -387,6 +393,43 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
+        "an add-on that isn't installed",
+        "us-1",
+        lambda bed: bed.objects[looked.APPLICATIONS].remove(add_on(bed, "karpenter")),
+        [
+            "error [add-ons] AddOn karpenter: has no Application allotment--add-on-karpenter--us-1: it isn't installed"
+            " -> see what the Application allotment--add-ons--us-1 says: those of lower waves come first"
+        ],
+    ),
+    (
+        "an add-on of another version",
+        "eu-1",
+        lambda bed: add_on(bed, "cert-manager")["spec"]["source"].update(targetRevision="v1.20.0"),
+        [
+            "warning [add-ons] AddOn cert-manager: is of v1.20.0 there, and v1.21.2 is declared"
+            " -> allot publish, then argocd app get allotment--add-on-cert-manager--eu-1"
+        ],
+    ),
+    (
+        "an add-on that doesn't run",
+        "eu-1",
+        lambda bed: add_on(bed, "cert-manager")["status"].update(health={"status": "Degraded", "message": "no pod"}),
+        [
+            "error [add-ons] AddOn cert-manager: is Degraded: no pod -> argocd app get allotment--add-on-cert-manager--eu-1"
+        ],
+    ),
+    (
+        "an add-on that can't be fetched",
+        "eu-1",
+        lambda bed: add_on(bed, "cert-manager")["status"].update(
+            conditions=[{"type": "ComparisonError", "message": "chart not found"}]
+        ),
+        [
+            "error [add-ons] AddOn cert-manager: ComparisonError: chart not found"
+            " -> argocd app get allotment--add-on-cert-manager--eu-1"
+        ],
+    ),
+    (
         "a reporter of an older Allotment",
         "eu-1",
         lambda bed: bed.objects[looked.REPORTER_ROLE][0].update(
@@ -426,6 +469,7 @@ def test_without_argo_cd_here_it_is_asked_where_it_is() -> None:
         "skipped [apis] argoproj.io/v1alpha1: isn't served here -> name the cluster of Argo CD: --argocd-kubeconfig or"
         " --argocd-context",
         "skipped [argocd] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
+        "skipped [add-ons] Argo CD: it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster",
     ]
     bed.hub_apis = {**bed.apis}
     assert bed.said("error") == [

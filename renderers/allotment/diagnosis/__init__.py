@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from allotment.declared.inventory import Folder, Offers
-from allotment.diagnosis import apis, argocd, device_plugin, gateway, karpenter, nodes, reporter, storage, version
+from allotment.diagnosis import (
+    add_ons,
+    apis,
+    argocd,
+    device_plugin,
+    gateway,
+    karpenter,
+    nodes,
+    reporter,
+    storage,
+    version,
+)
 from allotment.diagnosis.diagnosis import ORDER, Diagnosis, error, skipped
 from allotment.diagnosis.looked import Looked, Unseen
 
@@ -30,6 +41,7 @@ TOPICS: dict[str, tuple[Check, ...]] = {
     "device-plugin": (device_plugin.check_config, device_plugin.check_devices, device_plugin.check_slices),
     "karpenter": (karpenter.check_pools, karpenter.check_gates),
     "argocd": (argocd.check_settings, argocd.check_exclusions, argocd.check_applications),
+    "add-ons": (add_ons.check,),
     "reporter": (reporter.check,),
 }
 

@@ -12,7 +12,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.diagnosis.looked import APPLICATIONS, SETTINGS, Looked, Object, Unseen, name_of
 from allotment.manifests import names
-from allotment.manifests.cluster import bootstrap
+from allotment.manifests.cluster import bootstrap, control
 from allotment.problems import printable
 
 ADVICE = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
@@ -41,7 +41,7 @@ _MOST_WORDS = 300
 
 def check_settings(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether Argo CD's ConfigMaps have our keys. Raises Unseen."""
-    _seen(looked)
+    seen(looked)
     if offers.platform.one(Platform) is None:
         yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
         return
@@ -72,7 +72,7 @@ def _only_links(keys: list[str]) -> bool:
 
 def check_exclusions(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether Argo CD leaves out a kind that is rendered: then it is never applied, and nothing says so."""
-    _seen(looked)
+    seen(looked)
     found = looked.one(SETTINGS[0])
     text = (found or {}).get("data", {}).get("resource.exclusions", "")
     if not text:
@@ -105,13 +105,13 @@ def _names(entry: dict[str, Any], group: str, kind: str) -> bool:
 
 def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield how the cluster's Applications are: each of the platform's own, and tenants' together. Raises Unseen."""
-    _seen(looked)
+    seen(looked)
     of_it = [
         one for one in looked.all(APPLICATIONS) if one["metadata"].get("labels", {}).get(names.CLUSTER) == cluster.name
     ]
-    found = {name_of(one): one for one in of_it}
+    found = {name_of(one): one for one in of_it if names.ADD_ON not in one["metadata"]["labels"]}
     root = f"allotment--root--{cluster.name}"
-    own = [f"allotment--{part}--{cluster.name}" for part in ("platform", "node-pools", "stock")]
+    own = _of_the_platform(offers, cluster)
     if root not in found:
         yield error(f"Application {root}", "isn't there: nothing that is published reaches the cluster", ADVICE)
     others = sorted(name for name in found if name.startswith("allotment--") and name not in (root, *own))
@@ -122,7 +122,7 @@ def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Itera
             advice = f"allot publish, and see what {root} says in Argo CD"
             yield error(f"Application {name}", "isn't there, and the root Application is", advice)
     tenants = {name: one for name, one in found.items() if not name.startswith("allotment--")}
-    failing = {name: words for name, one in sorted(tenants.items()) if (words := _failure(one))}
+    failing = {name: words for name, one in sorted(tenants.items()) if (words := failure(one))}
     for name, words in list(failing.items())[:1]:
         more = f"; and {len(failing) - 1} more" if len(failing) > 1 else ""
         yield warning(
@@ -134,11 +134,18 @@ def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Itera
         yield ok("tenants' Applications", f"all {len(tenants)} are applied")
 
 
+def _of_the_platform(offers: Offers, cluster: Folder) -> list[str]:
+    """Return the names of the Applications that a cluster's root brings, beside tenants'."""
+    if offers.platform.one(Platform) is None:
+        return []
+    return [one["metadata"]["name"] for one in control.render_platform(offers, cluster) if one["kind"] == "Application"]
+
+
 def _platforms(one: Object, name: str) -> Diagnosis:
     what, status = f"Application {name}", one.get("status", {})
     synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {}).get("status", "Unknown")
     advice = f"argocd app get {name}"
-    if words := _failure(one):
+    if words := failure(one):
         return error(what, words, advice)
     if synced != "Synced":
         return warning(what, f"is {synced}", advice)
@@ -151,7 +158,7 @@ def _platforms(one: Object, name: str) -> Diagnosis:
     return ok(what, f"is Synced and {health}")
 
 
-def _failure(one: Object) -> str:
+def failure(one: Object) -> str:
     """Return why an Application isn't applied, in Argo CD's words; empty where nothing failed."""
     status = one.get("status", {})
     for condition in status.get("conditions", ()):
@@ -163,7 +170,7 @@ def _failure(one: Object) -> str:
     return ""
 
 
-def _seen(looked: Looked) -> None:
+def seen(looked: Looked) -> None:
     """Make sure that this is where Argo CD runs. Raises Unseen."""
     if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
         raise Unseen("Argo CD", "it doesn't run here: --argocd-kubeconfig or --argocd-context names its cluster")

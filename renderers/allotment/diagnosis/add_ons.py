@@ -1,0 +1,59 @@
+"""Add-ons: whether Argo CD has installed each, of the declared version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.add_on import AddOn
+from allotment.declared.kinds.platform import Platform
+from allotment.diagnosis.argocd import failure, seen
+from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
+from allotment.diagnosis.looked import APPLICATIONS, Looked, Object, by_name
+from allotment.manifests.cluster import add_on
+from allotment.problems import printable
+
+_MOST_WORDS = 300
+
+
+def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield how each add-on of the cluster is. Raises Unseen."""
+    declared = [one for one in offers.platform.of(AddOn).values() if one.model.spec.is_in(cluster.name)]
+    if not declared:
+        return
+    seen(looked)
+    if offers.platform.one(Platform) is None:
+        yield skipped("add-ons", "platform/platform.yaml can't be read, so how they are installed isn't known")
+        return
+    found, parent = by_name(looked.all(APPLICATIONS)), f"allotment--add-ons--{cluster.name}"
+    if parent not in found:
+        yield skipped("add-ons", f"the Application {parent}, which brings them, isn't there")
+        return
+    for one in declared:
+        _, wanted = add_on.render(offers, cluster, one, {})
+        name = wanted["metadata"]["name"]
+        yield _installed(f"AddOn {one.model.name}", wanted, found.get(name), cluster.name)
+
+
+def _installed(what: str, wanted: Object, found: Object | None, cluster: str) -> Diagnosis:
+    name = wanted["metadata"]["name"]
+    if found is None:
+        advice = f"see what the Application allotment--add-ons--{cluster} says: those of lower waves come first"
+        return error(what, f"has no Application {name}: it isn't installed", advice)
+    status, advice = found.get("status", {}), f"argocd app get {name}"
+    if words := failure(found):
+        return error(what, words, advice)
+    version, has = (one.get("spec", {}).get("source", {}).get("targetRevision") for one in (wanted, found))
+    if has != version:
+        return warning(what, f"is of {has} there, and {version} is declared", f"allot publish, then {advice}")
+    synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {})
+    state = health.get("status", "Unknown")
+    if synced != "Synced":
+        return warning(what, f"is {synced}", advice)
+    if state == "Degraded":
+        return error(
+            what, f"is Degraded: {printable(health.get('message') or 'no reason is given', _MOST_WORDS)}", advice
+        )
+    if state != "Healthy":
+        return warning(what, f"is {state}", advice)
+    return ok(what, f"is {version}, Synced and Healthy")
