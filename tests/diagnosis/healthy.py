@@ -13,6 +13,7 @@ from tests.controlplane import simulated
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
 from allotment.declared.kinds.add_on import AddOn
+from allotment.declared.kinds.node_pool import NodePool
 from allotment.diagnosis import apis, diagnose, looked
 from allotment.diagnosis.diagnosis import Diagnosis
 from allotment.diagnosis.looked import Answer, Kind, Looked
@@ -108,7 +109,7 @@ class Bed:
         self.objects[looked.APPLICATIONS].append({**one, "status": status})
 
     def _karpenter(self) -> None:
-        for pool in simulated.declared(PROJECT, self.cluster.name).of(simulated.NodePool).values():
+        for pool in simulated.declared(PROJECT, self.cluster.name).of(NodePool).values():
             for one in copy.deepcopy(node_pool.render(self.offers, self.cluster, pool, {})):
                 one["status"] = {"conditions": [is_true("Ready")]}
                 if one["kind"] in ("NodePool", "NodeOverlay"):

@@ -1,0 +1,366 @@
+"""`allot doctor` on a real API server: with the rights of argo/doctor.yaml alone it sees what is wrong, one thing at a time."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from allotment.declared.inventory import Folder
+from allotment.manifests import names
+from allotment.manifests.cluster import bootstrap, device_plugin
+from tests.conftest import PROJECT, Allot
+from tests.controlplane import simulated
+from tests.controlplane.client import Client, Object, refusal
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.processes import eventually
+from tests.diagnosis.healthy import offers_of
+
+pytestmark = pytest.mark.e2e
+ACCOUNT = "allot-doctor"
+SPACE = "allot-doctor"
+RBAC = "rbac.authorization.k8s.io/v1"
+CLASS = "rook-cephfs"
+NODE = "l4-ts4-2"
+LISTENER = "Gateway edge/edge listener https"
+# What the bed deserves: KWOK plays no status of classes and listeners, nothing is published, and no Secret is read.
+BED = Counter(
+    (
+        "error argocd Application allotment--root--eu-1: isn't there: nothing that is published reaches the cluster",
+        "warning gateway GatewayClass envoy: isn't accepted yet: Pending: Waiting for controller",
+        f"skipped gateway {LISTENER}: the Gateway's status says nothing of it, so not whether its certificate is found",
+        "skipped gateway Certificate in Secret edge/edge: no Certificate of cert-manager writes it, and no Secret is read: when it"
+        " expires isn't known",
+        "skipped gateway Gateway edge/edge proxies: no pod has the label gateway.envoyproxy.io/owning-gateway-name=edge",
+        "skipped gateway SecurityPolicies: none has a login yet, and no Secret is read: whether edge/oidc is there isn't known",
+        "skipped add-ons add-ons: the Application allotment--add-ons--eu-1, which brings them, isn't there",
+        "skipped reporter ClusterRole allotment-reporter: isn't there: no reporter is installed from argo/add-ons, or it has a role"
+        " of another name",
+    )
+)
+
+
+class Doctor(NamedTuple):
+    """A cluster, and the kubeconfig of who may read it and no more."""
+
+    client: Client
+    kubeconfig: Path
+    declared: Folder
+
+    def said(self, allot: Allot) -> Counter[str]:
+        """Return what isn't as it should be, a line each."""
+        found = allot(
+            *("doctor", "--repo", PROJECT, "--cluster", "eu-1", "--kubeconfig", self.kubeconfig, "-o", "json")
+        )
+        assert found.err == ""
+        said = [one for one in json.loads(found.out)["findings"] if one["severity"] != "ok"]
+        assert found.code == (1 if any(one["severity"] == "error" for one in said) else 0)
+        return Counter(f"{one['severity']} {one['topic']} {one['object']}: {one['message']}" for one in said)
+
+
+@pytest.fixture(scope="module")
+def doctor(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doctor]:
+    """Return a cluster with what `allot bootstrap` and the device plugin's file bring, and an account with the roles."""
+    client, offers = cluster.client, offers_of()
+    spaces = [names.DEVICE_PLUGIN_NAMESPACE, SPACE]
+    client.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces))
+    client.apply(*device_plugin.render(offers.clusters["eu-1"]))
+    settings = [one for one in bootstrap.render(offers) if one["kind"] == "ConfigMap"]
+    was = {one["metadata"]["name"]: _data(client, one) for one in settings}
+    client.apply(*settings)
+    rights = [*yaml.safe_load_all((PROJECT / "argo/doctor.yaml").read_text(encoding="utf-8"))]
+    rights += [_binding(one) for one in rights]
+    client.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": SPACE}})
+    client.apply(*rights)
+    account = client.as_service_account(ACCOUNT, SPACE)
+    kubeconfig = tmp_path_factory.mktemp("doctor") / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(_config(cluster, account.token or "")), encoding="utf-8")
+    yield Doctor(client, kubeconfig, offers.clusters["eu-1"])
+    for one in rights:
+        client.delete(one["apiVersion"], one["kind"], one["metadata"]["name"], one["metadata"].get("namespace"))
+    for one in settings:
+        back = {key: was[one["metadata"]["name"]].get(key) for key in one["data"]}
+        client.patch("v1", "ConfigMap", one["metadata"]["name"], {"data": back}, names.ARGO_NAMESPACE)
+    for name in spaces:
+        client.delete("v1", "Namespace", name)
+
+
+def _data(client: Client, one: Object) -> dict[str, str]:
+    found: dict[str, str] = client.get("v1", "ConfigMap", one["metadata"]["name"], names.ARGO_NAMESPACE).get("data", {})
+    return found
+
+
+def _binding(role: Object) -> Object:
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SPACE}
+    reference = {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": role["kind"],
+        "name": role["metadata"]["name"],
+    }
+    return {
+        "apiVersion": RBAC,
+        "kind": f"{role['kind']}Binding",
+        "metadata": role["metadata"],
+        "roleRef": reference,
+        "subjects": [subject],
+    }
+
+
+def _config(cluster: Cluster, token: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "doctor",
+        "contexts": [{"name": "doctor", "context": {"cluster": "eu-1", "user": "doctor"}}],
+        "clusters": [{"name": "eu-1", "cluster": cluster.user()["cluster"]}],
+        "users": [{"name": "doctor", "user": {"token": token}}],
+    }
+
+
+def test_the_bed_has_what_it_deserves_by_reading_alone(doctor: Doctor, allot: Allot) -> None:
+    account = Client(
+        doctor.client.kubeconfig, yaml.safe_load(doctor.kubeconfig.read_text())["users"][0]["user"]["token"]
+    )
+    assert "secrets is forbidden" in str(refusal(account.list, "v1", "Secret"))
+    assert "is forbidden" in str(refusal(account.patch, "v1", "Node", NODE, {"metadata": {"labels": {"a": "b"}}}))
+    assert doctor.said(allot) == BED
+
+
+@contextmanager
+def patched(
+    client: Client, api: str, kind: str, name: str, space: str | None, change: Object, back: Object
+) -> Iterator[None]:
+    """Merge a change into an object for a while."""
+    client.patch(api, kind, name, change, space)
+    try:
+        yield
+    finally:
+        client.patch(api, kind, name, back, space)
+
+
+def a_node(doctor: Doctor, change: Object, back: Object) -> Iterator[None]:
+    with patched(doctor.client, "v1", "Node", NODE, None, change, back):
+        yield
+
+
+def no_taint(doctor: Doctor) -> Iterator[None]:
+    taints = doctor.client.get("v1", "Node", NODE)["spec"]["taints"]
+    yield from a_node(doctor, {"spec": {"taints": None}}, {"spec": {"taints": taints}})
+
+
+def a_foreign_taint(doctor: Doctor) -> Iterator[None]:
+    taints = doctor.client.get("v1", "Node", NODE)["spec"]["taints"]
+    more = [*taints, {"key": "team", "value": "red", "effect": "NoSchedule"}]
+    yield from a_node(doctor, {"spec": {"taints": more}}, {"spec": {"taints": taints}})
+
+
+def labelled(key: str, value: str) -> Callable[[Doctor], Iterator[None]]:
+    def change(doctor: Doctor) -> Iterator[None]:
+        was = doctor.client.get("v1", "Node", NODE)["metadata"]["labels"][key]
+        yield from a_node(doctor, {"metadata": {"labels": {key: value}}}, {"metadata": {"labels": {key: was}}})
+
+    return change
+
+
+def allocatable(doctor: Doctor, resource: str, amount: str, back: str) -> Iterator[None]:
+    doctor.client.patch_status("v1", "Node", NODE, {"allocatable": {resource: amount}})
+    try:
+        yield
+    finally:
+        doctor.client.patch_status("v1", "Node", NODE, {"allocatable": {resource: back}})
+
+
+def fewer_slices(doctor: Doctor) -> Iterator[None]:
+    yield from allocatable(doctor, "nvidia.com/gpu.shared", "12", "16")
+
+
+def less_memory(doctor: Doctor) -> Iterator[None]:
+    yield from allocatable(doctor, "memory", "183Gi", "190Gi")
+
+
+def a_daemon_set(doctor: Doctor) -> Iterator[None]:
+    """A real DaemonSet: its controller makes a pod a node."""
+    client, labels = doctor.client, {"app": "daemon"}
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": "1500m", "memory": "2Gi"}}}
+    spec = {
+        "nodeSelector": {"pool": "l4-ts4"},
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
+    }
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    metadata = {"name": "daemon", "namespace": SPACE}
+    client.apply(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": metadata,
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+    )
+    pods = partial(client.list, "v1", "Pod", SPACE, "app=daemon")
+    try:
+        eventually(
+            lambda: len([one for one in pods() if one["spec"].get("nodeName")]) == 3, "three pods of a DaemonSet"
+        )
+        yield
+    finally:
+        client.delete("apps/v1", "DaemonSet", "daemon", SPACE)
+        eventually(lambda: not pods(), "pods of a DaemonSet to go")
+
+
+def a_class_that_deletes(doctor: Doctor) -> Iterator[None]:
+    """A class's policy can't be changed: it is made anew."""
+    objects = simulated.surroundings(doctor.declared)
+    wanted = next(one for one in objects if one["kind"] == "StorageClass" and one["metadata"]["name"] == CLASS)
+
+    def anew(policy: str) -> None:
+        doctor.client.delete("storage.k8s.io/v1", "StorageClass", CLASS)
+        doctor.client.apply({**wanted, "reclaimPolicy": policy})
+
+    anew("Delete")
+    try:
+        yield
+    finally:
+        anew("Retain")
+
+
+def a_configuration_less(doctor: Doctor) -> Iterator[None]:
+    key, (config,) = "time-slicing-4", device_plugin.render(doctor.declared)
+    where = "v1", "ConfigMap", names.PROGRAM, names.DEVICE_PLUGIN_NAMESPACE
+    with patched(doctor.client, *where, {"data": {key: None}}, {"data": {key: config["data"][key]}}):
+        yield
+
+
+def a_check_of_argo_cds_less(doctor: Doctor) -> Iterator[None]:
+    key = "controller.resource.health.persist"
+    where = "v1", "ConfigMap", "argocd-cmd-params-cm", names.ARGO_NAMESPACE
+    with patched(doctor.client, *where, {"data": {key: None}}, {"data": {key: "true"}}):
+        yield
+
+
+def another_listener(doctor: Doctor) -> Iterator[None]:
+    api = "gateway.networking.k8s.io/v1"
+    was = doctor.client.get(api, "Gateway", "edge", "edge")["spec"]["listeners"]
+    other = [{**one, "name": "web"} for one in was]
+    where = api, "Gateway", "edge", "edge"
+    with patched(doctor.client, *where, {"spec": {"listeners": other}}, {"spec": {"listeners": was}}):
+        yield
+
+
+def a_right_less(doctor: Doctor) -> Iterator[None]:
+    was = doctor.client.get(RBAC, "ClusterRole", "allotment-doctor")["rules"]
+    less = [one for one in was if one["apiGroups"] != ["storage.k8s.io"]]
+    with patched(doctor.client, RBAC, "ClusterRole", "allotment-doctor", None, {"rules": less}, {"rules": was}):
+        yield
+
+
+POOL = "is 3: units are sold that no node has"
+CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
+    (
+        no_taint,
+        [
+            f"error nodes Node {NODE}: lacks the taint nvidia.com/gpu:NoSchedule, so pods that use no GPU take the room of units"
+        ],
+        [],
+    ),
+    (
+        a_foreign_taint,
+        [
+            f"error nodes Node {NODE}: has the taint team:NoSchedule, which no unit tolerates, so nothing is scheduled there"
+        ],
+        [],
+    ),
+    (
+        labelled(names.DEVICE_PLUGIN_CONFIG, "time-slicing-2"),
+        [
+            f"error device-plugin Node {NODE}: has nvidia.com/device-plugin.config=time-slicing-2, and pool l4-ts4 wants"
+            " time-slicing-4"
+        ],
+        [],
+    ),
+    (
+        labelled("pool", "nobodys"),
+        [
+            f"error nodes NodePool l4-ts4: 2 nodes have pool=l4-ts4, and static.nodes {POOL}",
+            f"warning nodes Node {NODE}: has GPUs, and the labels of no declared pool: nothing of it is sold",
+        ],
+        [],
+    ),
+    (
+        fewer_slices,
+        [
+            f"error device-plugin Node {NODE}: has nvidia.com/gpu.shared: 12 of 16: the device plugin calls the rest unhealthy"
+        ],
+        [],
+    ),
+    (
+        less_memory,
+        [
+            f"error nodes NodePool l4-ts4: cpu 46 and memory 183Gi are left for pods on its smallest node ({NODE}), and node.cpu is 46"
+            " and node.memory 190Gi: units are sold that don't fit"
+        ],
+        [],
+    ),
+    (
+        a_daemon_set,
+        [
+            "error nodes NodePool l4-ts4: cpu 44500m and memory 188Gi are left for pods on its smallest node (l4-ts4-1), and node.cpu"
+            " is 46 and node.memory 190Gi: units are sold that don't fit"
+        ],
+        [],
+    ),
+    (
+        a_class_that_deletes,
+        [
+            f"error storage StorageClass {CLASS}: has reclaimPolicy Delete: data go with a claim that is deleted by mistake, and"
+            " shared-files wants Retain"
+        ],
+        [],
+    ),
+    (
+        a_configuration_less,
+        [
+            "error device-plugin ConfigMap nvidia-device-plugin/allotment: lacks time-slicing-4: nodes with such a label share nothing,"
+            " and say nothing of it"
+        ],
+        [],
+    ),
+    (
+        a_check_of_argo_cds_less,
+        [
+            "error argocd ConfigMap argocd/argocd-cmd-params-cm: lacks, or has otherwise: controller.resource.health.persist"
+        ],
+        [],
+    ),
+    (
+        another_listener,
+        [f"error gateway {LISTENER}: isn't there; there is web"],
+        [LISTENER, "Certificate in Secret edge/edge"],
+    ),
+    (
+        a_right_less,
+        [
+            "error storage storageclasses.storage.k8s.io: can't be checked: that needs list of storageclasses.storage.k8s.io"
+        ],
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "lines", "instead"), CASES, ids=[one[0].__name__ for one in CASES])
+def test_one_thing_that_is_broken_is_one_line(
+    broken: Callable[[Doctor], Iterator[None]], lines: list[str], instead: list[str], doctor: Doctor, allot: Allot
+) -> None:
+    """The bed's own lines stay, but for those about an object of `instead`."""
+    left = Counter({line: 1 for line in BED if not any(f" {what}: " in line for what in instead)})
+    with contextmanager(broken)(doctor):
+        assert doctor.said(allot) == left + Counter(lines)
+    assert doctor.said(allot) == BED
