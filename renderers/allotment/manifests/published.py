@@ -87,6 +87,21 @@ def drifting(data: bytes) -> dict[tuple[str, str], Any]:
     return found
 
 
+def with_nodes_of(data: bytes, before: bytes) -> bytes:
+    """Return a pool's file with the nodes that its predecessor had: its template and its node class, whatever else changed."""
+    old = {(one["kind"], one["metadata"]["name"]): one for one in load(before)}
+    objects = []
+    for one in load(data):
+        was = old.pop((one["kind"], one["metadata"]["name"]), None)
+        if was is None or one["kind"] == "NodeOverlay":
+            objects.append(one)
+        elif one["kind"] == "NodePool":
+            objects.append({**one, "spec": {**one["spec"], "template": was["spec"]["template"]}})
+        else:
+            objects.append({**one, "spec": was["spec"]})
+    return dump([*objects, *(one for (kind, _), one in old.items() if kind != "NodeOverlay")])
+
+
 def claim_of(cluster: str, tenant: str, data: bytes) -> Claim | None:
     """Return the units that an instance's file says it holds; None where it holds none, or is of no instance."""
     deployment = load_one(split(data)[0])

@@ -38,7 +38,9 @@ def test_every_namespace_protects_its_instances() -> None:
 
 def test_copies_move_one_after_the_other() -> None:
     found = budgets((GOLDEN / "eu-1/control/namespaces/f/film-house.rendered.yaml").read_bytes())
-    assert found["copies--preview"]["maxUnavailable"] == 1
+    assert found["copies--preview"]["minAvailable"] == 1, "of two; of one that alone has a unit, none goes"
+    six = budgets((GOLDEN / "us-1/control/namespaces/a/acme-robotics.rendered.yaml").read_bytes())
+    assert six["copies--simulate"]["minAvailable"] == 5
     chosen = {
         instance: [name for name, spec in found.items() if selects(spec, instance)] for instance in ("preview", "grade")
     }

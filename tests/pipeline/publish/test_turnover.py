@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.conftest import PROJECT, edit
-from tests.pipeline.publish.written import before
+from tests.pipeline.publish.written import before, checked
 from tests.published import Place
 
+from allotment.adapters.folder import FolderSource
 from allotment.manifests.tenant import disruption
+from allotment.manifests.text import dump, load
 from allotment.pipeline.publish.before import Before
 from allotment.pipeline.publish.known import Known
 from allotment.pipeline.publish.turnover import Turnover
@@ -21,10 +25,13 @@ THEN = NOW.replace(b"expireAfter: Never", b"expireAfter: 720h")
 SEEN, SILENT = {"us-1": "2026-11-23T10:00:00Z"}, dict[str, str]()
 TENANTS = ("acme-robotics", "ml-orbit")
 PROTECTED = {tenant: Known(undisturbed=frozenset(("us-1",))) for tenant in TENANTS}
-WORDS = (
-    "us-1: NodePool h100: its nodes stay as they are until the instances of acme-robotics, ml-orbit are seen to be"
-    " protected from drained nodes"
+STAY = "us-1: NodePool h100: its nodes stay as they are until the instances of acme-robotics, ml-orbit are "
+BEGUN = f"{STAY}protected from drained nodes, which this publish begins and one of the next ends"
+UNSEEN = (
+    f"{STAY}seen to be protected from drained nodes: see that the Applications allotment--namespaces-…--us-1 are Synced, and"
+    " that the cluster's reporter is of this version and may list PodDisruptionBudgets"
 )
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 
 
 def published(*, pool: bytes = THEN, budget: bool = True) -> Before:
@@ -34,44 +41,74 @@ def published(*, pool: bytes = THEN, budget: bool = True) -> Before:
     return before({**files, POOL: pool})
 
 
+def turnover(
+    was: Before, known: dict[str, Known], observed: dict[str, str], doubted: tuple[str, ...] = (), root: Path = PROJECT
+) -> Turnover:
+    return Turnover(checked(FolderSource(root)).offers, was, known, observed, doubted)
+
+
 @pytest.mark.parametrize(
-    ("was", "known", "observed"),
+    ("was", "known", "observed", "doubted", "words"),
     [
-        (published(budget=False), {}, SILENT),
-        (published(budget=False), {}, SEEN),
-        (published(), {}, SEEN),
-        (published(budget=False), PROTECTED, SEEN),
+        (published(budget=False), {}, SILENT, (), BEGUN),
+        (published(budget=False), {}, SEEN, (), BEGUN),
+        (published(), {}, SEEN, (), UNSEEN),
+        (published(), {}, SILENT, ("us-1",), UNSEEN),
+        (published(budget=False), PROTECTED, SEEN, (), BEGUN),
     ],
-    ids=["not published", "neither published nor seen", "published and not seen", "seen of another time"],
+    ids=["not published", "neither published nor seen", "not seen", "status in doubt", "seen, and taken away since"],
 )
 def test_nodes_stay_until_instances_are_protected(
-    was: Before, known: dict[str, Known], observed: dict[str, str]
+    was: Before, known: dict[str, Known], observed: dict[str, str], doubted: tuple[str, ...], words: str
 ) -> None:
-    turnover = Turnover(was, known, observed)
-    assert turnover.settled(POOL, NOW) == THEN
-    assert turnover.held == [WORDS]
+    found = turnover(was, known, observed, doubted)
+    assert found.settled(POOL, NOW) == THEN
+    assert found.held == [words]
+
+
+def test_a_cluster_that_is_to_be_reported_is_waited_for(sample: Path) -> None:
+    edit(sample, "clusters/us-1/cluster.yaml", "spec:\n", f"spec:\n  reporter: {{publicKey: {KEY}}}\n")
+    found = turnover(published(), {}, SILENT, root=sample)
+    assert found.settled(POOL, NOW) == THEN
+    assert found.held == [UNSEEN]
 
 
 @pytest.mark.parametrize(("known", "observed"), [(PROTECTED, SEEN), ({}, SILENT)], ids=["seen", "nothing reports"])
 def test_nodes_are_replaced_once_they_are(known: dict[str, Known], observed: dict[str, str]) -> None:
-    turnover = Turnover(published(), known, observed)
-    assert turnover.settled(POOL, NOW) == NOW
-    assert turnover.held == []
+    found = turnover(published(), known, observed)
+    assert found.settled(POOL, NOW) == NOW
+    assert found.held == []
 
 
 def test_what_replaces_no_node_waits_for_nothing() -> None:
     more = NOW.replace(b'nvidia.com/gpu: "16"', b'nvidia.com/gpu: "32"')
     assert more != NOW
-    turnover = Turnover(published(pool=NOW, budget=False), {}, SILENT)
-    assert turnover.settled(POOL, more) == more
-    assert turnover.settled("us-1/platform/node-pools/new.rendered.yaml", NOW) == NOW
-    assert turnover.held == []
+    found = turnover(published(pool=NOW, budget=False), {}, SILENT)
+    assert found.settled(POOL, more) == more
+    assert found.settled("us-1/platform/node-pools/new.rendered.yaml", NOW) == NOW
+    assert found.held == []
+    both = turnover(published(budget=False), {}, SILENT).settled(POOL, more)
+    assert both == THEN.replace(b'nvidia.com/gpu: "16"', b'nvidia.com/gpu: "32"'), "the limit grows, the nodes stay"
 
 
 def test_a_node_class_replaces_nodes_too() -> None:
     other = NOW.replace(b"channel: stable", b"channel: next")
     assert other != NOW
-    assert Turnover(published(pool=NOW, budget=False), {}, SILENT).settled(POOL, other) == NOW
+    assert turnover(published(pool=NOW, budget=False), {}, SILENT).settled(POOL, other) == NOW
+    of_another = dump([one for one in load(NOW) if one["kind"] != "EC2NodeClass"]).replace(
+        b"EC2NodeClass", b"AKSNodeClass"
+    )
+    assert load(turnover(published(pool=NOW, budget=False), {}, SILENT).settled(POOL, of_another)) == load(NOW)
+
+
+def test_a_pool_that_goes_takes_nobody_along() -> None:
+    inner = POOL.partition("/")[2]
+    rendered = [path for path in published().branches["us-1"].files if path != inner]
+    assert rendered
+    found = turnover(published(budget=False), {}, SILENT)
+    assert list(found.remaining("us-1", rendered)) == [(POOL, THEN)]
+    assert found.held == [BEGUN]
+    assert list(turnover(published(), PROTECTED, SEEN).remaining("us-1", rendered)) == []
 
 
 def test_a_publish_protects_first_and_replaces_in_the_next(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +118,8 @@ def test_a_publish_protects_first_and_replaces_in_the_next(place: Place, monkeyp
     edit(place.root, "clusters/us-1/node-pools/h100.yaml", "  karpenter:\n", "  generation: 2\n  karpenter:\n")
     place.merge()
     first = place.publish()
-    assert f"waits: {WORDS}" in first.err
+    assert f"waits: {BEGUN}" in first.err
     assert "PodDisruptionBudget" in place.tree("us-1")[NAMESPACE]
     assert "generation" not in place.tree("us-1")[POOL.partition("/")[2]]
-    assert WORDS not in place.publish().err
+    assert STAY not in place.publish().err
     assert 'allotment.dev/generation: "2"' in place.tree("us-1")[POOL.partition("/")[2]]

@@ -53,8 +53,9 @@ def _judge_budget(one: Object) -> Iterator[str]:
     of_all = metadata.get("name") == disruption.ALL
     if of_all and not let_go(metadata.get("annotations", {})):
         yield from same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
-    yield from only("spec", spec, frozenset(("maxUnavailable", "selector")))
-    yield from same("maxUnavailable", spec.get("maxUnavailable"), 0 if of_all else 1)
+    yield from only("spec", spec, frozenset(("maxUnavailable" if of_all else "minAvailable", "selector")))
+    if of_all:
+        yield from same("maxUnavailable", spec.get("maxUnavailable"), 0)
     selector = spec.get("selector", {})
     chosen = [one.get("key") for one in selector.get("matchExpressions", ())] + list(selector.get("matchLabels", ()))
     yield from same("selector", set(chosen), {names.INSTANCE})

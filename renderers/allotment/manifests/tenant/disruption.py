@@ -2,7 +2,7 @@
 that runs.
 
 One budget a pod: of a pod that two select, the API server evicts nothing and answers with an error. So an instance of
-several copies has its own, by which one copy after the other may move, and the namespace's leaves it out.
+several copies has its own, by which one copy after the other may move while all run, and the namespace's leaves it out.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ _OF_COPIES = "copies--"
 
 def render(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
     """Return a tenant's budgets in a cluster: one of all instances, and one of each that has several copies."""
-    copied = sorted(
-        one.model.name
+    copied = {
+        one.model.name: one.model.spec.replicas
         for one in tenant.of(GPUInstance).values()
         if one.model.spec.cluster == cluster.name and one.model.spec.replicas > 1
-    )
+    }
     chosen: list[dict[str, Any]] = [ANY_INSTANCE]
     if copied:
-        chosen.append({"key": names.INSTANCE, "operator": "NotIn", "values": copied})
+        chosen.append({"key": names.INSTANCE, "operator": "NotIn", "values": sorted(copied)})
     budgets = [_of_all(tenant.name, chosen)]
-    for name in copied:
-        selector = {"matchLabels": {names.INSTANCE: name}}
-        budgets.append(_budget(tenant.name, f"{_OF_COPIES}{name}", names.OUTLIVE, 1, selector))
+    for name, replicas in sorted(copied.items()):
+        # Not `maxUnavailable`: that counts from what runs, and of copies that have no unit one may be all that does.
+        spec = {"minAvailable": replicas - 1, "selector": {"matchLabels": {names.INSTANCE: name}}}
+        budgets.append(_budget(tenant.name, f"{_OF_COPIES}{name}", names.OUTLIVE, spec))
     return budgets
 
 
@@ -41,10 +42,10 @@ def of_every_instance(tenant: str) -> dict[str, Any]:
 
 
 def _of_all(tenant: str, chosen: list[dict[str, Any]]) -> dict[str, Any]:
-    return _budget(tenant, ALL, names.KEEP, 0, {"matchExpressions": chosen})
+    return _budget(tenant, ALL, names.KEEP, {"maxUnavailable": 0, "selector": {"matchExpressions": chosen}})
 
 
-def _budget(tenant: str, name: str, options: str, most: int, selector: dict[str, Any]) -> dict[str, Any]:
+def _budget(tenant: str, name: str, options: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -54,5 +55,5 @@ def _budget(tenant: str, name: str, options: str, most: int, selector: dict[str,
             "labels": names.labels(tenant=tenant),
             "annotations": {names.SYNC_OPTIONS: options},
         },
-        "spec": {"maxUnavailable": most, "selector": selector},
+        "spec": spec,
     }

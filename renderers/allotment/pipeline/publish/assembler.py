@@ -9,7 +9,7 @@ One tenant never stops the others, and none loses data by what another merged: w
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.source import Source
@@ -59,9 +59,10 @@ class Assembler:
         branches: Mapping[str, Branch],
         known: Mapping[str, Known],
         observed: Mapping[str, str] | None = None,
+        doubted: Collection[str] = (),
     ) -> Assembly:
         """Return the trees that follow those of `branches`. `known` has each tenant's status, `observed` when each
-        cluster was last looked at.
+        cluster was last looked at; `doubted` are clusters whose status isn't to be believed, or couldn't be read.
 
         Raises PlatformInvalid.
         """
@@ -85,7 +86,7 @@ class Assembler:
         granted = grant(found.offers, claims, known, observed, preparations.published)
         late, stopped = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
         rendered, kept = rendered | late, kept | stopped
-        turnover = Turnover(before, known, observed)
+        turnover = Turnover(found.offers, before, known, observed, doubted)
         return _assembled(source, found, kept, rendered, settled, granted, turnover, before)
 
     def _rendered_now(
@@ -171,7 +172,7 @@ def _assembled(
         trees.take_kept(files)
         kept[tenant] = [*kept[tenant], *problems]
     claims = granted.all({name: one.claims for name, one in rendered.items() if name not in kept})
-    trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster), turnover.settled)
+    trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster), turnover)
     trees.take_markers()
     problems = [one for one in found.shared if one.rule != stock.RULE and not one.warning]
     return Assembly(

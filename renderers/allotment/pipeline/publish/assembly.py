@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from allotment.declared.inventory import Offers
+    from allotment.pipeline.publish.turnover import Turnover
 
 
 class Assembly(NamedTuple):
@@ -84,11 +85,22 @@ class ClusterTrees:
         self,
         claims: Iterable[Claim],
         letters: Callable[[str], Collection[str]],
-        settled: Callable[[str, bytes], bytes] = lambda _, data: data,
+        turnover: Turnover | None = None,
     ) -> None:
-        """Take the clusters' own files, each as `settled` returns it."""
+        """Take the clusters' own files, pools as `turnover` lets them be."""
         for path, data in cluster_files(self._offers, claims, letters):
-            self._put(path, settled(path, data))
+            self._put(path, data if turnover is None else self._checked(path, data, turnover.settled(path, data)))
+        if turnover is None:
+            return
+        for cluster, files in self.files.items():
+            for path, data in list(turnover.remaining(cluster, files)):
+                self._put(path, self._checked(path, b"", data))
+
+    def _checked(self, path: str, now: bytes, data: bytes) -> bytes:
+        """Return what is published of a file, `data`, checked where it isn't what was rendered `now`."""
+        if data != now:
+            self.gate.check(path, data, published=True)
+        return data
 
     def take_markers(self) -> None:
         """Take the markers of all folders that hold something else than what their tenant was rendered to, or what

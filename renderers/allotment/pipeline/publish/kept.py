@@ -69,10 +69,14 @@ def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes
             words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
             problems.append(Problem(path, 1, 1, "(file)", words, "isolation"))
         if data:
-            files[path] = with_budget(data, tenant) if _is_namespace(path) else data
+            files[path] = _protecting(gate, path, data, tenant)
     return files, problems
 
 
-def _is_namespace(path: str) -> bool:
+def _protecting(gate: Gate, path: str, data: bytes, tenant: str) -> bytes:
+    """Return a kept tenant's file, its namespace's with a budget."""
     spot = spot_of(path.partition("/")[2])
-    return spot is not None and spot.part == "namespaces"
+    if spot is None or spot.part != "namespaces" or (protecting := with_budget(data, tenant)) == data:
+        return data
+    gate.check(path, protecting, published=True)
+    return protecting

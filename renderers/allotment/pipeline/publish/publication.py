@@ -136,7 +136,7 @@ class Publisher:
                 self._demand(found.source, source.commit)
             known = self.known(source.commit)
             assembly = self._assembler.assemble(
-                source, self._today(source), found.branches, known, self.statuses.observed
+                source, self._today(source), found.branches, known, self.statuses.observed, self.statuses.troubles
             )
             approved = self._judged(found, assembly)
             committed = self._commit(source, found, assembly, approved=approved)

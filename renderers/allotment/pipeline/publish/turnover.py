@@ -1,65 +1,120 @@
-"""Nodes are replaced only where nobody is disturbed: what would drift a pool's nodes waits until each instance of its
-cluster was seen to be protected.
+"""Nodes are replaced only where nobody is disturbed: what would drift or end a pool's nodes waits until each instance of
+its cluster was seen to be protected.
 
-The protection is published first (`manifests/tenant/disruption.py`). A cluster that nothing reports says nothing of it:
-there it is enough that it was published before.
+The protection is published first (`manifests/tenant/disruption.py`). Where a cluster is to be reported, its status says
+that the cluster has it, and one that is lost or in doubt says nothing. A cluster that nobody reports never says it: there
+it is enough that it was published before, whether or not it was synced meanwhile. Who comes new in the same publish
+isn't waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.cluster import Cluster
 from allotment.manifests import paths
-from allotment.manifests.published import drifting, has_budget
+from allotment.manifests.published import drifting, has_budget, with_nodes_of
 from allotment.manifests.text import Malformed
 from allotment.pipeline.publish.before import Before
 from allotment.pipeline.publish.known import NOTHING, Known
 
 NODE_POOLS = "platform/node-pools/"
+_NOT_OURS = (Malformed, LookupError, TypeError, AttributeError)
 
 
 class Turnover:
-    """What becomes of each pool's file in one publish; `held` says in words which pools stay as they were, and for whom."""
+    """What becomes of each pool's file in one publish; `held` says in words which nodes stay, for whom and why.
 
-    def __init__(self, before: Before, known: Mapping[str, Known], observed: Mapping[str, str]) -> None:
-        self._before, self._known, self._observed = before, known, observed
-        self._exposed: dict[str, list[str]] = {}
+    `observed` has when each cluster was last looked at, `doubted` are those whose status isn't to be believed or had.
+    """
+
+    def __init__(
+        self,
+        offers: Offers,
+        before: Before,
+        known: Mapping[str, Known],
+        observed: Mapping[str, str],
+        doubted: Collection[str] = (),
+    ) -> None:
+        self._before, self._known = before, known
+        self._reported = {
+            name
+            for name, cluster in offers.clusters.items()
+            if observed.get(name) or name in doubted or _has_reporter(cluster)
+        }
+        self._exposed: dict[str, dict[str, bool]] = {}
         self.held: list[str] = []
 
     def settled(self, path: str, data: bytes) -> bytes:
-        """Return what is published of a cluster's file, `<cluster>/<path>`: of a pool that would drift too early, what was
-        published of it."""
+        """Return what is published of a cluster's file, `<cluster>/<path>`: of a pool whose nodes would drift too early,
+        the same with the nodes that were published."""
         cluster, _, inner = path.partition("/")
-        if not inner.startswith(NODE_POOLS) or paths.is_marker(inner) or self._before.blob(path) is None:
+        if not _is_pool(inner) or self._before.blob(path) is None:
             return data
         was = self._before.read(path)
         try:
-            if drifting(was) == drifting(data):
+            if drifting(was) == drifting(data) or not self._hold(cluster, inner):
                 return data
-        except (Malformed, LookupError, TypeError, AttributeError):
+            return with_nodes_of(data, was)
+        except _NOT_OURS:
             return data  # nothing of ours: there is nothing to keep
+
+    def remaining(self, cluster: str, rendered: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of pools that are gone from a cluster, of whose paths `rendered` are there: a pool takes its
+        nodes along."""
+        gone = {inner for inner in self._before.branches[cluster].files if _is_pool(inner)} - set(rendered)
+        for inner in sorted(gone):
+            if self._hold(cluster, inner):
+                yield f"{cluster}/{inner}", self._before.branches[cluster].read(inner)
+
+    def _hold(self, cluster: str, inner: str) -> bool:
+        """Return whether a pool's nodes stay, and say so."""
         exposed = self._exposed_in(cluster)
         if not exposed:
-            return data
-        some = ", ".join(exposed[:3]) + (f" and {len(exposed) - 3} more" if len(exposed) > 3 else "")
-        self.held.append(
-            f"{cluster}: NodePool {paths.stem_of(inner)}: its nodes stay as they are until the instances of {some} are seen"
-            " to be protected from drained nodes"
+            return False
+        some = ", ".join(list(exposed)[:3]) + (f" and {len(exposed) - 3} more" if len(exposed) > 3 else "")
+        words = (
+            f"{cluster}: NodePool {paths.stem_of(inner)}: its nodes stay as they are until the instances of {some} are"
         )
-        return was
+        if all(exposed.values()):
+            why = (
+                f" seen to be protected from drained nodes: see that the Applications allotment--namespaces-…--{cluster} are"
+                " Synced, and that the cluster's reporter is of this version and may list PodDisruptionBudgets"
+            )
+        else:
+            why = " protected from drained nodes, which this publish begins and one of the next ends"
+        self.held.append(words + why)
+        return True
 
-    def _exposed_in(self, cluster: str) -> list[str]:
-        """Return the tenants with instances in a cluster which aren't protected there, sorted."""
+    def _exposed_in(self, cluster: str) -> dict[str, bool]:
+        """Return the tenants with instances in a cluster which aren't protected there, by name, and of each whether that
+        was published."""
         if cluster not in self._exposed:
-            self._exposed[cluster] = [
-                tenant for tenant in sorted(self._before.tenants) if self._is_exposed(cluster, tenant)
-            ]
+            self._exposed[cluster] = {
+                tenant: published
+                for tenant in sorted(self._before.tenants)
+                if self._holds_units(cluster, tenant)
+                for published in [self._is_published(cluster, tenant)]
+                if not published or self._is_unseen(cluster, tenant)
+            }
         return self._exposed[cluster]
 
-    def _is_exposed(self, cluster: str, tenant: str) -> bool:
-        if not any(claim.cluster == cluster for claim in self._before.claims(tenant)):
-            return False
+    def _holds_units(self, cluster: str, tenant: str) -> bool:
+        return any(claim.cluster == cluster for claim in self._before.claims(tenant))
+
+    def _is_published(self, cluster: str, tenant: str) -> bool:
         file = f"{cluster}/{paths.namespace_file(tenant)}"
-        published = self._before.blob(file) is not None and has_budget(self._before.read(file))
-        unseen = bool(self._observed.get(cluster)) and cluster not in self._known.get(tenant, NOTHING).undisturbed
-        return not published or unseen
+        return self._before.blob(file) is not None and has_budget(self._before.read(file))
+
+    def _is_unseen(self, cluster: str, tenant: str) -> bool:
+        return cluster in self._reported and cluster not in self._known.get(tenant, NOTHING).undisturbed
+
+
+def _has_reporter(cluster: Folder) -> bool:
+    declared = cluster.one(Cluster)
+    return declared is not None and declared.model.spec.reporter is not None
+
+
+def _is_pool(inner: str) -> bool:
+    return inner.startswith(NODE_POOLS) and not paths.is_marker(inner)
