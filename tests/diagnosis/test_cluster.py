@@ -309,6 +309,16 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
+        "an overlay that Karpenter refuses",
+        "us-1",
+        lambda bed: bed.one(looked.OVERLAYS, "h100").update(
+            status={"conditions": [false("Ready", "ValidationFailed", "conflict")]}
+        ),
+        [
+            "error [karpenter] NodeOverlay h100: isn't Ready: ValidationFailed: conflict -> kubectl describe nodeoverlays h100",
+        ],
+    ),
+    (
         "a missing root",
         "eu-1",
         lambda bed: bed.objects[looked.APPLICATIONS].clear(),
@@ -369,7 +379,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             {"resource.customizations.health.batch_Job": "return {}", "exec.enabled": "false"}
         ),
         [
-            "error [argocd] ConfigMap argocd/argocd-cm: lacks, or has otherwise: exec.enabled, resource.customizations.health.batch_Job"
+            "error [argocd] ConfigMap argocd/argocd-cm: has another exec.enabled, resource.customizations.health.batch_Job"
             f" -> {BOOTSTRAP}"
         ],
     ),
@@ -377,7 +387,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "links of an older Allotment",
         "eu-1",
         lambda bed: bed.one(looked.SETTINGS[0], "argocd-cm")["data"].pop("resource.links"),
-        [f"warning [argocd] ConfigMap argocd/argocd-cm: lacks, or has otherwise: resource.links -> {BOOTSTRAP}"],
+        [f"warning [argocd] ConfigMap argocd/argocd-cm: lacks resource.links -> {BOOTSTRAP}"],
     ),
     (
         "kinds that Argo CD leaves out",

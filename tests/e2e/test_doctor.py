@@ -335,9 +335,7 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
     ),
     (
         a_check_of_argo_cds_less,
-        [
-            "error argocd ConfigMap argocd/argocd-cmd-params-cm: lacks, or has otherwise: controller.resource.health.persist"
-        ],
+        ["error argocd ConfigMap argocd/argocd-cmd-params-cm: lacks controller.resource.health.persist"],
         [],
     ),
     (

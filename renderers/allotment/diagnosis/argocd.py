@@ -59,10 +59,18 @@ def check_settings(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[
             )
             differing.remove(_OPEN)
         if differing:
-            has = "isn't there" if found is None else f"lacks, or has otherwise: {', '.join(differing)}"
-            yield (warning if _only_links(differing) else error)(what, has, advice)
+            yield (warning if _only_links(differing) else error)(what, _differing(differing, found), advice)
         elif data.get(_OPEN, "") == wanted[kind.name].get(_OPEN, ""):
             yield ok(what, "has what allot bootstrap writes")
+
+
+def _differing(keys: list[str], found: Object | None) -> str:
+    """Return in words which keys aren't there, and which somebody else has written."""
+    if found is None:
+        return "isn't there"
+    lacking = ", ".join(key for key in keys if key not in found.get("data", {}))
+    other = ", ".join(key for key in keys if key in found.get("data", {}))
+    return " and ".join([*([f"lacks {lacking}"] if lacking else []), *([f"has another {other}"] if other else [])])
 
 
 def _only_links(keys: list[str]) -> bool:

@@ -8,7 +8,18 @@ from collections.abc import Iterable, Iterator
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
-from allotment.diagnosis.looked import KARPENTERS, OVERLAYS, POOLS, Looked, Object, Unseen, by_name, condition, said
+from allotment.diagnosis.looked import (
+    KARPENTERS,
+    OVERLAYS,
+    POOLS,
+    Looked,
+    Object,
+    Unseen,
+    by_name,
+    condition,
+    name_of,
+    said,
+)
 from allotment.manifests.cluster.node_pool import has_overlays
 
 _GATE = re.compile(r"\bNodeOverlay=(true|false)\b", re.IGNORECASE)
@@ -62,6 +73,11 @@ def check_gates(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Dia
         )
     else:
         yield ok(what, f"is {'on' if is_on else 'off'}, as declared")
+    for one in _overlays(looked):
+        ready = condition(one.get("status", {}).get("conditions"), "Ready")
+        if ready.get("status") == "False" and name_of(one) in _bought(cluster):
+            advice = f"kubectl describe nodeoverlays {name_of(one)}"
+            yield error(f"NodeOverlay {name_of(one)}", f"isn't Ready: {said(ready)}", advice)
 
 
 def _is_on(looked: Looked) -> bool | None:
