@@ -219,7 +219,7 @@ NO_CHART = {"type": "ComparisonError", "message": "no such chart"}
         (application(ADD_ON, **SYNCED, conditions=[NO_CHART]), ("Degraded", "no such chart")),
         (application(ADD_ON, **SYNCED, health={"status": "Progressing"}), ("Degraded", "not up yet: Progressing")),
         (application(ADD_ON, **SYNCED, health={"status": "Healthy"}), ("Healthy", "")),
-        (application(OURS, **FAILED, conditions=[NO_CHART]), ("", "")),
+        (application(OURS, **FAILED, conditions=[NO_CHART]), ("Healthy", "how it is, its own page says")),
     ],
     ids=["new", "refused", "not to be had", "coming up", "up", "a tenant's"],
 )
