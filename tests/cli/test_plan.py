@@ -847,6 +847,7 @@ def test_each_reason_names_its_file(pull: Pull) -> None:
     copy(
         pull.root, "clusters/eu-1/node-pools/l4-whole.yaml", "clusters/eu-1/node-pools/spare.yaml"
     )  # no stock lies there
+    pull.edit("clusters/eu-1/node-pools/spare.yaml", "pool: l4-whole", "pool: spare")
     why = {f"{one['tenant']}/{one['name']}": one["why"] for one in pull.planned()["things"]}
     domain = f"{EU}: spec.domain eu-1.gpu.northlight.example → fra.gpu.northlight.example"
     assert why["solo-ada/webui"] == [f"{ADA}/members.yaml: spec.users[ada].subject 00u1ada → 00u1eve", domain]

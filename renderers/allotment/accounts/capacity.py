@@ -114,7 +114,8 @@ def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPU
     """Return the millicores that a placeholder of a unit holds; `stocked` are the specs of the pool's stocks.
 
     A placeholder holds exactly a unit, but under DRA it holds no device: Kubernetes 1.36 preempts no pod for its claim. There
-    it takes its part of a node's CPU instead, so that a node that is empty takes no more placeholders than it has devices.
+    it takes its part of a node's CPU instead, so that a node that is empty takes no more placeholders than it has devices where
+    all units of the pool are alike; where profiles are mixed it may take more of one.
     """
     if spec.sharing is None or spec.sharing.dra is None:
         return spec.cpu

@@ -140,7 +140,7 @@ class TenantStatus(_Part, frozen=True):
     """What one cluster says of a tenant.
 
     `namespace` says whether its namespace is Protected or Unprotected, empty where there is none; `disruption` is
-    Protected where a drained node ends none of its instances, else empty.
+    Protected where its instances have a PodDisruptionBudget, else empty.
     `transitions` are those since `previous`, the status commit in which this file was written before: following it back
     gives the whole history.
     """

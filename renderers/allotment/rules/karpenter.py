@@ -1,5 +1,5 @@
-"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, and nodes that expire go with no
-others before them."""
+"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, and no node is bought
+before one that expires goes."""
 
 from __future__ import annotations
 

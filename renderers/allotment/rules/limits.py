@@ -65,6 +65,11 @@ def _check_instance(
         if way not in allowed:
             message = f"{spec.gpu_spec} is {way}, and plan {plan.model.name} allows {', '.join(allowed) or 'nothing'}: choose another GPUSpec, or another plan"
             yield instance.finding("spec.gpuSpec", message, RULE, related=(plan.path,))
+    for index, over in enumerate(spec.spread):
+        if over not in plan.model.spec.allow.spread:
+            known = ", ".join(plan.model.spec.allow.spread) or "nothing"
+            message = f"{over} is not what plan {plan.model.name} allows copies to be spread over: {known}; remove it, or ask for another plan"
+            yield instance.finding(f"spec.spread.{index}", message, RULE, related=(plan.path,))
     version = app_version(offers, instance.model)
     container: Container | None = version.container if version is not None else spec.container
     if container is None:

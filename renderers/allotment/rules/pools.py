@@ -1,5 +1,5 @@
 """Stocks and their pools: model, sharing and capacity type agree; a spec for single tenants has pools of one tenant
-each. Two pools of static nodes have no node in common, and no pool's nodes carry the device plugin's label of another way
+each. No static pool's labels take in those of another, and no pool's nodes carry the device plugin's label of another way
 of sharing."""
 
 from __future__ import annotations

@@ -30,6 +30,22 @@ def test_copies_are_spread_over_zones_and_nodes(sample: Path, allot: Allot, tmp_
         assert one["labelSelector"] == {"matchLabels": {"allotment.dev/instance": "preview"}}
 
 
+def test_a_plan_says_what_copies_may_be_spread_over(sample: Path, allot: Allot) -> None:
+    edit(
+        sample,
+        "platform/plans/team.yaml",
+        "    spread:\n      - Zones\n      - Nodes\n",
+        "    spread:\n      - Zones\n",
+    )
+    found = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert found.code == 1
+    line = (
+        f"{PREVIEW}:16:7: spec.spread[0]: Nodes is not what plan team allows copies to be spread over: Zones;"
+        " remove it, or ask for another plan [limit]"
+    )
+    assert line in found.lines
+
+
 def test_who_declares_no_spread_has_none() -> None:
     golden = PROJECT / "tests/manifests/golden/eu-1/tenants"
     files = [path for path in golden.glob("*/compute/*.rendered.yaml") if "--" not in path.name]

@@ -61,7 +61,8 @@ class GPUInstanceSpec(Spec):
         default=[],
         max_length=2,
         description="What the copies are spread over evenly: no zone, or no node, has two more than another. A copy that"
-        " finds no such place waits.",
+        " finds no such place waits, also where the place that it should have is full; nodes without the label"
+        " topology.kubernetes.io/zone are in no zone. The plan says what is allowed.",
     )
     storages: Annotated[list[Mount], unique("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique("name"), unique("env_prefix")] = Field(default=[], max_length=10)

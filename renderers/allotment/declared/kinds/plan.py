@@ -49,6 +49,12 @@ class Allow(Strict):
         default=["Exclusive"], description="Ways of sharing GPUs."
     )
     exposure: list[Literal["Members", "Public"]] = Field(default=[], description="Exposures besides Namespace.")
+    spread: list[Literal["Zones", "Nodes"]] = Field(
+        default=[],
+        max_length=2,
+        description="What copies of an instance may be spread over: each then takes a node, or a zone, that others could"
+        " have filled.",
+    )
     image_registries: list[Registry] = Field(
         default=[], description="Where the tenant's own images may come from; none: catalog apps only."
     )

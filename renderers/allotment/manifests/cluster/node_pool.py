@@ -15,8 +15,8 @@ from allotment.manifests.cluster import device_plugin
 from allotment.manifests.cluster.node_class import NodeClass, node_class
 from allotment.manifests.text import Fixed, present
 
-# Empty nodes go together; whatever else replaces a node takes one at a time. Neither names a node that holds an
-# instance: its namespace's PodDisruptionBudget keeps that.
+# Empty nodes go together; whatever else replaces a node takes one at a time. Karpenter passes over nodes with an instance,
+# because of its PodDisruptionBudget.
 DISRUPTION = Fixed(
     consolidationPolicy="WhenEmpty",
     consolidateAfter="10m",

@@ -35,6 +35,7 @@ _NOTHING = OneOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.ENDING}"
 _DEVICE_CLASSES = f"platform/cluster/device-classes{paths.ENDING}"
 _DECLARED = ("platform/node-pools/", "platform/stock/", _DEVICE_PLUGIN, _DEVICE_CLASSES)
+_SYSTEM = ("kube-node-lease", "kube-public", "kube-system")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -189,7 +190,7 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
     rank = name.removeprefix("allotment-stock-")
     ranked = rank.isascii() and rank.isdigit() and 1 <= int(rank) <= names.STOCK_PRIORITIES
     add_ons = [each.model.spec for each in boundary.offers.platform.of(AddOn).values()]
-    of_add_on = inner.startswith("platform/add-ons/") and not name.startswith(("kube-", "t-"))
+    of_add_on = inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM
     return {
         "add-on-namespace": OneOf(each.namespace for each in add_ons if of_add_on and each.is_in(boundary.cluster)),
         "part": part if read.get(part) == folder else _NOTHING,
