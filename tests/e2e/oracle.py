@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # What others make after our objects, with our labels on them.
 DERIVED = frozenset("Endpoints EndpointSlice Event NodeClaim Pod ReplicaSet ControllerRevision".split())
+OF_THE_HUB = ("control/argo/", "control/add-ons/")
 
 
 class Identity(NamedTuple):
@@ -52,7 +53,7 @@ def said(cloud: Cloud) -> dict[Identity, Object]:
     for cluster in cloud.clusters:
         before = len(found)
         for path, one in published(cloud, cluster):
-            at_hub = path.startswith("control/argo/") or (path.count("/") == 1 and path.startswith("control/"))
+            at_hub = path.startswith(OF_THE_HUB) or (path.count("/") == 1 and path.startswith("control/"))
             found[identity(hub if at_hub else cluster, one)] = one
         assert len(found) > before, f"rendered/{cluster} declares nothing"
     return found
