@@ -96,7 +96,8 @@ def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
     found: dict[Identity, Object] = {}
     for name, cluster in cloud.clusters.items():
         before = len(found)
-        for api_version, kind in _kinds(cluster.client) if every_kind else sorted(_declared_kinds(cloud)):
+        # The preferred version of a group may lack a kind that another has, such as NodeOverlay's.
+        for api_version, kind in sorted({*_declared_kinds(cloud), *(_kinds(cluster.client) if every_kind else ())}):
             for one in _listed(cluster.client, api_version, kind):
                 found[identity(name, one)] = one
         assert len(found) > before, f"{name} has nothing of ours"
