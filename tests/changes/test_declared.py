@@ -189,6 +189,13 @@ CASES = {
         swap(POOL, "nodes: 3", "nodes: 2"),
         [f"capacity: {POOL}: spec.static.nodes 3 → 2 (12 → 8 nvidia-l4 GPUs at most)"],
     ),
+    "a pool whose nodes are all replaced": (
+        swap("clusters/us-1/node-pools/h100.yaml", "  karpenter:\n", "  generation: 2\n  karpenter:\n"),
+        [
+            "capacity: clusters/us-1/node-pools/h100.yaml: spec.generation added: 2 (every node is replaced, one at a time; an"
+            " instance of one copy stays until it stops)"
+        ],
+    ),
     "a stock": (swap(STOCK, "count: 40", "count: 39"), [f"capacity: {STOCK}: spec.count 40 → 39"]),
     "a new stock": (
         lambda root: copy(root, STOCK, "clusters/eu-1/stocks/more.yaml"),

@@ -29,8 +29,8 @@ def test_an_age_at_which_nodes_go_is_a_warning(sample: Path, allot: Allot) -> No
     assert said(allot, sample) == []
     edit(sample, H100, "    maxNodes: 2\n", "    maxNodes: 2\n    expireAfter: 720h\n")
     assert said(allot, sample) == [
-        f"{H100}:16:18: spec.karpenter.expireAfter: warning: a node takes nothing new after 720h and goes once its instances"
-        " stop, with no other before it, all at once that are so old: remove it, and raise spec.generation to replace them one"
-        " at a time [karpenter]"
+        f"{H100}:16:18: spec.karpenter.expireAfter: warning: no instance is stopped, but a node takes none after 720h, and"
+        " all nodes of that age go before any other comes: remove it, and raise spec.generation to replace them one at a time"
+        " [karpenter]"
     ]
     assert allot("validate", "--repo", sample, "--as-of", DAY).code == 0

@@ -248,6 +248,8 @@ def _note(one: FieldChange, old: Declared[Any] | None, new: Declared[Any] | None
     if isinstance(old.model, NodePool) and one.field in ("spec.static.nodes", "spec.karpenter.maxNodes"):
         gpus = [each.model.spec.most_nodes * each.model.spec.node.gpu.count for each in (old, new)]
         return f"{gpus[0]} → {gpus[1]} {new.model.spec.node.gpu.model} GPUs at most"
+    if isinstance(new.model, NodePool) and one.field == "spec.generation":
+        return "every node is replaced, one at a time; an instance of one copy stays until it stops"
     return ""
 
 

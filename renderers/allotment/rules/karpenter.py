@@ -40,7 +40,7 @@ def _check_expiry(pool: Declared[NodePool]) -> Iterator[Finding]:
     if karpenter is None or karpenter.expire_after is None:
         return
     message = (
-        f"a node takes nothing new after {duration_text(karpenter.expire_after)} and goes once its instances stop, with no other"
-        " before it, all at once that are so old: remove it, and raise spec.generation to replace them one at a time"
+        f"no instance is stopped, but a node takes none after {duration_text(karpenter.expire_after)}, and all nodes of that age"
+        " go before any other comes: remove it, and raise spec.generation to replace them one at a time"
     )
     yield pool.finding("spec.karpenter.expireAfter", message, RULE, warning=True)

@@ -1,4 +1,5 @@
-"""Limits: a tenant chooses only what its plan allows: ways of sharing, exposures, registries of its own images."""
+"""Limits: a tenant chooses only what its plan allows: ways of sharing, exposures, what copies are spread over,
+registries of its own images."""
 
 from __future__ import annotations
 
@@ -67,8 +68,9 @@ def _check_instance(
             yield instance.finding("spec.gpuSpec", message, RULE, related=(plan.path,))
     for index, over in enumerate(spec.spread):
         if over not in plan.model.spec.allow.spread:
-            known = ", ".join(plan.model.spec.allow.spread) or "nothing"
-            message = f"{over} is not what plan {plan.model.name} allows copies to be spread over: {known}; remove it, or ask for another plan"
+            known = ", ".join(plan.model.spec.allow.spread)
+            allowed_over = f"only over {known}" if known else "over nothing"
+            message = f"plan {plan.model.name} lets copies be spread {allowed_over}, not over {over}: remove it, or ask for another plan"
             yield instance.finding(f"spec.spread.{index}", message, RULE, related=(plan.path,))
     version = app_version(offers, instance.model)
     container: Container | None = version.container if version is not None else spec.container

@@ -34,13 +34,13 @@ def test_a_plan_says_what_copies_may_be_spread_over(sample: Path, allot: Allot) 
     edit(
         sample,
         "platform/plans/team.yaml",
-        "    spread:\n      - Zones\n      - Nodes\n",
+        "    spread:\n      - Nodes\n      - Zones\n",
         "    spread:\n      - Zones\n",
     )
     found = allot("validate", "--repo", sample, "--as-of", DAY)
     assert found.code == 1
     line = (
-        f"{PREVIEW}:16:7: spec.spread[0]: Nodes is not what plan team allows copies to be spread over: Zones;"
+        f"{PREVIEW}:16:7: spec.spread[0]: plan team lets copies be spread only over Zones, not over Nodes:"
         " remove it, or ask for another plan [limit]"
     )
     assert line in found.lines

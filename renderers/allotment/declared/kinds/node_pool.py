@@ -157,7 +157,8 @@ class NodePoolSpec(Spec):
     karpenter: Karpenter | None = None
     generation: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
         default=None,
-        description="Of Karpenter's nodes: raise it, and each is replaced, one at a time, once no instance runs there.",
+        description="Of Karpenter's nodes: raise it, and each is replaced, one at a time: an instance of one copy stays until it"
+        " stops, of several copies one after the other moves.",
     )
     _exactly_one = model_validator(mode="after")(one_of)
 
