@@ -221,7 +221,7 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
         assert read_tenant(file(cloud, f"tenants/{tenant}.yaml", "refs/heads/status/us-1")).disruption == "Protected"
 
     def running() -> dict[str, str]:
-        found = client.list("v1", "Pod", labels="allotment.dev/instance")
+        found = client.list("v1", "Pod", "t-ml-orbit", "allotment.dev/instance=chat")
         return {one["metadata"]["uid"]: one["spec"]["nodeName"] for one in found if one["status"]["phase"] == "Running"}
 
     def drifted() -> set[str]:
@@ -233,7 +233,12 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
             if (said["type"], said["status"]) == ("Drifted", "True")
         }
 
-    before = eventually(running, "instances to run in us-1", 120)
+    cloud.edit("tenants/ml-orbit/instances/chat.yaml", "replicas: 4", "replicas: 1")  # several copies move, one by one
+    cloud.merged()
+    cloud.all_synced()
+    before = eventually(
+        lambda: found if len(found := running()) == 1 else None, "the instance of one copy to be alone", 120
+    )
     cloud.edit("clusters/us-1/node-pools/h100.yaml", "  karpenter:\n", "  generation: 2\n  karpenter:\n")
     cloud.merged()
     eventually(lambda: drifted() & set(before.values()), "the nodes of instances to be drifted", 120)
