@@ -104,6 +104,7 @@ def _platform(root: Path) -> None:
         root, f"platform/specs/{SPEC}.yaml", "GPUSpec", SPEC, {**spec, "sharing": {"timeSlicing": {"replicas": 64}}}
     )
     allow = {
+        "spread": ["Zones", "Nodes"],
         "sharing": ["Exclusive", "TimeSlicing", "Mig"],
         "exposure": ["Members", "Public"],
         "imageRegistries": [IMAGE.partition("/")[0] + "/"],
