@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allotment.manifests.names import ARGO_NAMESPACE
+from allotment.manifests.names import ARGO_NAMESPACE, STOCK_NAMESPACE
 from tests import largest
 from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
@@ -72,7 +72,9 @@ def test_the_largest_that_validation_allows_is_accepted(
     tree = render(tmp_path, "eu-1")
     client = empty_cluster.client
     own = [one for one in rendered.objects(tree) if largest.TENANT in str(one["metadata"])]
-    spaces = {one["metadata"]["namespace"] for one in own if "namespace" in one["metadata"]} - {ARGO_NAMESPACE}
+    spaces = {one["metadata"]["namespace"] for one in own if "namespace" in one["metadata"]} - {ARGO_NAMESPACE} | {
+        STOCK_NAMESPACE
+    }
     labels = {"app.kubernetes.io/managed-by": "allotment"}
     for space in spaces:
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels}})
