@@ -14,8 +14,8 @@ import yaml
 
 from allotment.adapters.cluster.api import Api
 from allotment.adapters.cluster.store import Store
-from allotment.adapters.cluster.watching import Pace, Watch
-from allotment.observed.decoding import DEPLOYMENTS, PODS, WatchedKind
+from allotment.adapters.cluster.watching import OURS, Pace, Watch
+from allotment.observed.decoding import DEPLOYMENTS, IN_CLUSTER, PODS, WatchedKind
 from allotment.observed.objects import Pod, Seen
 from allotment.observed.shapes.route import RawRoute, route
 from tests.controlplane import processes
@@ -42,12 +42,12 @@ def tenant(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def watching(cluster: Cluster) -> Iterator[Callable[..., tuple[Watch, Store]]]:
-    """Return what watches a kind, as an administrator or by another kubeconfig."""
+    """Return what watches a kind, as an administrator or by another kubeconfig, all that is ours or what is selected."""
     begun = []
 
-    def watch(kind: WatchedKind, kubeconfig: Path | None = None) -> tuple[Watch, Store]:
+    def watch(kind: WatchedKind, kubeconfig: Path | None = None, selector: str = OURS) -> tuple[Watch, Store]:
         store = Store("eu-1")
-        one = Watch(Api.at(kubeconfig or cluster.kubeconfig, None), kind, store, PACE)
+        one = Watch(Api.at(kubeconfig or cluster.kubeconfig, None), kind, store, PACE, selector)
         one.start()
         begun.append(one)
         return one, store
@@ -99,6 +99,13 @@ def test_one_made_anew_is_another_one(cluster: Cluster, tenant: str, watching: A
     same(store, cluster.client, tenant)
     assert seen(store, tenant).keys() == before.keys()
     assert seen(store, tenant) != before
+
+
+def test_a_cluster_that_has_none_yet_is_seen_as_well(watching: Any) -> None:
+    """As before the first publish: how an API server writes an empty list depends on the kind, and on what is asked of it."""
+    empty = [watching(kind, selector=f"allotment.dev/tenant={secrets.token_hex(8)}")[0] for kind in IN_CLUSTER]
+    eventually(lambda: all(one.synced for one in empty), "each kind to be listed")
+    assert [one.trouble for one in empty] == [""] * len(IN_CLUSTER)
 
 
 def test_an_api_server_that_restarts_loses_nothing(cluster: Cluster, tenant: str, watching: Any) -> None:

@@ -34,7 +34,7 @@ class _ListMeta(Shape, frozen=True):
 
 class _List(Shape, Generic[T], frozen=True):
     metadata: _ListMeta
-    items: tuple[T, ...]
+    items: tuple[T, ...] | None  # the API server writes an empty list of metadata as null
 
 
 class _Envelope(Shape, frozen=True):
@@ -105,8 +105,8 @@ class WatchedKind:
             return self._page_of_some(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreadable(str(error)) from None
-        flat = self._flat
-        return Page(found.metadata.resource_version, found.metadata.continue_, [flat(one) for one in found.items], 0)
+        read = [self._flat(one) for one in found.items or ()]
+        return Page(found.metadata.resource_version, found.metadata.continue_, read, 0)
 
     def _page_of_some(self, data: bytes) -> Page:
         """One object of a strange shape doesn't hide the others."""
@@ -114,13 +114,13 @@ class WatchedKind:
             found = _ITEMS.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(str(error)) from None
-        read = []
-        for item in found.items:
+        read, skipped = list[Seen](), 0
+        for item in found.items or ():
             try:
                 read.append(self._flat(self._one.decode(item)))
             except (msgspec.DecodeError, RecursionError):
-                continue
-        return Page(found.metadata.resource_version, found.metadata.continue_, read, len(found.items) - len(read))
+                skipped += 1
+        return Page(found.metadata.resource_version, found.metadata.continue_, read, skipped)
 
     def event(self, line: bytes) -> Event:
         """Return what a line of a watch says. Raises Unreadable."""
