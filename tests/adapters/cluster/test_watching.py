@@ -224,7 +224,11 @@ def test_one_of_a_strange_shape_does_not_hide_the_others() -> None:
 
 def test_an_empty_list_of_metadata_is_null_and_nothing_is_there() -> None:
     empty = {"metadata": {"resourceVersion": "9"}, "items": None}
-    script = (listed(live.replica_set()), watched(error(410)), lambda request: request.whole(json.dumps(empty).encode()))
+    script = (
+        listed(live.replica_set()),
+        watched(error(410)),
+        lambda request: request.whole(json.dumps(empty).encode()),
+    )
     with watching(*script, kind=REPLICA_SETS, otherwise=watched(then=5)) as (_, watch, store):
         eventually(lambda: len(store) == 1, "it to be seen", 5, pause=0.01)
         eventually(lambda: len(store) == 0, "nothing to be seen", 5, pause=0.01)
