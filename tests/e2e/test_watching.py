@@ -14,7 +14,8 @@ import yaml
 
 from allotment.adapters.cluster.api import Api
 from allotment.adapters.cluster.store import Store
-from allotment.adapters.cluster.watching import OURS, Pace, Watch
+from allotment.adapters.cluster.watching import Pace, Watch
+from allotment.manifests import names
 from allotment.observed.decoding import DEPLOYMENTS, IN_CLUSTER, PODS, WatchedKind
 from allotment.observed.objects import Pod, Seen
 from allotment.observed.shapes.route import RawRoute, route
@@ -45,7 +46,7 @@ def watching(cluster: Cluster) -> Iterator[Callable[..., tuple[Watch, Store]]]:
     """Return what watches a kind, as an administrator or by another kubeconfig, all that is ours or what is selected."""
     begun = []
 
-    def watch(kind: WatchedKind, kubeconfig: Path | None = None, selector: str = OURS) -> tuple[Watch, Store]:
+    def watch(kind: WatchedKind, kubeconfig: Path | None = None, selector: str = names.OURS) -> tuple[Watch, Store]:
         store = Store("eu-1")
         one = Watch(Api.at(kubeconfig or cluster.kubeconfig, None), kind, store, PACE, selector)
         one.start()

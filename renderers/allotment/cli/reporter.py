@@ -95,7 +95,7 @@ def reporter(
     """
     from allotment.adapters.cluster.api import Api
     from allotment.adapters.cluster.store import STOCKS, Store
-    from allotment.adapters.cluster.watching import OURS, Pace, Watch
+    from allotment.adapters.cluster.watching import Pace, Watch
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.metrics import ReportMetrics
     from allotment.manifests import names
@@ -108,7 +108,7 @@ def reporter(
     apart = sight.argocd_kubeconfig is not None or sight.argocd_context is not None
     hub = Api.at(sight.argocd_kubeconfig or sight.kubeconfig, sight.argocd_context) if apart else here
     store = Store(cluster)
-    of_cluster = f"{OURS},{names.CLUSTER}={cluster}"
+    of_cluster = f"{names.OURS},{names.CLUSTER}={cluster}"
     watches = [Watch(here, kind, store) for kind in IN_CLUSTER]
     watches.append(Watch(hub, APPLICATIONS, store, Pace(), of_cluster))
     for watch in watches:

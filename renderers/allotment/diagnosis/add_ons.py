@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.add_on import AddOn
 from allotment.declared.kinds.platform import Platform
-from allotment.diagnosis.argocd import failure, seen
+from allotment.diagnosis.argocd import MOST_WORDS, failure, seen
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.diagnosis.looked import APPLICATIONS, Looked, Object, by_name
+from allotment.manifests import names
 from allotment.manifests.cluster import add_on
 from allotment.problems import printable
-
-_MOST_WORDS = 300
 
 
 def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
@@ -25,7 +24,7 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
     if offers.platform.one(Platform) is None:
         yield skipped("add-ons", "platform/platform.yaml can't be read, so how they are installed isn't known")
         return
-    found, parent = by_name(looked.all(APPLICATIONS)), f"allotment--add-ons--{cluster.name}"
+    found, parent = by_name(looked.all(APPLICATIONS)), names.platform_application("add-ons", cluster.name)
     if parent not in found:
         yield skipped("add-ons", f"the Application {parent}, which brings them, isn't there")
         return
@@ -38,7 +37,7 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
 def _installed(what: str, wanted: Object, found: Object | None, cluster: str) -> Diagnosis:
     name = wanted["metadata"]["name"]
     if found is None:
-        advice = f"see what the Application allotment--add-ons--{cluster} says: those of lower waves come first"
+        advice = f"see what the Application {names.platform_application('add-ons', cluster)} says: those of lower waves come first"
         return error(what, f"has no Application {name}: it isn't installed", advice)
     status, advice = found.get("status", {}), f"argocd app get {name}"
     if words := failure(found):
@@ -52,7 +51,7 @@ def _installed(what: str, wanted: Object, found: Object | None, cluster: str) ->
         return warning(what, f"is {synced}", advice)
     if state == "Degraded":
         return error(
-            what, f"is Degraded: {printable(health.get('message') or 'no reason is given', _MOST_WORDS)}", advice
+            what, f"is Degraded: {printable(health.get('message') or 'no reason is given', MOST_WORDS)}", advice
         )
     if state != "Healthy":
         return warning(what, f"is {state}", advice)

@@ -84,7 +84,7 @@ def needed(offers: Offers, cluster: Folder) -> list[Needed]:
             f"{made.group}/{made.version}", (), f"Karpenter for {made.group}", "a pool's node class is written in it"
         )
         for made in (node_class(name, karpenter) for name, karpenter in bought)
-        if made.version
+        if made.spec is not None
     }
     return [*found, *classes.values()]
 

@@ -36,7 +36,7 @@ RENDERED = (
     ("policy", "PodDisruptionBudget"),
     ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
-_MOST_WORDS = 300
+MOST_WORDS = 300
 
 
 def check_settings(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
@@ -118,18 +118,18 @@ def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Itera
         one for one in looked.all(APPLICATIONS) if one["metadata"].get("labels", {}).get(names.CLUSTER) == cluster.name
     ]
     found = {name_of(one): one for one in of_it if names.ADD_ON not in one["metadata"]["labels"]}
-    root = f"allotment--root--{cluster.name}"
+    root = names.platform_application("root", cluster.name)
     own = _of_the_platform(offers, cluster)
     if root not in found:
         yield error(f"Application {root}", "isn't there: nothing that is published reaches the cluster", ADVICE)
-    others = sorted(name for name in found if name.startswith("allotment--") and name not in (root, *own))
+    others = sorted(name for name in found if name.startswith(names.PLATFORM_PREFIX) and name not in (root, *own))
     for name in [root, *own, *others]:
         if name in found:
             yield _platforms(found[name], name)
         elif root in found:
             advice = f"allot publish, and see what {root} says in Argo CD"
             yield error(f"Application {name}", "isn't there, and the root Application is", advice)
-    tenants = {name: one for name, one in found.items() if not name.startswith("allotment--")}
+    tenants = {name: one for name, one in found.items() if not name.startswith(names.PLATFORM_PREFIX)}
     failing = {name: words for name, one in sorted(tenants.items()) if (words := failure(one))}
     for name, words in list(failing.items())[:1]:
         more = f"; and {len(failing) - 1} more" if len(failing) > 1 else ""
@@ -160,7 +160,7 @@ def _platforms(one: Object, name: str) -> Diagnosis:
     if health == "Degraded":
         return warning(
             what,
-            f"is Degraded: {printable(status['health'].get('message', 'no reason is given'), _MOST_WORDS)}",
+            f"is Degraded: {printable(status['health'].get('message', 'no reason is given'), MOST_WORDS)}",
             advice,
         )
     return ok(what, f"is Synced and {health}")
@@ -171,10 +171,10 @@ def failure(one: Object) -> str:
     status = one.get("status", {})
     for condition in status.get("conditions", ()):
         if str(condition.get("type", "")).endswith("Error"):
-            return printable(f"{condition['type']}: {condition.get('message', '')}", _MOST_WORDS)
+            return printable(f"{condition['type']}: {condition.get('message', '')}", MOST_WORDS)
     operation = status.get("operationState", {})
     if operation.get("phase") in ("Failed", "Error"):
-        return printable(f"its sync {operation['phase'].lower()}: {operation.get('message', '')}", _MOST_WORDS)
+        return printable(f"its sync {operation['phase'].lower()}: {operation.get('message', '')}", MOST_WORDS)
     return ""
 
 

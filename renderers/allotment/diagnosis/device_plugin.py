@@ -21,14 +21,16 @@ from allotment.problems import counted
 DRIVER = "gpu.nvidia.com"
 FEATURE = "feature.node.kubernetes.io/pci-10de.present"  # of node-feature-discovery, by which the plugin's chart finds GPUs too
 MIG_STATE = "nvidia.com/mig.config.state"
-_RESYNC = "let Argo CD sync the Application allotment--platform--{cluster}"
 
 
 def check_config(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the ConfigMap has the configurations that pools choose."""
     what = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
     (wanted,) = device_plugin.render(cluster)
-    found, advice = looked.one(PLUGIN_CONFIG), _RESYNC.format(cluster=cluster.name)
+    found, advice = (
+        looked.one(PLUGIN_CONFIG),
+        f"let Argo CD sync the Application {names.platform_application('platform', cluster.name)}",
+    )
     if found is None:
         yield error(what, "isn't there: the device plugin has nothing to read", advice)
         return

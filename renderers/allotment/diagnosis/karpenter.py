@@ -20,6 +20,7 @@ from allotment.diagnosis.looked import (
     name_of,
     said,
 )
+from allotment.manifests import names
 from allotment.manifests.cluster.node_pool import has_overlays
 
 _GATE = re.compile(r"\bNodeOverlay=(true|false)\b", re.IGNORECASE)
@@ -35,7 +36,7 @@ def check_pools(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Dia
     for name in wanted:
         what = f"karpenter.sh NodePool {name}"
         if name not in found:
-            advice = f"let Argo CD sync the Application allotment--node-pools--{cluster.name}"
+            advice = f"let Argo CD sync the Application {names.platform_application('node-pools', cluster.name)}"
             yield error(what, "isn't there: no node is bought for its Stocks", advice)
             continue
         ready = condition(found[name].get("status", {}).get("conditions"), "Ready")

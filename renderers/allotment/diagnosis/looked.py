@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from allotment.manifests import names
 
 Object = dict[str, Any]
-OURS = f"{names.MANAGED_BY}={names.PROGRAM}"
 NOT_OURS = f"{names.MANAGED_BY}!={names.PROGRAM}"
 
 
@@ -55,7 +54,7 @@ SNAPSHOT_CLASSES = Kind("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses"
 GATEWAYS = Kind("gateway.networking.k8s.io", "v1", "gateways")
 GATEWAY_CLASSES = Kind("gateway.networking.k8s.io", "v1", "gatewayclasses")
 CERTIFICATES = Kind("cert-manager.io", "v1", "certificates")
-LOGINS = Kind("gateway.envoyproxy.io", "v1alpha1", "securitypolicies", selector=OURS)
+LOGINS = Kind("gateway.envoyproxy.io", "v1alpha1", "securitypolicies", selector=names.OURS)
 PLUGIN_CONFIG = Kind("", "v1", "configmaps", names.DEVICE_PLUGIN_NAMESPACE, names.PROGRAM)
 SLICES = Kind("resource.k8s.io", "v1", "resourceslices")
 POOLS = Kind("karpenter.sh", "v1", "nodepools")
@@ -66,7 +65,7 @@ SETTINGS = tuple(
     Kind("", "v1", "configmaps", names.ARGO_NAMESPACE, name, hub=True)
     for name in ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
 )
-APPLICATIONS = Kind("argoproj.io", "v1alpha1", "applications", names.ARGO_NAMESPACE, selector=OURS, hub=True)
+APPLICATIONS = Kind("argoproj.io", "v1alpha1", "applications", names.ARGO_NAMESPACE, selector=names.OURS, hub=True)
 _FOUND, _NOT_FOUND = 200, 404
 _REFUSED = (401, 403)
 ALL = (

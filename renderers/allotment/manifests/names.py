@@ -4,6 +4,8 @@ from __future__ import annotations
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 PROGRAM = "allotment"
+OURS = f"{MANAGED_BY}={PROGRAM}"  # selects what we made
+PLATFORM_PREFIX = f"{PROGRAM}--"  # begins the names of Applications that are no tenant's
 
 TENANT = "allotment.dev/tenant"
 CLUSTER = "allotment.dev/cluster"
@@ -91,9 +93,14 @@ def application(tenant: str, cluster: str, part: str) -> str:
     return f"{tenant}--{cluster}--{part}"
 
 
+def platform_application(part: str, cluster: str) -> str:
+    """Return the name of the Application of a part of the platform's own; no tenant's or add-on's has this name."""
+    return f"{PLATFORM_PREFIX}{part}--{cluster}"
+
+
 def add_on(name: str, cluster: str) -> str:
     """Return the name of an add-on's AppProject and of its Application."""
-    return f"allotment--add-on-{name}--{cluster}"
+    return f"{PLATFORM_PREFIX}add-on-{name}--{cluster}"
 
 
 def instance_host(instance: str, port: str, tenant: str, domain: str) -> str:

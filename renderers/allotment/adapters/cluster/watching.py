@@ -21,7 +21,6 @@ from allotment.manifests import names
 from allotment.observed.decoding import Event, Page, Unreadable, WatchedKind
 from allotment.observed.objects import Seen
 
-OURS = f"{names.MANAGED_BY}={names.PROGRAM}"
 JSON = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 PAGE_OBJECTS = 500
@@ -66,6 +65,9 @@ class Gone(Exception):
     """The API server no longer has the changes since a version: list anew."""
 
 
+_PACE = Pace()
+
+
 class Watch:
     """Watches one kind in a thread of its own, until the process ends.
 
@@ -73,7 +75,7 @@ class Watch:
     there once, or the kind isn't installed; `trouble` says in a word what it suffers from.
     """
 
-    def __init__(self, api: Api, kind: WatchedKind, sink: Sink, pace: Pace = Pace(), selector: str = OURS) -> None:  # noqa: B008  # immutable
+    def __init__(self, api: Api, kind: WatchedKind, sink: Sink, pace: Pace = _PACE, selector: str = names.OURS) -> None:
         self._api = api
         self.kind = kind
         self.name = kind.name

@@ -56,7 +56,7 @@ def _project(offers: Offers) -> dict[str, Any]:
 def _root(offers: Offers, cluster: str) -> dict[str, Any]:
     """A root has no finalizer: whoever deletes it by mistake loses no instance and no data."""
     return applications.application(
-        f"allotment--root--{cluster}",
+        names.platform_application("root", cluster),
         offers,
         offers.clusters[cluster],
         ROOT_PROJECT,

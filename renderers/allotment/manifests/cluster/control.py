@@ -19,7 +19,7 @@ ANY_KIND = {"group": "*", "kind": "*"}
 
 def platform_project(cluster: str) -> str:
     """Return the AppProject of the platform's own Applications for a cluster. No tenant's project has this name."""
-    return f"allotment--platform--{cluster}"
+    return names.platform_application("platform", cluster)
 
 
 def _application(
@@ -28,7 +28,7 @@ def _application(
     metadata: dict[str, Any] = {"labels": names.labels(cluster=cluster.name)}
     if wave is not None:
         metadata["annotations"] = {names.SYNC_WAVE: wave}
-    name = f"allotment--{part}--{cluster.name}"
+    name = names.platform_application(part, cluster.name)
     return applications.application(name, offers, cluster, platform_project(cluster.name), path, target, metadata)
 
 

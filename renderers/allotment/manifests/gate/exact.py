@@ -175,7 +175,7 @@ def _programs(one: Object) -> dict[str, Any]:
 def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str, Any]:
     name = str(one.get("metadata", {}).get("name"))
     folder = str(one.get("spec", {}).get("source", {}).get("path"))
-    part = name.removeprefix("allotment--").removesuffix(f"--{boundary.cluster}")
+    part = name.removeprefix(names.PLATFORM_PREFIX).removesuffix(f"--{boundary.cluster}")
     read = {
         **{f"{kind}-{one}": f"control/{kind}/{one}" for one in _LETTERS for kind in ("argo", "namespaces")},
         "add-ons": folders.ADD_ONS,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster
-from allotment.manifests import paths
+from allotment.manifests import names, paths
 from allotment.manifests.published import drifting, has_budget, with_nodes_of
 from allotment.manifests.text import Malformed
 from allotment.pipeline.publish.before import Before
@@ -79,7 +79,7 @@ class Turnover:
         )
         if all(exposed.values()):
             why = (
-                f" seen to be protected from drained nodes: see that the Applications allotment--namespaces-…--{cluster} are"
+                f" seen to be protected from drained nodes: see that the Applications {names.platform_application('namespaces-…', cluster)} are"
                 " Synced, and that the cluster's reporter is of this version and may list PodDisruptionBudgets"
             )
         else:
