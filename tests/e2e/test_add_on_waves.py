@@ -118,7 +118,7 @@ def bed(tmp_path: Path, git_remote: GitRemote, render: Render, cluster: Cluster,
 
 
 def begin(bed: Bed, cluster: Cluster) -> None:
-    wanted = (ALL, "allotment--platform--eu-1", "allotment--add-on-namespaces--eu-1")
+    wanted = (ALL, "allotment--platform--eu-1", "allotment--namespaces-of-add-ons--eu-1")
     cluster.client.apply(*(one for one in bed.publish() if one["metadata"]["name"] in wanted))
 
 

@@ -157,3 +157,28 @@ def test_its_namespace_is_made_for_it_since_no_project_may_make_any(sample: Path
     assert {one["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] for one in spaces} == {
         "Prune=false,Delete=false"
     }
+
+
+def test_no_name_of_an_add_on_is_one_of_the_platforms_own(sample: Path, allot: Allot) -> None:
+    """Its Application would be another's: every part of the platform is tried as a name."""
+    rendered(allot, sample)
+    parts = {
+        one["metadata"]["name"].removeprefix("allotment--").removesuffix("--eu-1")
+        for one in load((sample.parent / "out/eu-1/control/platform.rendered.yaml").read_bytes())
+        if one["kind"] == "Application"
+    }
+    assert "stock" in parts
+    tried = {form for part in parts for form in (part, part.removeprefix("add-on-"), part.removeprefix("add-ons-"))}
+    for name in tried:
+        (sample / f"platform/add-ons/{name}.yaml").write_text(
+            OWN.replace("name: own", f"name: {name}").format(
+                source="chart: {repoURL: https://charts.example, name: own, version: 1.0.0}"
+            )
+        )
+    named = [
+        one["metadata"]["name"]
+        for part in rendered(allot, sample).values()
+        for one in part
+        if one["kind"] == "Application"
+    ]
+    assert not set(named) & {f"allotment--{part}--eu-1" for part in parts}

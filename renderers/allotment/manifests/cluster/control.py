@@ -49,7 +49,7 @@ def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
     return [
         project,
         _application(offers, cluster, "add-ons", folders.ADD_ONS, HUB, "-1"),
-        _application(offers, cluster, "add-on-namespaces", "platform/add-ons", there, "-1"),
+        _application(offers, cluster, "namespaces-of-add-ons", "platform/add-ons", there, "-1"),
         _application(offers, cluster, "platform", "platform/cluster", there, "-1"),
         _application(offers, cluster, "node-pools", "platform/node-pools", there),
         _application(offers, cluster, "stock", "platform/stock", {**there, "namespace": names.STOCK_NAMESPACE}),

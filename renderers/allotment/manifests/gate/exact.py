@@ -179,7 +179,7 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
     read = {
         **{f"{kind}-{one}": f"control/{kind}/{one}" for one in _LETTERS for kind in ("argo", "namespaces")},
         "add-ons": folders.ADD_ONS,
-        "add-on-namespaces": "platform/add-ons",
+        "namespaces-of-add-ons": "platform/add-ons",
         "platform": "platform/cluster",
         "node-pools": "platform/node-pools",
         "stock": "platform/stock",
