@@ -93,14 +93,19 @@ def test_what_takes_the_place_of_what_goes_needs_no_other_node(pull: Pull) -> No
     assert cold(said) == []
 
 
-def test_a_tenants_own_stock_is_warm_for_it(pull: Pull) -> None:
-    """It holds four units already: the fifth is the last of its own, and the sixth one of all tenants'."""
+def with_own_stock(pull: Pull) -> None:
+    """Give a tenant five of the eight units for itself, and keep none of the others warm."""
     stock = (pull.root / "clusters/us-1/stocks/h100-one.yaml").read_text()
     own = stock.replace("name: h100-one", "name: own").replace("count: 8\n  warm: 2", "count: 5\n  tenant: ml-orbit")
     pull.write("clusters/us-1/stocks/own.yaml", own)
     edit(pull.root, "clusters/us-1/stocks/h100-one.yaml", "count: 8\n  warm: 2", "count: 3\n  warm: 0")
     pull.commit()
     git(pull.root, "branch", "-f", "main", "HEAD")
+
+
+def test_a_tenants_own_stock_is_warm_for_it(pull: Pull) -> None:
+    """It holds four units already: the fifth is the last of its own, and the sixth one of all tenants'."""
+    with_own_stock(pull)
     declare(pull.root, "mine", "h100-one")
     assert cold(pull.plan()) == []
     declare(pull.root, "more", "h100-one")
@@ -163,12 +168,7 @@ def test_what_the_clusters_key_did_not_sign_says_nothing(place: Place, told: Cal
 
 def test_what_only_counts_against_another_stock_starts_nowhere(pull: Pull) -> None:
     """Its own stock goes: what it runs lies on the shared ones from now on, and stays where it is."""
-    stock = (pull.root / "clusters/us-1/stocks/h100-one.yaml").read_text()
-    own = stock.replace("name: h100-one", "name: own").replace("count: 8\n  warm: 2", "count: 5\n  tenant: ml-orbit")
-    pull.write("clusters/us-1/stocks/own.yaml", own)
-    edit(pull.root, "clusters/us-1/stocks/h100-one.yaml", "count: 8\n  warm: 2", "count: 3\n  warm: 0")
-    pull.commit()
-    git(pull.root, "branch", "-f", "main", "HEAD")
+    with_own_stock(pull)
     pull.remove("clusters/us-1/stocks/own.yaml")
     edit(pull.root, "clusters/us-1/stocks/h100-one.yaml", "count: 3", "count: 8")
     said = pull.plan()

@@ -189,10 +189,8 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
     marker = folders.marker_of(boundary.cluster, folders.folder_of(inner))
     rank = name.removeprefix("allotment-stock-")
     ranked = rank.isascii() and rank.isdigit() and 1 <= int(rank) <= names.STOCK_PRIORITIES
-    add_ons = [each.model.spec for each in boundary.offers.platform.of(AddOn).values()]
-    of_add_on = inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM
     return {
-        "add-on-namespace": OneOf(each.namespace for each in add_ons if of_add_on and each.is_in(boundary.cluster)),
+        "add-on-namespace": OneOf(_add_on_namespaces(boundary, inner, name)),
         "part": part if read.get(part) == folder else _NOTHING,
         "folder": folder if folder in folders.declared_by(inner) else _NOTHING,
         "destination-of-part": hub
@@ -205,6 +203,14 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
         "stock-priority": name if ranked else _NOTHING,
         "stock-priority-value": int(rank) - 11 if ranked else _NOTHING,
     }
+
+
+def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[str]:
+    """Yield the namespaces that an object of this name may be for an add-on: none of a tenant's, and none of Kubernetes' own."""
+    if inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM:
+        for one in boundary.offers.platform.of(AddOn).values():
+            if one.model.spec.is_in(boundary.cluster):
+                yield one.model.spec.namespace
 
 
 def _values_of_add_on(boundary: Boundary, inner: str) -> dict[str, Any]:
