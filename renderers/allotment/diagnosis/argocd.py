@@ -13,28 +13,31 @@ from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
 from allotment.diagnosis.looked import APPLICATIONS, SETTINGS, Looked, Object, Unseen, name_of
 from allotment.manifests import names
 from allotment.manifests.cluster import bootstrap, control
+from allotment.manifests.tenant import applications
 from allotment.problems import printable
 
 ADVICE = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -"
 _RESTART = ", then restart the application controller"
 _OPEN = "policy.default"  # of argocd-rbac-cm
 _ABSENT = {_OPEN: "", "scopes": "[groups]"}  # what Argo CD takes where a key isn't there
-# What is rendered and isn't every cluster's own: a list of exclusions may name it.
+# What is rendered: a list of exclusions may name it.
 RENDERED = (
-    ("", "ConfigMap"),
+    *applications.TENANT_KINDS,
+    ("", "LimitRange"),
     ("", "Namespace"),
-    ("", "PersistentVolumeClaim"),
-    ("", "Service"),
-    ("apps", "Deployment"),
-    ("batch", "Job"),
-    ("gateway.envoyproxy.io", "SecurityPolicy"),
-    ("gateway.networking.k8s.io", "HTTPRoute"),
+    ("", "ResourceQuota"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+    ("argoproj.io", "AppProject"),
+    ("argoproj.io", "Application"),
+    ("gateway.networking.k8s.io", "ReferenceGrant"),
+    ("karpenter.k8s.aws", "EC2NodeClass"),
     ("karpenter.sh", "NodeOverlay"),
     ("karpenter.sh", "NodePool"),
     ("networking.k8s.io", "NetworkPolicy"),
-    ("objectbucket.io", "ObjectBucketClaim"),
     ("policy", "PodDisruptionBudget"),
-    ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("scheduling.k8s.io", "PriorityClass"),
 )
 MOST_WORDS = 300
 

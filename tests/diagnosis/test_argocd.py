@@ -1,0 +1,21 @@
+"""What Argo CD may not leave out is all that is rendered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import Allot
+from tests.ways_of_sharing import declare_all
+
+from allotment.diagnosis.argocd import RENDERED
+from allotment.manifests.text import load
+
+
+def test_all_that_is_rendered_is_looked_for(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    declare_all(sample)
+    out = tmp_path / "rendered"
+    assert allot("render", "--repo", sample, "--out", out).code == 0
+    files = [path for path in out.rglob("*.rendered.yaml") if path.is_file()]
+    found = {(one["apiVersion"].rpartition("/")[0], one["kind"]) for path in files for one in load(path.read_bytes())}
+    assert ("resource.k8s.io", "DeviceClass") in found
+    assert found <= set(RENDERED)
