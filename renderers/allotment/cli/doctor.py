@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,9 +24,7 @@ from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
     from allotment.diagnosis.diagnosis import Diagnosis
-    from allotment.diagnosis.repository import ClusterBranches, Repository
     from allotment.pipeline.check.survey import Survey
-    from allotment.pipeline.report.joining import View
 
 
 @click.command()
@@ -117,80 +113,10 @@ def _of_cluster(root: Path, commit: str | None, name: str, at: Place, hub: Place
 
 
 def _of_repository(root: Path) -> list[Diagnosis]:
-    from allotment.declared.kinds.platform import Platform
-    from allotment.diagnosis.repository import Repository, diagnose
-    from allotment.rules.placeholders import RULE
-    from allotment.starter.ci import PATHS
+    from allotment.diagnosis.repository import diagnose
+    from allotment.pipeline.report.repository_facts import repository_facts
 
-    found = _survey(root, None)
-    platform = found.offers.platform.one(Platform)
-    workflow = root / PATHS[platform.model.spec.git.forge] if platform else None
-    facts = Repository(
-        errors=len(found.errors),
-        warnings=len(found.problems) - len(found.errors),
-        placeholders=sum(one.rule == RULE and one.warning for one in found.problems),
-        missing=tuple(_missing(root, workflow) if workflow else ()),
-        has_publisher_key=bool(platform and platform.model.spec.publisher),
-        unpublished=0,
-        trouble="",
-        clusters=None,
-    )
-    return diagnose(_with_branches(root, facts))
-
-
-def _missing(root: Path, workflow: Path) -> Iterator[str]:
-    """Yield the paths of the workflow and of the files that it installs the program by, where they aren't there. One whose jobs
-    run in an image names none."""
-    from allotment.starter.program import LOCK, PROGRAM
-
-    try:
-        text = workflow.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        yield workflow.relative_to(root).as_posix()
-        return
-    yield from (path for path in (LOCK, PROGRAM) if path in text and not (root / path).is_file())
-
-
-def _with_branches(root: Path, facts: Repository) -> Repository:
-    """Return what is known of the repository with what its remotes have; without a commit or a remote as it is."""
-    from allotment.adapters.git.repository import Repository as Git
-    from allotment.pipeline.report.clone import Clone
-    from allotment.pipeline.report.joining import View
-
-    try:
-        if not Git(root).has_commits():
-            return facts
-    except Refused:  # no repository of Git's
-        return facts
-    clone = Clone(root)
-    if not clone.has_origin:
-        return facts
-    view = View(clone)
-    published = view.published
-    behind = sum(row.stage.state in ("merged", "kept") for row in view.rows) if published.source else 0
-    nothing = all(one.published is None for one in published.branches.values())
-    return facts._replace(
-        unpublished=behind,
-        trouble="" if published.source or nothing else published.trouble,
-        clusters=tuple(_branches(view, name) for name in sorted(view.keys)),
-    )
-
-
-def _branches(view: View, name: str) -> ClusterBranches:
-    from allotment.diagnosis.repository import ClusterBranches
-    from allotment.reports.tables import age, is_stale
-
-    now = datetime.datetime.now(datetime.UTC)
-    status = next((one for one in view.now.clusters if one.cluster == name), None)
-    branch = view.published.branches.get(name)
-    return ClusterBranches(
-        name,
-        published=branch is not None and branch.published is not None,
-        trouble=view.now.troubles.get(name, ""),
-        silent=status is None or is_stale(status, now),
-        age=age(status.observed_at, now) if status else "",
-        has_key=view.keys[name] is not None,
-    )
+    return diagnose(repository_facts(root, _survey(root, None)))
 
 
 def _survey(root: Path, commit: str | None) -> Survey:

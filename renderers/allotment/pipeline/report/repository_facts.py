@@ -1,0 +1,76 @@
+"""A repository's folder and its remote's branches → what is known of it, for a diagnosis."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+from allotment.adapters.git.repository import Repository as Git
+from allotment.declared.kinds.platform import Platform
+from allotment.diagnosis.repository import ClusterBranches, Repository
+from allotment.pipeline.check.survey import Survey
+from allotment.pipeline.report.clone import Clone
+from allotment.pipeline.report.joining import View
+from allotment.problems import Refused
+from allotment.reports.tables import age, is_stale
+from allotment.rules import placeholders
+from allotment.starter.ci import PATHS
+from allotment.starter.program import LOCK, PROGRAM
+
+
+def repository_facts(root: Path, found: Survey) -> Repository:
+    """Return what is known of a repository of which this was found; without a commit or a remote, of its files alone."""
+    platform = found.offers.platform.one(Platform)
+    workflow = root / PATHS[platform.model.spec.git.forge] if platform else None
+    facts = Repository(
+        errors=len(found.errors),
+        warnings=len(found.problems) - len(found.errors),
+        placeholders=sum(one.rule == placeholders.RULE and one.warning for one in found.problems),
+        missing=tuple(_missing(root, workflow) if workflow else ()),
+        has_publisher_key=bool(platform and platform.model.spec.publisher),
+        unpublished=0,
+        trouble="",
+        clusters=None,
+    )
+    try:
+        clone = Clone(root) if Git(root).has_commits() else None
+    except Refused:  # no repository of Git's
+        clone = None
+    return _with_branches(View(clone), facts) if clone is not None and clone.has_origin else facts
+
+
+def _missing(root: Path, workflow: Path) -> Iterator[str]:
+    """Yield the paths of the workflow and of the files that it installs the program by, where they aren't there. One whose jobs
+    run in an image names none."""
+    try:
+        text = workflow.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        yield workflow.relative_to(root).as_posix()
+        return
+    yield from (path for path in (LOCK, PROGRAM) if path in text and not (root / path).is_file())
+
+
+def _with_branches(view: View, facts: Repository) -> Repository:
+    published = view.published
+    behind = sum(row.stage.state in ("merged", "kept") for row in view.rows) if published.source else 0
+    nothing = all(one.published is None for one in published.branches.values())
+    return facts._replace(
+        unpublished=behind,
+        trouble="" if published.source or nothing else published.trouble,
+        clusters=tuple(_branches(view, name) for name in sorted(view.keys)),
+    )
+
+
+def _branches(view: View, name: str) -> ClusterBranches:
+    now = datetime.datetime.now(datetime.UTC)
+    status = next((one for one in view.now.clusters if one.cluster == name), None)
+    branch = view.published.branches.get(name)
+    return ClusterBranches(
+        name,
+        published=branch is not None and branch.published is not None,
+        trouble=view.now.troubles.get(name, ""),
+        silent=status is None or is_stale(status, now),
+        age=age(status.observed_at, now) if status else "",
+        has_key=view.keys[name] is not None,
+    )
