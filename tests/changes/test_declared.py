@@ -354,3 +354,29 @@ def test_who_is_believed_in_a_cluster_that_comes_or_goes_is_told(sample: Path) -
     assert [line for line in lines if line.startswith(f"clusters: {file}: added: ")]
     gone = changes(sample, lambda root: (root / file).unlink())
     assert [line for line in gone if line.startswith(f"access: {file}: spec.oidc removed: issuer {issuer}")]
+
+
+def test_what_a_new_offer_costs_is_not_behind_its_first_fields(sample: Path) -> None:
+    file = "platform/specs/l4-other.yaml"
+    text = (sample / QUARTER).read_text().replace("name: l4-quarter", "name: l4-other")
+    lines = changes(sample, lambda root: (root / file).write_text(text))
+    assert [line for line in lines if line.startswith(f"prices: {file}: spec.prices[")] == lines[:-1]
+    assert len(lines) > 1
+    assert lines[-1].startswith(f"offers: {file}: added: ")
+
+
+def test_a_new_add_on_is_told_once_field_by_field(sample: Path) -> None:
+    file = "platform/add-ons/own.yaml"
+    text = """apiVersion: allotment.dev/v1alpha1
+kind: AddOn
+metadata: {name: own}
+spec:
+  chart: {repoURL: "https://charts.own.dev", name: own, version: 1.0.0}
+  namespace: own-system
+  wave: 2
+"""
+    assert changes(sample, lambda root: (root / file).write_text(text)) == [
+        f"access: {file}: spec.chart added: repoURL https://charts.own.dev, name own, version 1.0.0",
+        f"access: {file}: spec.namespace added: own-system",
+        f"platform: {file}: spec.wave added: 2",
+    ]

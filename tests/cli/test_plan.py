@@ -324,7 +324,7 @@ def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> No
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     found = pull.planned()
     assert [one["what"] for one in found["perhapsLost"]] == ["what the platform offers"]
-    assert found["summary"] == "can be merged · perhaps something destroyed · tenants, offers changed"
+    assert found["summary"] == "can be merged · perhaps something destroyed · prices, tenants, offers changed"
 
 
 @pytest.mark.parametrize("stray", ["tenants/NOTES.txt", "tenants/ml-orbit/instances/copy.yaml"])

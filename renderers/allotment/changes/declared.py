@@ -81,6 +81,8 @@ _OF_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Platform", "spec.deletion"): "approvals",
     ("GPUStorage", "spec.sharedWith"): "access",
 }
+# Kinds of which one that comes or goes is told field by field, each under its own topic.
+_FIELD_BY_FIELD = ("AddOn", "Plan")
 _PRICES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
 PUBLIC = "Public"
 _PUBLIC = PUBLIC.encode()
@@ -153,15 +155,15 @@ def _of(
     is_thing = kind in {one.kind.name for one in THINGS.values()}
     if kind == "App":
         yield from _opened(old, new)
-    if (old is None or new is None) and not (is_thing or kind == "Plan" or _OF_KIND.get(kind) in NEVER_CUT):
+    if (old is None or new is None) and not (is_thing or kind in _FIELD_BY_FIELD or _OF_KIND.get(kind) in NEVER_CUT):
         text = digest(there)
         yield DeclaredChange(
             _OF_KIND.get(kind, "platform"), there.path, "", None if new else text, text if new else None
         )
-        if any(of == kind for of, _ in _OF_FIELD):  # these may lie behind the first fields
-            for one in one_by_one(there, WHOLE, added=old is None):
-                if (topic := _topic(kind, one)) in NEVER_CUT:
-                    yield DeclaredChange(topic, there.path, one.field, one.before, one.after)
+        for one in one_by_one(there, WHOLE, added=old is None):  # these may lie behind the first fields
+            topic: Topic = "prices" if _listed(one) in _PRICES else _topic(kind, one)
+            if topic == "prices" or topic in NEVER_CUT:
+                yield DeclaredChange(topic, there.path, one.field, one.before, one.after)
         return
 
     def written(widths: Widths) -> list[FieldChange]:
@@ -180,7 +182,7 @@ def _of(
         if kind == "App" and (led := _led(one, new)):
             yield led
             continue
-        listed = one.field.partition("[")[0]
+        listed = _listed(one)
         if listed in _PRICES and old is not None and new is not None:
             prices.add(listed)
             continue
@@ -188,6 +190,11 @@ def _of(
     for listed in sorted(prices):
         assert old is not None and new is not None
         yield from _priced(listed, old, new, currency)
+
+
+def _listed(one: FieldChange) -> str:
+    """Return the list that a field lies in an entry of; another field as it is."""
+    return one.field.partition("[")[0]
 
 
 def _uncut(kind: str, written: Callable[[Widths], list[FieldChange]]) -> list[FieldChange]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from allotment.declared import documents
 from allotment.declared.inventory import Declared
 from allotment.declared.kinds.declaration import Declaration
-from allotment.problems import printable, quoted
+from allotment.problems import counted, printable, quoted
 
 SHOWN_FIELDS = 8  # of what is added or removed whole
 ORDERED = ("command", "args")  # lists whose order means something
@@ -235,7 +235,7 @@ def _digest(one: _Tree, widths: Widths, label: str = "") -> str:
     if isinstance(one, tuple):
         return ", ".join(each.text(widths) for each in one) or "nothing"
     fields = list(_fields("", one, widths, label))
-    more = f" and {len(fields) - widths.fields} more fields" if len(fields) > widths.fields else ""
+    more = f" and {counted(len(fields) - widths.fields, 'more field')}" if len(fields) > widths.fields else ""
     return ", ".join(fields[: widths.fields]) + more
 
 

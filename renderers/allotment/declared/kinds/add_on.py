@@ -171,8 +171,8 @@ class AddOnSpec(Spec):
         max_length=50,
         description="The kinds without a namespace that it may bring, each by its name; Argo CD refuses others.",
     )
-    values: Values = Field(
-        default={}, description="The chart's values, as its values.yaml has them; order and keys stay as written."
+    values: Values | None = Field(
+        default=None, description="The chart's values, as its values.yaml has them; order and keys stay as written."
     )
     _exactly_one = model_validator(mode="after")(one_of)
 
