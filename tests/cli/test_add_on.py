@@ -74,6 +74,14 @@ def test_what_pins_nothing_is_refused(sample: Path, allot: Allot) -> None:
             "Argo CD checks no digest of an https:// chart",
         ),
         (("karpenter", "1.14.2", "--digest", "sha256:0f"), "'sha256:0f' is no digest"),
+        (
+            ("karpenter", "v1.14.2"),
+            "v1.14.2 isn't written as 1.14.1 is: write 1.14.2, or add --force where its chart has",
+        ),
+        (
+            ("cert-manager", "1.22.0"),
+            "1.22.0 isn't written as v1.21.2 is: write v1.22.0, or add --force where its chart has",
+        ),
     ):
         found = allot("add-on", "upgrade", *words, "--repo", sample)
         assert (found.code, found.out) == (2, "")

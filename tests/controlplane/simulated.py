@@ -21,7 +21,7 @@ from allotment.pipeline.check.survey import survey
 
 CPU_NODES = 2  # for preparations and file accessors, which never run beside GPUs
 PROVISIONER = "simulated.allotment.dev"
-KARPENTER_ZONES = ("zone-a", "zone-b")
+ZONES = ("zone-a", "zone-b")
 KUBELETS_CPU, KUBELETS_MEMORY = (
     100,
     10 * 1024**2,
@@ -75,7 +75,12 @@ def node(name: str, labels: dict[str, str], resources: dict[str, str], *, tainte
 
 def gpu_node(name: str, pool: NodePool) -> dict[str, Any]:
     """Return a node of a static pool, as NVIDIA's device plugin presents it; under DRA without GPUs (`resource_slice`)."""
-    labels = {**pods.pool_labels(pool), "nvidia.com/gpu.present": "true", **device_plugin.node_labels(pool.spec)}
+    labels = {
+        **pods.pool_labels(pool),
+        "nvidia.com/gpu.present": "true",
+        "topology.kubernetes.io/zone": ZONES[int(name[-1], 36) % 2],
+        **device_plugin.node_labels(pool.spec),
+    }
     return node(name, labels, _allocatable(pool.spec), tainted=True)
 
 
@@ -197,7 +202,7 @@ def instance_types(cluster: Folder) -> list[dict[str, Any]]:
                     ],
                 }
                 for capacity in ("on-demand", "spot")
-                for zone in KARPENTER_ZONES
+                for zone in ZONES
             ],
         }
         for name, pool in sorted(pools.items())

@@ -261,6 +261,17 @@ def test_how_gpus_are_shared(change: Change, lines: list[str]) -> None:
     assert bed.said() == lines
 
 
+def test_nodes_without_a_zone_where_a_plan_spreads_over_zones() -> None:
+    bed = Bed()
+    for name in ("l4-ts4-1", "l4-ts4-3"):
+        del bed.one(looked.NODES, name)["metadata"]["labels"]["topology.kubernetes.io/zone"]
+    assert bed.said() == [
+        "warning [nodes] NodePool l4-ts4: l4-ts4-1, l4-ts4-3 lack the label topology.kubernetes.io/zone, so no copy of an instance"
+        " with spread: [Zones] is scheduled there -> kubectl label node l4-ts4-1 topology.kubernetes.io/zone=ZONE, or take Zones"
+        " out of the plans' allow.spread"
+    ]
+
+
 def test_a_node_of_two_pools(tmp_path: Path) -> None:
     for folder in ROOTS:
         shutil.copytree(PROJECT / folder, tmp_path / folder)
@@ -306,6 +317,7 @@ def bought(bed: Bed, name: str, *, initialized: bool = True, pool: str = "h100")
             "labels": {
                 names.POOL: pool,
                 "nvidia.com/gpu.present": "true",
+                "topology.kubernetes.io/zone": "zone-a",
                 names.DEVICE_PLUGIN_CONFIG: "exclusive",
                 **more,
             },

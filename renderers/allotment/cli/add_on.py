@@ -59,7 +59,11 @@ def list_all(style: str, repo: Path | None) -> None:
 @click.argument("name", shell_complete=add_ons)
 @click.argument("version")
 @click.option("--digest", metavar="sha256:…", help="Of the chart in its registry; needed where its file has one.")
-@click.option("--force", is_flag=True, help="Also to an older version: no chart promises that its kinds go back.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also to an older version, though no chart promises that its kinds go back, or to one with or without a v.",
+)
 @output_option()
 @repository_option
 def upgrade(name: str, version: str, digest: str | None, force: bool, style: str, repo: Path | None) -> None:
@@ -83,8 +87,14 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
     one = found[name]
     spec, was = one.model.spec, one.model.spec.version
     check_version(spec, version, digest)
-    if spec.chart is not None and is_older(version, was) and not force:
-        raise Refused(f"{version} is older than {was}: add --force where its chart can go back")
+    if spec.chart is not None and not force:
+        if is_older(version, was):
+            raise Refused(f"{version} is older than {was}: add --force where its chart can go back")
+        if version.startswith("v") != was.startswith("v"):
+            like = version.removeprefix("v") if version.startswith("v") else f"v{version}"
+            raise Refused(
+                f"{version} isn't written as {was} is: write {like}, or add --force where its chart has {version}"
+            )
     write_file(root / one.path, pinned(one.data, version, digest))
     after = _declared(root)[0][name]
     if style == "json":

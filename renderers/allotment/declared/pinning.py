@@ -32,8 +32,10 @@ def _order(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int, s
 def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
     """Raise Refused where an add-on can't be pinned to this: no version of its kind, or without the digest that counts."""
     if spec.chart is None:
-        if not COMMIT.fullmatch(version) or digest is not None:
-            raise Refused(f"{quoted(version)} pins no manifests: write a commit's 40 hexadecimal digits, and no digest")
+        if not COMMIT.fullmatch(version):
+            raise Refused(f"{quoted(version)} pins no manifests: write a commit's 40 hexadecimal digits")
+        if digest is not None:
+            raise Refused("manifests have no digest beside their commit: leave --digest out")
         return
     if not VERSION.fullmatch(version):
         raise Refused(f"{quoted(version)} is no exact version: write one such as {spec.chart.version}")

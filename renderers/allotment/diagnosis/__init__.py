@@ -37,7 +37,7 @@ TOPICS: dict[str, tuple[Check, ...]] = {
         gateway.check_proxies,
         gateway.check_logins,
     ),
-    "nodes": (nodes.check_pools, nodes.check_room, nodes.check_strays),
+    "nodes": (nodes.check_pools, nodes.check_room, nodes.check_zones, nodes.check_strays),
     "device-plugin": (device_plugin.check_config, device_plugin.check_devices, device_plugin.check_slices),
     "karpenter": (karpenter.check_pools, karpenter.check_gates),
     "argocd": (argocd.check_settings, argocd.check_exclusions, argocd.check_applications),

@@ -7,12 +7,14 @@ from decimal import Decimal
 
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.kinds.plan import Plan
 from allotment.declared.values import GIBI, MEBI, cpu_text, size_text
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
 from allotment.diagnosis.looked import NODES, OTHER_PODS, Looked, Object, Unseen, name_of
-from allotment.diagnosis.pool_nodes import PoolNodes, has_gpus, is_of, is_ready, pools_with_nodes
+from allotment.diagnosis.pool_nodes import PoolNodes, has_gpus, is_of, is_ready, labels_of, pools_with_nodes
 from allotment.diagnosis.quantity import amount
 from allotment.manifests import names
+from allotment.manifests.tenant.gpu_instance import TOPOLOGIES
 from allotment.problems import counted
 
 _KUBERNETES_OWN = ("node.kubernetes.io/", "karpenter.sh/")  # taints that come and go with a node's state
@@ -83,6 +85,21 @@ def _of_node(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         yield warning(
             what, f"is cordoned, and the units of pool {one.name} count it", f"kubectl uncordon {name}, once it is well"
         )
+
+
+def check_zones(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield the nodes that are in no zone, where a plan lets copies be spread over zones: nothing spread is scheduled there."""
+    if not any("Zones" in one.model.spec.allow.spread for one in offers.platform.of(Plan).values()):
+        return
+    for one in pools_with_nodes(looked, cluster):
+        without = [name_of(node) for node in one.nodes if not labels_of(node).get(TOPOLOGIES["Zones"])]
+        if without:
+            yield warning(
+                f"NodePool {one.name}",
+                f"{', '.join(without[:8])} {'lacks' if len(without) == 1 else 'lack'} the label {TOPOLOGIES['Zones']}, so no copy"
+                " of an instance with spread: [Zones] is scheduled there",
+                f"kubectl label node {without[0]} {TOPOLOGIES['Zones']}=ZONE, or take Zones out of the plans' allow.spread",
+            )
 
 
 def check_strays(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime
 import time
+from copy import copy
 from email.utils import format_datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
+from kubernetes.client import Configuration
 from tests.faults import Answer, Request, api_of, fails, serving
 
 from allotment.adapters.cluster import api as module
@@ -77,8 +80,28 @@ def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_that_is_away_says_nothing() -> None:
     with serving(otherwise=fails(500)) as server:
         api = api_of(server)
-    with pytest.raises(Unanswered):
+    with pytest.raises(Unanswered, match="nothing listens there"):
         api.read("/x", {}, "application/json", 1)
+
+
+def test_what_keeps_an_answer_away_is_said_in_words() -> None:
+    def broken(request: Request) -> None:
+        request.begin(Content_Length="1000")
+        request.say(b"x")
+
+    def silent(request: Request) -> None:
+        time.sleep(1)
+
+    with serving(broken, silent, otherwise=silent) as server:
+        api = api_of(server)
+        with pytest.raises(Unanswered, match="the connection broke off"):
+            api.read("/x", {}, "application/json", 1)
+        with pytest.raises(Unanswered, match="too slow"):
+            api.read("/x", {}, "application/json", 0.2)
+        for host, words in (("https://127.0.0.1", "no TLS"), ("http://no-such-host.invalid", "nobody knows its name")):
+            elsewhere = Configuration(host=server.url.replace("http://127.0.0.1", host))
+            with pytest.raises(Unanswered, match=words):
+                Api(partial(copy, elsewhere)).read("/x", {}, "application/json", 1)
 
 
 def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:

@@ -23,8 +23,20 @@ MOST_BYTES = 256 << 20  # of one answer
 _CHUNK = 1 << 20
 
 
+# What keeps an answer away, in words; of several that an error is, the first counts.
+_TROUBLES: tuple[tuple[type[Exception], str], ...] = (
+    (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
+    (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
+    (urllib3.exceptions.ConnectTimeoutError, f"no connection within {CONNECT_SECONDS} s"),
+    (urllib3.exceptions.TimeoutError, "too slow"),
+    (urllib3.exceptions.SSLError, "its certificate isn't trusted, or it speaks no TLS"),
+    (urllib3.exceptions.ProtocolError, "the connection broke off"),
+    (ConfigException, "there are no credentials for it"),
+)
+
+
 class Unanswered(Exception):
-    """The API server said nothing useful: it is away, too slow, or its answer broke off."""
+    """The API server said nothing useful, and why in words: it is away, too slow, or its answer broke off."""
 
 
 class Answered(Exception):
@@ -97,7 +109,7 @@ class Api:
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
-            raise Unanswered(type(error).__name__) from None
+            raise Unanswered(_trouble(error)) from None
         self._note_time(answer.headers.get("Date", ""))
         if answer.status != HTTPStatus.OK:
             _close(answer)
@@ -117,7 +129,7 @@ class Api:
                 if time.monotonic() > end or size > MOST_BYTES:
                     raise Unanswered("too slow" if size <= MOST_BYTES else "too much")
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unanswered(type(error).__name__) from None
+            raise Unanswered(_trouble(error)) from None
         finally:
             _close(answer)
         return b"".join(chunks)
@@ -152,6 +164,11 @@ class Api:
 
 def _pool(configuration: client.Configuration) -> Any:
     return client.ApiClient(configuration).rest_client.pool_manager
+
+
+def _trouble(error: Exception) -> str:
+    """Return in words what keeps an answer away; its kind, where we have none."""
+    return next((words for kind, words in _TROUBLES if isinstance(error, kind)), type(error).__name__)
 
 
 def _authorization(configuration: client.Configuration) -> dict[str, str]:

@@ -40,7 +40,7 @@ def _version(api: Api) -> Mapping[str, str]:
             raise Refused(f"{api.host} doesn't know these credentials: it answers 401") from None
         return {}
     except (Unanswered, ValueError) as error:
-        raise Refused(f"{api.host} doesn't answer: {error}") from None
+        raise Refused(f"{api.host} doesn't answer: {error}; --kubeconfig and --context name another") from None
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
