@@ -1,4 +1,4 @@
-"""Karpenter's pools: slices need NodeOverlay, and an age at which nodes go is a warning."""
+"""Karpenter's pools: slices need NodeOverlay; an age at which nodes go, and no room to replace one, are warnings."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ def test_an_age_at_which_nodes_go_is_a_warning(sample: Path, allot: Allot) -> No
         " [karpenter]"
     ]
     assert allot("validate", "--repo", sample, "--as-of", DAY).code == 0
+
+
+def test_nodes_that_are_to_be_replaced_without_room_for_another_are_a_warning(sample: Path, allot: Allot) -> None:
+    edit(sample, H100, "spec:\n", "spec:\n  generation: 2\n")
+    assert said(allot, sample) == [
+        f"{H100}:16:15: spec.karpenter.maxNodes: warning: its stocks fill 2 of 2 nodes, and a node is replaced by one that comes"
+        " first: while all are used none is replaced; write one more, or fewer units [karpenter]"
+    ]
+    edit(sample, H100, "    maxNodes: 2\n", "    maxNodes: 3\n")
+    assert said(allot, sample) == []

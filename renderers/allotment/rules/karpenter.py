@@ -1,10 +1,11 @@
-"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, and no node is bought
-before one that expires goes."""
+"""Karpenter's pools: one of slices needs the feature gate NodeOverlay in its cluster, no node is bought before one that
+expires goes, and one that is replaced needs room for another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allotment.accounts.capacity import pack, pool_stocks
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import NodePool
@@ -21,6 +22,7 @@ def check(offers: Offers) -> Iterator[Finding]:
             if pool.model.spec.karpenter is not None:
                 yield from _check_overlay(cluster, pool)
                 yield from _check_expiry(pool)
+                yield from _check_spare(offers, cluster, pool)
 
 
 def _check_overlay(cluster: Folder, pool: Declared[NodePool]) -> Iterator[Finding]:
@@ -44,3 +46,17 @@ def _check_expiry(pool: Declared[NodePool]) -> Iterator[Finding]:
         " go before any other comes: remove it, and raise spec.generation to replace them one at a time"
     )
     yield pool.finding("spec.karpenter.expireAfter", message, RULE, warning=True)
+
+
+def _check_spare(offers: Offers, cluster: Folder, pool: Declared[NodePool]) -> Iterator[Finding]:
+    """Karpenter replaces a node by one that comes first, and buys none beyond the pool's limits."""
+    karpenter = pool.model.spec.karpenter
+    if karpenter is None or pool.model.spec.generation is None:
+        return
+    filled = pack(pool.model.spec, pool_stocks(offers, cluster, pool.model.name)).nodes
+    if filled >= karpenter.max_nodes:
+        message = (
+            f"its stocks fill {filled} of {karpenter.max_nodes} nodes, and a node is replaced by one that comes first: while all are"
+            " used none is replaced; write one more, or fewer units"
+        )
+        yield pool.finding("spec.karpenter.maxNodes", message, RULE, warning=True)
