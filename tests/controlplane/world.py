@@ -24,7 +24,7 @@ UNSHARED = [*(f"--{name}" for name in NAMESPACES), "--fork", "--kill-child=KILL"
 CONTROLLERS = ("cpu", "memory", "pids")  # by which a kubelet limits pods
 COPIED = ("cpuset.cpus", "cpuset.mems")  # a new cgroup has none, and takes no process without
 FIRST = "world"  # the log and name of its first process
-NOTE = "world.json"  # that process, as the machine counts it, and the number of the link
+NOTE = "world.json"  # that process, as the machine counts it, the number in the link's name, and the link's index
 MOST = 64  # worlds at once
 ADVERTISED = "10.87.255.1"  # the machine's address in each world, at which API servers are found
 
@@ -128,14 +128,14 @@ def begin(folder: Path, mounted: Sequence[tuple[Path, str]] = ()) -> World:
     first = next(one.pid for one in processes.running(folder) if one.ppid() == started.process.pid)
     world = World(folder, first, _joined(first))
     _give_addresses(world)
-    (folder / NOTE).write_text(json.dumps([first, world.network.number]), encoding="ascii")
+    (folder / NOTE).write_text(json.dumps([first, world.network.number, _index(world.network)]), encoding="ascii")
     return world
 
 
 def found(folder: Path) -> World | None:
     """Return the world of a folder while its first process lives."""
     try:
-        first, number = json.loads((folder / NOTE).read_text(encoding="ascii"))
+        first, number, _ = json.loads((folder / NOTE).read_text(encoding="ascii"))
     except FileNotFoundError:
         return None
     alive = any(one.pid == first for one in processes.running(folder))
@@ -143,10 +143,19 @@ def found(folder: Path) -> World | None:
 
 
 def end(folder: Path) -> int:
-    """End a world, whatever became of it, remove its cgroups, and return how many processes there were. Its folder stays."""
+    """End a world, whatever became of it, remove its cgroups, and return how many processes there were. Its folder stays.
+
+    The kernel takes its network back some time after the last process, so its link is waited for.
+    """
     ended = processes.stop(folder, 0)
     for place in _groups(folder):
         processes.eventually(partial(_removed, place), f"{place} to be without processes", 20)
+    with contextlib.suppress(FileNotFoundError):  # it had none yet
+        _, number, index = json.loads((folder / NOTE).read_text(encoding="ascii"))
+        network = Network(number)
+        # Another world may have taken the name since: that one's link has another index.
+        processes.eventually(lambda: _index(network) != index, f"the link {network.link} to be gone")
+        (folder / NOTE).unlink()
     return ended
 
 
@@ -210,6 +219,14 @@ def _joined(first: int) -> Network:
         if subprocess.run(made, capture_output=True, check=False).returncode == 0:
             return network
     raise processes.NotStarted("no link of a world is free")
+
+
+def _index(network: Network) -> int | None:
+    """Return the number by which the kernel knows a link, which none has twice; None where there is no link."""
+    try:
+        return int(Path("/sys/class/net", network.link, "ifindex").read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return None
 
 
 def _give_addresses(world: World) -> None:

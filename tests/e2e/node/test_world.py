@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,3 +155,17 @@ def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
         world.end(folder)
     assert not processes.running(folder)
     assert traces(folder, begun.network.link) == before
+
+
+def test_a_world_has_ended_when_the_kernel_took_its_network_back(tmp_path: Path) -> None:
+    needs_a_node()
+    folder = tmp_path / "world"
+    before = traces(folder)
+    begun = world.begin(folder)
+    # Who holds its network keeps it there, as a busy kernel does.
+    held = os.open(f"/proc/{begun.first}/ns/net", os.O_RDONLY)
+    released = threading.Timer(2, os.close, [held])
+    released.start()
+    world.end(folder)
+    assert traces(folder, begun.network.link) == before
+    released.join()
