@@ -7,17 +7,30 @@ import platform
 import sys
 import tempfile
 import traceback
+from collections.abc import Mapping
+
+import click
 
 from allotment import VERSION
+from allotment.problems import printable
 
 
-def write_report() -> str:
-    """Write the current exception to a file and return the file's path."""
+def report_tenants(traces: Mapping[str, str]) -> None:
+    """Write a report for each tenant that ran into a bug, and name the reports on standard error."""
+    for tenant, trace in sorted(traces.items()):
+        click.echo(
+            f"allot: tenant {printable(tenant)} ran into a bug in Allotment; please send us {write_report(trace)}",
+            err=True,
+        )
+
+
+def write_report(trace: str | None = None) -> str:
+    """Write a trace, or without one the current exception's, to a file and return the file's path."""
     lines = [
         f"allotment {VERSION}, Python {sys.version.split()[0]}, {platform.system()} {platform.machine()}",
         f"command: {' '.join(sys.argv[1:2])}",
         "",
-        traceback.format_exc(),
+        trace or traceback.format_exc(),
     ]
     handle, path = tempfile.mkstemp(prefix="allot-report-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:

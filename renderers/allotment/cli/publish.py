@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allotment.cli.crash import report_tenants
 from allotment.cli.formats import Judged, as_text
 from allotment.cli.options import TO_LOOK_AT, Day, day_of, note, output_option, recalled, repository, repository_option
 from allotment.cli.progress import on_terminal
@@ -117,6 +118,7 @@ def command(
     for cluster, words in sorted(publisher.statuses.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.assembly is not None and outcome.assembly.kept:
+        report_tenants(outcome.assembly.traces)
         raise click.exceptions.Exit(TO_LOOK_AT)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allotment.cli.crash import report_tenants
 from allotment.cli.formats import FORMATS, Judged, Reader, as_text
 from allotment.cli.options import day_of, inside, output_option, recalled, repository, source_of, source_options
 from allotment.problems import Problem
@@ -97,6 +98,8 @@ def _show(found: Survey, style: str, wanted: list[str], source: Source, root: Pa
         click.echo(FORMATS[style](problems, judged), nl=False)
     if judged.elsewhere and style == "gitlab":
         click.echo(judged.rest, err=True)
+    if found.traces:
+        report_tenants(found.traces)
     return 1 if _errors(problems) else 0
 
 

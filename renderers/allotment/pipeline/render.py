@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from allotment.readiness.standing import Standing
 
 from allotment.pipeline.check.share import TOO_LONG, Spent, Stopped, TimeShare
-from allotment.problems import IsolationBroken
+from allotment.pipeline.check.tenant_error import rejection_of
 
 M = TypeVar("M")
 Keep = Callable[[Iterable[tuple[str, bytes]]], M]
@@ -40,19 +40,6 @@ def check_tenant(gate: Gate, offers: Offers, tenant: Folder, files: Iterable[tup
         gate.check(path, data, of[cluster])
 
 
-def _judged(gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, bytes]] | None) -> Stopped | None:
-    """Return why nothing may be made of a tenant's files: it took its share, or the gate stops it, which keeps
-    nobody else."""
-    if files is None:
-        return TOO_LONG
-    try:
-        check_tenant(gate, offers, tenant, files)
-    except IsolationBroken as error:
-        words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
-        return Stopped(words, "isolation")
-    return None
-
-
 class Renderer(Generic[M]):
     """Renders tenants, and gives each one's files to `keep`, if there are any; what that returns is what is made of
     the tenant.
@@ -72,24 +59,34 @@ class Renderer(Generic[M]):
         stopped."""
         every = [self._rendered(offers, *one) for one in some]
         gate = self._gate_of(offers)
-        return [
-            _judged(gate, offers, one[0], files) or (self._keep(files) if files else None)
-            for one, files in zip(some, every, strict=True)
-        ]
+        return [self._checked(gate, offers, entrant[0], files) for entrant, files in zip(some, every, strict=True)]
+
+    def _checked(
+        self, gate: Gate, offers: Offers, tenant: Folder, files: list[tuple[str, bytes]] | Stopped
+    ) -> M | Stopped | None:
+        if isinstance(files, Stopped):
+            return files
+        try:
+            check_tenant(gate, offers, tenant, files)
+            return self._keep(files) if files else None
+        except Exception as error:
+            return rejection_of(error)
 
     def _rendered(
         self, offers: Offers, tenant: Folder, standing: Standing, share: TimeShare
-    ) -> list[tuple[str, bytes]] | None:
+    ) -> list[tuple[str, bytes]] | Stopped:
         from allotment.manifests.tree import clusters_of, render_tenant
 
-        wanted = not self._tenants or tenant.name in self._tenants
-        wanted = wanted and all(name in offers.clusters for name in clusters_of(tenant))
         try:
+            wanted = not self._tenants or tenant.name in self._tenants
+            wanted = wanted and all(name in offers.clusters for name in clusters_of(tenant))
             with share.taken():
                 files = render_tenant(offers, tenant, standing, self._clusters or None) if wanted else ()
                 return list(share.through(files))
         except Spent:
-            return None
+            return TOO_LONG
+        except Exception as error:
+            return rejection_of(error)
 
     def _gate_of(self, offers: Offers) -> Gate:
         """Return this process's gate."""

@@ -32,6 +32,8 @@ OF_A_FILE = {
     "exposure": "Only a port that speaks HTTP can be reached from outside of the namespace.",
     "host": "A domain is written in lower case, and leaves room for the label of an instance before it.",
     "image": "An image has a registry's name and a digest, name:tag@sha256:…, so that it is the same tomorrow.",
+    "internal-error": "Allotment failed on a tenant by a bug of its own. That tenant keeps its last published manifests, all others"
+    " are published. Report the bug with the trace that the log, or the file that the command names, holds.",
     "isolation": "What is rendered lies in its owner's namespace, and is of the kinds and shapes that its owner may have. This is"
     " a bug of ours, or a declaration that is made for one: nothing of it is published.",
     "key": "A key is plain text, and stands before the colon.",

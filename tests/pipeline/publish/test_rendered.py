@@ -32,9 +32,9 @@ def test_who_gets_fewer_units_is_rendered_with_those(sample: Path) -> None:
     found = checked(source)
     files = found.made["solo-ada"]
     was = before(files)
-    rendered, stopped = Again(source, found, was, 1).render(["solo-ada"], {("solo-ada", "webui"): 0})
-    assert stopped == {}
-    one = rendered["solo-ada"]
+    again = Again(source, found, was, 1).render(["solo-ada"], {("solo-ada", "webui"): 0})
+    assert again.rejected == {}
+    one = again.rendered["solo-ada"]
     assert yaml.safe_load(files[WEBUI].split(b"\n---\n")[0])["spec"]["replicas"] == 1
     assert next(yaml.safe_load_all(one.data[WEBUI]))["spec"]["replicas"] == 0
     assert [claim.rendered for claim in one.claims if claim.instance == "webui"] == [0]

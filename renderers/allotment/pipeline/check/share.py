@@ -15,10 +15,11 @@ RULE = "share"
 
 
 class Stopped(NamedTuple):
-    """What is made of a tenant of which nothing may be made: why, in words, and the rule that says so."""
+    """The rejection of a tenant: the reason in words, the rule, and the trace of the bug that caused it, if any."""
 
     words: str
     rule: str
+    trace: str = ""
 
 
 TOO_LONG = Stopped(

@@ -10,6 +10,7 @@ import datetime
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allotment.adapters.memory import Memory, program_key
@@ -28,10 +29,11 @@ Recall = Callable[[str], Memory]
 
 
 class Survey(NamedTuple):
-    """What was read and found. `remembered` counts the tenants that were known to be fine.
+    """The checked source: catalog, tally parts, problems, and the results of rendering.
 
-    `problems` are all of them, sorted; `by_tenant` those of each tenant's own files, `of_offers` the platform's,
-    `shared` those of what all hold together. `standings` says what was known of each tenant.
+    `remembered` counts the tenants that an earlier check accepted. `problems` are all problems, sorted; `by_tenant`
+    those in each tenant's own files, `of_offers` those of the platform, `shared` those that several owners cause.
+    `standings` returns the runtime state that was known of each tenant. `traces` has, by tenant, the trace of a bug.
     """
 
     offers: Offers
@@ -44,6 +46,7 @@ class Survey(NamedTuple):
     by_tenant: dict[str, list[Problem]]
     shared: list[Problem]
     standings: Standings
+    traces: Mapping[str, str] = MappingProxyType({})
 
     def letters(self, cluster: str) -> set[str]:
         """Return the first letters of the tenants that declare something in a cluster."""
@@ -106,9 +109,12 @@ def survey(
     made: dict[str, Any] = {}
     take = take or made.__setitem__
     by_tenant: dict[str, list[Problem]] = {}
+    traces: dict[str, str] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
         if result.problems:
             by_tenant[result.name] = result.problems
+        if result.trace:
+            traces[result.name] = result.trace
         contents[Scope("tenant", result.name)] = result.content
         parts[result.name] = tenants_part(result.part)
         files += result.files
@@ -128,7 +134,7 @@ def survey(
     shared = _shared(offers, parts, was, source)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
-    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared, standings)
+    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared, standings, traces)
 
 
 def resurvey(
@@ -139,7 +145,7 @@ def resurvey(
 
     With `base`, which `last` is of, rules about change are checked too. Changes of offers need a whole `survey`.
     """
-    parts, by_tenant, made = dict(last.parts), dict(last.by_tenant), dict[str, Any]()
+    parts, by_tenant, made, traces = dict(last.parts), dict(last.by_tenant), dict[str, Any](), dict(last.traces)
     scopes, astray = source.scopes()
     there = {scope.name for scope in scopes if scope.kind == "tenant"}
     was, changed = None, list[Problem]()
@@ -153,11 +159,14 @@ def resurvey(
     for name in tenants:
         parts.pop(name, None)
         by_tenant.pop(name, None)
+        traces.pop(name, None)
         if name in there:
             result = TenantCheck(source, last.offers, render, False, last.standings).check([name])[0]
             parts[name], made[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
+            if result.trace:
+                traces[name] = result.trace
     shared = _shared(last.offers, parts, was, source)
     stays = [one for one in last.of_offers if not any(one.path.startswith(f"tenants/{name}/") for name in tenants)]
     of_offers = [*stays, *(one for one in astray if one not in stays)]
@@ -173,6 +182,7 @@ def resurvey(
         by_tenant,
         shared,
         last.standings,
+        traces,
     )
 
 

@@ -12,6 +12,7 @@ from allotment.adapters.source import ScopeFiles, Source, content_key, place_pro
 from allotment.declared.inventory import blob_id
 from allotment.declared.layout import Scope, folder_of
 from allotment.pipeline.check.share import MOST_BYTES, MOST_FILES, TOO_LONG, Spent, Stopped, TimeShare
+from allotment.pipeline.check.tenant_error import rejection_of
 from allotment.problems import Finding, Problem
 from allotment.readiness.standing import Standing, Standings
 
@@ -46,8 +47,8 @@ class Raw(NamedTuple):
 
 
 class TenantResult(NamedTuple):
-    """What came of a tenant: how many files, its content's key and stamp, its part, its problems, and what `render`
-    made of it."""
+    """The outcome of one tenant: its file count, the key and stamp of its content, its part, its problems, the
+    result of `render`, and the trace of the bug that it ran into, if any."""
 
     name: str
     files: int
@@ -56,6 +57,7 @@ class TenantResult(NamedTuple):
     part: tuple[Any, ...]
     problems: list[Problem]
     made: Any
+    trace: str = ""
 
 
 def cores() -> int:
@@ -154,6 +156,7 @@ class _Checked:
         self.problems: list[Problem] = list(raw.problems)
         self.part: tuple[Any, ...] = ((), (), (), (), ())
         self.made: Any = None
+        self.trace = ""
 
     def read(self) -> None:
         """Read its files."""
@@ -194,7 +197,9 @@ class _Checked:
     def result(self) -> TenantResult:
         """Return what came of it."""
         raw = self.raw
-        return TenantResult(raw.scope.name, len(raw.files), raw.content, raw.stamp, self.part, self.problems, self.made)
+        return TenantResult(
+            raw.scope.name, len(raw.files), raw.content, raw.stamp, self.part, self.problems, self.made, self.trace
+        )
 
     @contextmanager
     def _within_its_share(self) -> Iterator[None]:
@@ -203,10 +208,13 @@ class _Checked:
                 yield
         except Spent:
             self._stop(TOO_LONG)
+        except Exception as error:
+            self._stop(rejection_of(error))
 
     def _stop(self, why: Stopped) -> None:
         self.folder = None
-        self.problems.append(place_problem(folder_of(self.raw.scope), *why))
+        self.trace = why.trace
+        self.problems.append(place_problem(folder_of(self.raw.scope), why.words, why.rule))
 
 
 _work: Chunked[Any] | None = None  # what a forked process inherits

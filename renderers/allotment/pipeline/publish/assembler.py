@@ -12,11 +12,13 @@ import datetime
 from collections.abc import Callable, Collection, Mapping
 
 from allotment.adapters.git.branch import Branch
-from allotment.adapters.source import Source
+from allotment.adapters.source import Source, place_problem
 from allotment.changes.volumes import Users
 from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import Scope, folder_of
 from allotment.pipeline.check.share import SECONDS
 from allotment.pipeline.check.survey import Recall, Survey, survey
+from allotment.pipeline.check.tenant_error import rejection_of
 from allotment.pipeline.check.workers import cores, placed
 from allotment.pipeline.publish.assembly import Assembly, ClusterTrees
 from allotment.pipeline.publish.before import Before, Blobs
@@ -25,7 +27,7 @@ from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_s
 from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
 from allotment.pipeline.publish.remembered import Remembered
-from allotment.pipeline.publish.rendered import Again, Rendered, complete, of_made
+from allotment.pipeline.publish.rendered import Again, Rendered, Rerendered, complete, of_made
 from allotment.pipeline.publish.settled import Settled, Watched, settle
 from allotment.pipeline.publish.turnover import Turnover
 from allotment.pipeline.render import Renderer
@@ -71,23 +73,26 @@ class Assembler:
         observed = observed or {}
         preparations = Preparations(known, branches)
         found, kept, rendered = self._rendered_now(source, as_of, before, preparations)
+        traces = dict(found.traces)
         again = Again(source, found, before, self._processes)
-        added, stopped = again.render(complete(rendered, before))
-        rendered, kept = rendered | added, kept | stopped
+        rendered, kept = _with_rerendered(again.render(complete(rendered, before)), rendered, kept, traces)
 
         settled: dict[str, Settled] = {}
-        for tenant in (before.tenants.keys() | rendered.keys()) - kept.keys():
+        for tenant in sorted((before.tenants.keys() | rendered.keys()) - kept.keys()):
             watched = _watched(tenant, found, known, observed, preparations, before)
-            settled[tenant] = settle(tenant, tenant in found.parts, rendered.get(tenant), before, watched)
+            try:
+                settled[tenant] = settle(tenant, tenant in found.parts, rendered.get(tenant), before, watched)
+            except Exception as error:
+                _reject(tenant, error, kept, traces)
         kept |= may_not_settle(settled, source)
 
         claims = {name: one.claims for name, one in rendered.items() if name not in kept}
         claims |= {name: tuple(before.claims(name)) for name in kept}
         granted = grant(found.offers, claims, known, observed, preparations.published)
-        late, stopped = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
-        rendered, kept = rendered | late, kept | stopped
+        reduced = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
+        rendered, kept = _with_rerendered(reduced, rendered, kept, traces)
         turnover = Turnover(found.offers, before, known, observed, doubted)
-        return _assembled(source, found, kept, rendered, settled, granted, turnover, before)
+        return _assembled(source, found, kept, rendered, settled, granted, turnover, before, traces)
 
     def _rendered_now(
         self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations
@@ -131,6 +136,21 @@ class Assembler:
         return self._remembered.rendered
 
 
+def _with_rerendered(
+    again: Rerendered, rendered: dict[str, Rendered], kept: Kept, traces: dict[str, str]
+) -> tuple[dict[str, Rendered], Kept]:
+    """Return the rendered and the retained tenants with those that were rendered again; add the traces of bugs."""
+    traces |= again.traces
+    return rendered | again.rendered, kept | again.rejected
+
+
+def _reject(tenant: str, error: Exception, kept: Kept, traces: dict[str, str]) -> None:
+    """Retain a tenant that ran into a bug. Raises the error where it does not concern one tenant."""
+    rejection = rejection_of(error)
+    kept[tenant] = [place_problem(folder_of(Scope("tenant", tenant)), rejection.words, rejection.rule)]
+    traces[tenant] = rejection.trace
+
+
 def _watched(
     tenant: str,
     found: Survey,
@@ -161,12 +181,17 @@ def _assembled(
     granted: Granted,
     turnover: Turnover,
     before: Before,
+    traces: dict[str, str],
 ) -> Assembly:
     """Return the trees of all clusters, and in words who isn't in them as declared."""
     trees = ClusterTrees(found.offers, before)
     published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
-    for tenant, one in published.items():
-        trees.take_tenant(rendered.get(tenant), one)
+    for tenant, one in list(published.items()):
+        try:
+            trees.take_tenant(rendered.get(tenant), one)
+        except Exception as error:
+            _reject(tenant, error, kept, traces)
+            del published[tenant]
     for tenant in kept:
         files, problems = kept_files(tenant, before, trees.gate)
         trees.take_kept(files)
@@ -187,4 +212,5 @@ def _assembled(
         problems=[*problems, *placed(stock.beneath_held(found.offers, claims), source)],
         declared=frozenset(found.parts),
         rendered=len(found.made),
+        traces=traces,
     )

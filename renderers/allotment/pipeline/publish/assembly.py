@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.accounts.capacity import Claim
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Assembly(NamedTuple):
-    """What is published next.
+    """The next release.
 
-    `files` has the blob of every file by cluster and path, `data` the bytes of those that weren't published so.
-    `kept` are the tenants that stay as they were, with their problems; `waiting`, `leaving`, `held` and `holding`
-    say in words who waits for a unit, what is on its way out, which preparations and nodes' replacements wait, and
-    whose pods keep units that nobody declares any more; `problems` are those that stop nobody; `declared` are the tenants that have a
-    folder, `rendered` counts those that were rendered now.
+    `files` has the blob of every file by cluster and path, `data` the bytes of the files that the last release lacks.
+    `kept` are the retained tenants with their problems. `waiting`, `leaving`, `held` and `holding` are messages about
+    instances that wait for a unit, removals in progress, preparations and node replacements that wait, and pods that
+    keep units without a claim. `problems` concern no tenant in particular. `declared` are the tenants that have a
+    folder, `rendered` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
     """
 
     offers: Offers
@@ -44,6 +45,7 @@ class Assembly(NamedTuple):
     problems: list[Problem]
     declared: frozenset[str]
     rendered: int
+    traces: Mapping[str, str] = MappingProxyType({})
 
 
 class ClusterTrees:
@@ -59,7 +61,11 @@ class ClusterTrees:
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
 
     def take_tenant(self, rendered: Rendered | None, settled: Settled) -> None:
-        """Take a tenant's rendered files, and those that follow or stay of what it had."""
+        """Add a tenant's rendered files, and its published files that stay or change. Raises IsolationBroken, and adds
+        nothing, where the gate refuses a file."""
+        for path, data in settled.follows.items():
+            self.gate.check(path, data, published=True)
+        stays = {path: left for path, data in settled.stays.items() if (left := self.gate.sift(path, data)[0])}
         if rendered is not None:
             for path, blob in rendered.blobs.items():
                 if path in settled.unnamed:
@@ -68,13 +74,8 @@ class ClusterTrees:
                 self.files[cluster][inner] = blob
                 if path in rendered.data:
                     self.data[cluster][inner] = rendered.data[path]
-        for path, data in settled.follows.items():
-            self.gate.check(path, data, published=True)
+        for path, data in (*settled.follows.items(), *stays.items()):
             self._put(path, data)
-        for path, data in settled.stays.items():
-            left, _ = self.gate.sift(path, data)
-            if left:
-                self._put(path, left)
 
     def take_kept(self, files: Mapping[str, bytes]) -> None:
         """Take a kept tenant's files."""

@@ -37,30 +37,38 @@ def of_made(made: Made | None, claims: tuple[Claim, ...]) -> Rendered:
     )
 
 
+class Rerendered(NamedTuple):
+    """Tenants that were rendered again, the problems of those that could not be, and the traces of bugs, by tenant."""
+
+    rendered: dict[str, Rendered]
+    rejected: dict[str, list[Problem]]
+    traces: dict[str, str]
+
+
 class Again:
     """Renders tenants again, with other units than they declare or because only the blobs were remembered."""
 
     def __init__(self, source: Source, found: Survey, before: Before, processes: int) -> None:
         self._source, self._found, self._before, self._processes = source, found, before, processes
 
-    def render(
-        self, tenants: Iterable[str], fewer: Fewer = MappingProxyType({})
-    ) -> tuple[dict[str, Rendered], dict[str, list[Problem]]]:
-        """Return what tenants are rendered to with `fewer` units, and those that the gate stops with what they get now."""
+    def render(self, tenants: Iterable[str], fewer: Fewer = MappingProxyType({})) -> Rerendered:
+        """Render tenants with `fewer` units. The gate may reject a tenant with the units that it gets now."""
 
         def standing(tenant: str) -> Standing:
             granted = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
             return self._found.standings(tenant)._replace(granted=granted)
 
         work = TenantCheck(self._source, self._found.offers, Renderer(self._before.made), False, standing)
-        rendered, stopped = {}, {}
+        again = Rerendered({}, {}, {})
         for result in results(work, sorted(tenants), self._processes):
             wrong = [one for one in result.problems if not one.warning]
             if result.made is None and wrong:
-                stopped[result.name] = wrong
+                again.rejected[result.name] = wrong
             else:
-                rendered[result.name] = of_made(result.made, tenants_part(result.part).claims)
-        return rendered, stopped
+                again.rendered[result.name] = of_made(result.made, tenants_part(result.part).claims)
+            if result.trace:
+                again.traces[result.name] = result.trace
+        return again
 
 
 def complete(rendered: Mapping[str, Rendered], before: Before) -> list[str]:

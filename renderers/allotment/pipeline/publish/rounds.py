@@ -135,6 +135,10 @@ class Rounds(Loop):
                 (self.log.warning, "tenant kept", {"tenant": tenant, "problems": [str(one) for one in problems]})
                 for tenant, problems in assembly.kept.items()
             ),
+            *(
+                (self.log.error, "tenant ran into a bug", {"tenant": tenant, "trace": trace})
+                for tenant, trace in assembly.traces.items()
+            ),
             *((self.log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
             *((self.log.info, "leaving", {"message": words}) for words in assembly.leaving),
             *((self.log.info, "change waits", {"message": words}) for words in assembly.held),

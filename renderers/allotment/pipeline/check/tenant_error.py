@@ -1,0 +1,40 @@
+"""Turns an unexpected exception that one tenant causes into the rejection of that tenant."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from allotment.pipeline.check.share import Stopped
+from allotment.problems import AllotmentError, IsolationBroken
+
+RULE = "internal-error"
+_PROGRAM = Path(__file__).parents[2]
+
+
+def rejection_of(error: Exception) -> Stopped:
+    """Return the rejection of the tenant whose reading, check or rendering raised `error`, with the error's trace.
+
+    The message names the place in the program and repeats nothing that the tenant wrote. Raises `error` itself where
+    it does not concern one tenant: an OSError is a fault of the machine, and an AllotmentError other than the isolation
+    gate's a verdict on more than a tenant.
+    """
+    if isinstance(error, IsolationBroken):
+        words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
+        return Stopped(words, "isolation")
+    if isinstance(error, AllotmentError | OSError):
+        raise error
+    words = (
+        f"Allotment failed on this tenant: {type(error).__name__} in {_place(error)}. This is a bug in Allotment:"
+        " report it with the trace. The tenant keeps its last published manifests until the bug is fixed or the"
+        " declaration that causes it is changed"
+    )
+    return Stopped(words, RULE, "".join(traceback.format_exception(error)))
+
+
+def _place(error: Exception) -> str:
+    """Return the innermost line of the program that raised an error, as `file.py:line`."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _PROGRAM in Path(frame.filename).parents]
+    if not frames:
+        return "a library"
+    return f"{Path(frames[-1].filename).relative_to(_PROGRAM).as_posix()}:{frames[-1].lineno}"
