@@ -1,25 +1,38 @@
-"""The brake counts what is deleted, by kind, and an approval is of exactly one deletion."""
+"""The brake counts deletions by kind, of one tenant and across tenants, and an approval is of exactly one deletion."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allotment.changes.brake import Counted, Judgement, foreseen, judge, things
+from allotment.changes.brake import (
+    Counted,
+    Items,
+    Judgement,
+    Window,
+    by_tenant,
+    items_of,
+    judge_release,
+    judge_tenant,
+)
 from allotment.declared.kinds.platform import Brake
 
 LIMITS = Brake(maxDeletedPercent=30, minObjects=10, approvedPlans=[])
 
 
-def instances(*numbers: int) -> frozenset[Counted]:
-    return frozenset(Counted("instance", "eu-1", "acme", f"i-{number}") for number in numbers)
+def instances(*numbers: int, tenant: str = "acme") -> Items:
+    return frozenset(Counted("instance", "eu-1", tenant, f"i-{number}") for number in numbers)
 
 
-def verdict(before: frozenset[Counted], now: frozenset[Counted], *approvals: str, **used: str) -> Judgement:
-    return judge(LIMITS, before, before, now, approvals, used)
+def verdict(before: Items, now: Items, *approvals: str, **used: str) -> Judgement:
+    return judge_tenant(LIMITS, "acme", before, now, Window({}, approvals, used))
 
 
-def test_what_a_tree_holds() -> None:
+def amount(judgement: Judgement) -> str | None:
+    return judgement.stop.amount if judgement.stop else None
+
+
+def test_items_of_a_tree() -> None:
     files = [
         "control/argo/a/acme.rendered.yaml",
         "control/argo/a/allotment--marker.rendered.yaml",
@@ -32,7 +45,7 @@ def test_what_a_tree_holds() -> None:
         "tenants/acme/storage/old--leaving.rendered.yaml",
         "tenants/gone/compute/allotment--leaving.rendered.yaml",
     ]
-    assert things("eu-1", files) == {
+    assert items_of(f"eu-1/{path}" for path in files) == {
         Counted("tenant", "", "acme", ""),
         Counted("instance", "eu-1", "acme", "webui"),
         Counted("storage", "eu-1", "acme", "models"),
@@ -53,21 +66,56 @@ def test_kinds_are_counted_apart() -> None:
 
 def test_an_approval_is_of_exactly_that() -> None:
     before, now = instances(*range(10)), instances(*range(5, 10))
-    checksum = verdict(before, now).checksum
-    assert verdict(before, now, checksum) == Judgement(None, True, checksum)
+    stop = verdict(before, now).stop
+    assert stop is not None
+    checksum = stop.checksum
+    assert verdict(before, now, checksum) == Judgement(None, frozenset({"eu-1"}))
     assert verdict(before, instances(*range(6, 10)), checksum).stop is not None
     assert verdict(before, now, checksum, **{"eu-1": "abc"}).stop is not None, "used before"
     assert verdict(before, now, checksum, **{"us-1": "abc"}).stop is None, "another cluster's use doesn't count"
+    window = Window({}, (checksum,), {}, lambda item: item.name != "i-3")
+    assert judge_tenant(LIMITS, "acme", before, now, window).stop is not None, "merged together with the deletion"
+
+
+def test_one_tenant_never_stops_the_others() -> None:
+    others = instances(*range(10), tenant="other")
+    window = Window(by_tenant(instances(*range(16)) | others))
+    published = instances(*range(9, 16)) | others
+    assert amount(judge_tenant(LIMITS, "acme", instances(*range(9, 16)), frozenset(), window)) == "16 of 16 instances"
+    assert judge_release(LIMITS, published, others, window).stop is None
+
+
+def test_deletions_across_tenants_stop_the_publish() -> None:
+    before = frozenset().union(*(instances(*range(3), tenant=f"t-{number}") for number in range(6)))
+    lost = frozenset().union(*(instances(*range(3), tenant=f"t-{number}") for number in range(3)))
+    assert amount(judge_release(LIMITS, before, before - lost, Window())) == "9 of 18 instances"
+    for tenant, items in by_tenant(before).items():
+        assert judge_tenant(LIMITS, tenant, items, frozenset(), Window()).stop is None
+    two = before - frozenset().union(*(instances(*range(3), tenant=f"t-{number}") for number in range(2)))
+    assert judge_release(LIMITS, before, two, Window()).stop is None, "3 of 15 without either of the two"
+
+
+OWNED = st.dictionaries(st.sampled_from("abcdef"), st.sets(st.integers(0, 12)), max_size=6)
+
+
+def of_all(owned: dict[str, set[int]]) -> Items:
+    return frozenset().union(*(instances(*numbers, tenant=tenant) for tenant, numbers in owned.items()))
+
+
+@given(OWNED, OWNED, st.sampled_from("abcdef"))
+def test_no_single_tenant_decides_over_a_release(
+    before: dict[str, set[int]], now: dict[str, set[int]], tenant: str
+) -> None:
+    stop = judge_release(LIMITS, of_all(before), of_all(now), Window()).stop
+    if stop is not None:
+        back = now | {tenant: before.get(tenant, set())}
+        of = len(of_all(before)) - len(before.get(tenant, ()))
+        assert len(of_all(before) - of_all(back)) * 100 > 30 * of, "the others exceed the limit by themselves"
+        assert of >= LIMITS.min_objects
 
 
 @given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
 def test_who_deletes_nothing_is_never_stopped(before: set[int], published: set[int], more: set[int]) -> None:
-    now = instances(*published, *more)
-    assert judge(LIMITS, instances(*before), instances(*published), now, (), {}).stop is None
-
-
-@given(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
-def test_a_plan_foresees_what_the_brake_says(before: set[int], after: set[int]) -> None:
-    was, is_now = instances(*before), instances(*after)
-    found = foreseen(LIMITS, was, is_now, 0)
-    assert (found is not None) == (verdict(was, is_now).stop is not None)
+    now, window = instances(*published, *more), Window(by_tenant(instances(*before)))
+    assert judge_tenant(LIMITS, "acme", instances(*published), now, window).stop is None
+    assert judge_release(LIMITS, instances(*published), now, window).stop is None

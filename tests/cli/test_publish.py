@@ -701,69 +701,128 @@ def put_back(files: dict[Path, str]) -> None:
         file.write_text(text)
 
 
-def test_much_at_once_is_stopped_until_exactly_that_is_approved(place: Place) -> None:
-    brake(place, 20)
+def test_a_tenant_that_deletes_much_is_retained_until_exactly_that_is_approved(place: Place) -> None:
+    brake(place, 20, 4)
     place.merged()
-    before = place.refs()
+    before = place.tree("eu-1")
     files = remove(place, GROUPS)
+    edit(place.root, WEBUI, *STOPPED)
     said = place.merged()
-    assert (said.code, said.out, place.refs()) == (1, "", before)
-    assert (
-        "the brake stops this: 4 of 17 instances would be deleted within 24 hours, more than 20 %: uni-lab/group-a,"
-        in said.err
-    )
+    assert said.code == 4
+    words = "the brake stops this: 4 of 4 instances of tenant uni-lab would be deleted within 24 hours, more than 20 %:"
+    assert f"{words} uni-lab/group-a," in said.err
+    after = place.tree("eu-1")
+    changed = {path for path in before if before[path] != after.get(path)}
+    assert "tenants/solo-ada/compute/webui.rendered.yaml" in changed, "all others are published"
+    assert all(path.startswith("tenants/solo-ada/") for path in changed)
     checksum = said.err.split("merge ")[1].split(" ")[0]
-    brake(place, 20, 10, checksum)
-    assert place.merged().code == 1, "an approval that is merged with the deletion counts for nothing"
+    brake(place, 20, 4, checksum)
+    assert place.merged().code == 4
+    assert place.publish().code == 4, "an approval that is merged while the deletion waits counts for nothing"
     put_back(files)
     assert place.merged().code == 0
-    more = remove(place, [*GROUPS, WEBUI])
-    assert place.merged().code == 1, "another deletion than the one approved"
-    put_back({file: text for file, text in more.items() if file.name == "webui.yaml"})
+    fewer = remove(place, GROUPS[1:])
+    assert place.merged().code == 4, "another deletion than the approved"
+    put_back(fewer)
+    assert place.merged().code == 0
+    remove(place, GROUPS)
     assert place.merged().code == 0
     assert "refs/allotment/approved/eu-1" in place.refs()
     put_back(files)
     assert place.merged().code == 0
     remove(place, GROUPS)
-    assert place.merged().code == 1, "an approval counts once"
+    assert place.merged().code == 4, "an approval counts once"
+
+
+def test_an_approval_that_is_merged_with_its_deletion_counts_for_nothing(place: Place) -> None:
+    brake(place, 20, 4)
+    place.merged()
+    git(place.root, "checkout", "-q", "-b", "feature")
+    remove(place, GROUPS)
+    commit(place, "Delete")
+    checksum = place.publish("--dry-run", "--commit", "HEAD").err.split("merge ")[1].split(" ")[0]
+    brake(place, 20, 4, checksum)
+    commit(place, "Approve")
+    git(place.root, "checkout", "-q", "main")
+    git(place.root, "merge", "-q", "feature")
+    for _ in range(3):
+        assert place.merged().code == 4
+    assert "tenants/uni-lab/compute/group-a.rendered.yaml" in place.tree("eu-1")
+
+
+def commit(place: Place, words: str) -> None:
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-a", "-m", words)
 
 
 def test_a_deletion_may_be_approved_before_it_is_merged(place: Place) -> None:
-    brake(place, 20)
+    brake(place, 20, 4)
     place.merged()
     before = place.refs()
     git(place.root, "checkout", "-q", "-b", "feature")
     remove(place, GROUPS)
-    author = ("-c", "user.name=a", "-c", "user.email=a@b.example")
-    git(place.root, *author, "commit", "-q", "-a", "-m", "Delete")
-    plan = place._allot("plan", "--repo", place.root, "--as-of", DAY, "--base", "main", "--head", "feature")
-    (words,) = [line for line in plan.out.splitlines() if "the brake will stop this: 4 of 17 instances" in line]
-    assert "`allot publish --dry-run --commit HEAD`" in words
+    commit(place, "Delete")
+
+    def planned() -> Result:
+        return place._allot("plan", "--repo", place.root, "--as-of", DAY, "--base", "main", "--head", "feature")
+
+    for cluster in ("eu-1", "us-1"):
+        git(place.root, "update-ref", "-d", f"refs/remotes/origin/rendered/{cluster}")
+    plan = planned()
+    forecast = "the brake will stop this: 4 of 4 instances of tenant uni-lab would be deleted within 24 hours"
+    assert plan.code == 1
+    assert "can't be merged: 1 problem · ⚠ the brake will stop it, and retain tenant uni-lab" in plan.out
+    assert f"tenants/uni-lab:1:1: (file): {forecast}" in plan.out
+    assert "`allot publish --dry-run --commit HEAD`" in plan.out
+    assert "skipped: what else was deleted within 24 hours" in plan.out
     said = place.publish("--dry-run", "--commit", "HEAD")
-    assert (said.code, place.refs()) == (1, before)
+    assert (said.code, place.refs()) == (4, before)
     checksum = said.err.split("merge ")[1].split(" ")[0]
+    git(place.root, "fetch", "-q", "origin")
+    plan = planned()
+    assert (plan.code, f"If the deletion is meant: merge {checksum} into spec.brake" in plan.out) == (1, True)
+    assert "within 24 hours, which" not in plan.out
     git(place.root, "checkout", "-q", "main")
-    brake(place, 20, 10, checksum)
+    brake(place, 20, 4, checksum)
     assert place.merged().code == 0
-    git(place.root, *author, "merge", "-q", "feature")
+    git(place.root, "fetch", "-q", "origin")
+    plan = planned()
+    assert (plan.code, "the brake" in plan.out) == (0, False), plan.out
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "merge", "-q", "feature")
     assert place.merged().code == 0
     assert not any("uni-lab/compute/group-" in path for path in place.tree("eu-1"))
 
 
-def test_bit_by_bit_within_a_day_is_stopped_too(place: Place) -> None:
-    brake(place, 20)
+def test_a_plan_counts_the_same_day_as_the_publisher(place: Place) -> None:
+    brake(place, 60, 4)
     place.merged(hours_ago=20)
-    for path, code in zip(GROUPS, (0, 0, 0, 1), strict=True):
+    for path in GROUPS[:2]:
+        remove(place, [path])
+        assert place.merged(hours_ago=1).code == 0
+    git(place.root, "fetch", "-q", "origin")
+    files = remove(place, GROUPS[2:3])
+    plan = place._allot("plan", "--repo", place.root, "--as-of", DAY)
+    assert (plan.code, "3 of 4 instances of tenant uni-lab would be deleted" in plan.out) == (1, True), plan.out
+    assert place.merged().code == 4
+    put_back(files)
+    edit(place.root, GROUPS[2], "spec:\n", "spec:\n  displayName: C\n")
+    plan = place._allot("plan", "--repo", place.root, "--as-of", DAY)
+    assert plan.code == 0, plan.out
+
+
+def test_bit_by_bit_within_a_day_is_stopped_too(place: Place) -> None:
+    brake(place, 60, 4)
+    place.merged(hours_ago=20)
+    for path, code in zip(GROUPS[:3], (0, 0, 4), strict=True):
         files = remove(place, [path])
         assert place.merged(hours_ago=1).code == code, path
-    assert "4 of 17 instances" in place.publish().err
+    assert "3 of 4 instances of tenant uni-lab" in place.publish().err
     put_back(files)
     edit(place.root, WEBUI, *STOPPED)
-    assert place.merged().code == 0, "who deletes nothing is not stopped"
+    assert place.merged().code == 0, "a publish that deletes nothing is not stopped"
 
 
 def test_after_a_day_it_counts_anew(place: Place) -> None:
-    brake(place, 20)
+    brake(place, 60, 2)
     place.merged(hours_ago=60)
     for path, hours in zip(GROUPS, (59, 58, 57, 2), strict=True):
         remove(place, [path])
@@ -771,10 +830,50 @@ def test_after_a_day_it_counts_anew(place: Place) -> None:
 
 
 def test_few_are_not_counted(place: Place) -> None:
-    brake(place, 20, 18)
+    brake(place, 20, 5)
     place.merged()
     remove(place, GROUPS)
     assert place.merged().code == 0
+
+
+def test_deletions_across_tenants_stop_the_publish_until_they_are_approved(place: Place) -> None:
+    brake(place, 30, 10)
+    place.merged()
+    before = place.refs()
+    instances = sorted(
+        path.relative_to(place.root).as_posix() for path in place.root.glob("tenants/*/instances/*.yaml")
+    )
+    files = remove(place, [path for path in instances if "/uni-lab/" not in path][:9])
+    said = place.merged()
+    assert (said.code, said.out, place.refs()) == (1, "", before)
+    assert "the brake stops this: 9 of 17 instances would be deleted within 24 hours, more than 30 %: " in said.err
+    checksum = said.err.split("merge ")[1].split(" ")[0]
+    brake(place, 30, 10, checksum)
+    assert place.merged().code == 1, "an approval that is merged with the deletion counts for nothing"
+    put_back(files)
+    assert place.merged().code == 0
+    remove(place, [path.relative_to(place.root).as_posix() for path in files])
+    assert place.merged().code == 0
+
+
+def test_one_tenant_stops_nobody_else_by_deleting_bit_by_bit(place: Place) -> None:
+    """The attack: many stopped instances, a day later most of them are removed in steps that each look small."""
+    brake(place, 30, 10)
+    names = [f"many-{letter}" for letter in "abcdefghijklmnop"]
+    paths = [f"tenants/film-house/instances/{name}.yaml" for name in names]
+    for name, path in zip(names, paths, strict=True):
+        stopped = INSTANCE.format(name=name, labels="").replace("spec:\n", "spec:\n  state: Stopped\n")
+        (place.root / path).write_text(stopped)
+    assert place.merged(hours_ago=30).code == 0
+    remove(place, paths[:9])
+    said = place.merged()
+    assert (said.code, "9 of " in said.err) == (4, True)
+    remove(place, paths[9:])
+    edit(place.root, WEBUI, *STOPPED)
+    said = place.merged()
+    assert said.code == 4
+    assert "kept as it was: tenant film-house, 1 problem:" in said.err
+    assert "  replicas: 0\n" in place.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
 
 
 @pytest.mark.parametrize("committer", ["committer a <a@b.example> never +0000\n", ""], ids=["nonsense", "none"])

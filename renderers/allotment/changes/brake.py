@@ -1,32 +1,36 @@
-"""The safety brake: so much deleted at once, or bit by bit within a day, is stopped until a person approved exactly
-that.
+"""The safety brake: a mass deletion, at once or bit by bit within a day, waits until a person approves exactly that.
 
-An approval is the checksum of what one publish deletes. It counts when it was published before the deletion was, and
-once: the checksum also covers the last deletion that was let through so.
+The brake acts in two places. A tenant that deletes too much of its own is retained, and all others are published. A
+publish is stopped as a whole only where the deletions cross tenants: no single tenant may be the cause, so the limit must
+be exceeded whichever tenant is left out of the count.
 
-A plan foresees what the brake will say, as far as it knows: what a day brought isn't among its two commits, nor is what was
-approved and let through before.
+An approval is the checksum of one deletion. It counts where it was published while everything that it deletes
+was still declared, and once: the checksum also covers the last deletion that an approval released.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from allotment.declared.kinds.platform import Brake
 from allotment.declared.things import PARTS, THINGS
 from allotment.manifests import paths
+from allotment.problems import printable
 
+RULE = "brake"
 WINDOW_SECONDS = 24 * 3600
 NAMED = 8
 _PLURALS = {"tenant": "tenants", **{one.word: one.plural for one in THINGS.values()}}
 
 
 class Counted(NamedTuple):
-    """What the brake counts: an instance, storage or snapshot of a cluster, or a tenant, wherever it has anything."""
+    """An item that the brake counts: an instance, storage or snapshot of a cluster, or a tenant, with cluster and name
+    empty, that has anything in any cluster."""
 
     kind: str
     cluster: str
@@ -37,108 +41,165 @@ class Counted(NamedTuple):
         return f"{self.tenant}/{self.name}" if self.name else self.tenant
 
 
-class Judgement(NamedTuple):
-    """What the brake says: `stop` in words, or None; whether an approval was used; the deletion's checksum."""
+Items = frozenset[Counted]
 
-    stop: str | None
-    approved: bool
-    checksum: str
+
+class Window(NamedTuple):
+    """The facts, beside the deletion itself, by which the brake decides.
+
+    `day_ago` are the items that were published 24 hours ago, by tenant. `approvals` are the checksums that the last
+    published source approves, `used` has the last commit that an approval released, by cluster. `declares` returns
+    whether the last published source declares an item.
+    """
+
+    day_ago: Mapping[str, Items] = {}
+    approvals: Collection[str] = ()
+    used: Mapping[str, str] = {}
+    declares: Callable[[Counted], bool] = lambda _: True
+
+    @property
+    def everything(self) -> Items:
+        """The items of all tenants that were published 24 hours ago."""
+        return frozenset().union(*self.day_ago.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
-    """That the brake will stop a change once it is merged: so many of the things of a kind are deleted, the first of them by
-    name; `approvals` are there already, of which one may be of exactly this."""
+class Excess:
+    """A deletion beyond the limit: `deleted` of `of` items of a kind (`what`, a plural), with the first names in `named`.
 
+    `tenant` is the tenant that the brake retains, empty where the brake stops the publish. `checksum` is that of the
+    whole deletion, empty where it is not known.
+    """
+
+    tenant: str
     what: str
     deleted: int
     of: int
     percent: int
     named: str
-    approvals: int = 0
+    checksum: str
+
+    @property
+    def amount(self) -> str:
+        """How much is deleted, such as `9 of 18 instances`."""
+        return f"{self.deleted:,} of {self.of:,} {self.what}"
 
     @property
     def words(self) -> str:
-        """What happens, and what to do where the deletion is meant."""
-        unless = ", unless a checksum that the base approves is of exactly this" if self.approvals else ""
+        """The verdict of a publish, and the way out."""
+        whose = f" of tenant {printable(self.tenant)}" if self.tenant else ""
         return (
-            f"the brake will stop this: {self.deleted:,} of {self.of:,} {self.what} would be deleted, more than"
-            f" {self.percent} %: {self.named}. Once it is merged nothing is published, for anybody{unless}. If it is meant:"
-            " `allot publish --dry-run --commit HEAD`, on this branch and with the base in it, says the deletion's checksum;"
-            " merge that into spec.brake.approvedPlans of platform/platform.yaml, let it be published, and merge this then"
+            f"the brake stops this: {self.amount}{whose} would be deleted within 24 hours, more than"
+            f" {self.percent} %: {self.named}. Put them back. If the deletion is meant: put them back, merge"
+            f" {self.checksum} into spec.brake.approvedPlans of platform/platform.yaml, let that be published, and delete"
+            " them again"
+        )
+
+    @property
+    def forecast(self) -> str:
+        """The verdict of a plan, and the way out."""
+        whose = f" of tenant {printable(self.tenant)}" if self.tenant else ""
+        effect = (
+            f"Once it is merged, tenant {printable(self.tenant)} keeps its last published manifests"
+            if self.tenant
+            else "Once it is merged, nothing is published for anybody"
+        )
+        known = f"merge {self.checksum}" if self.checksum else "`allot publish --dry-run --commit HEAD`, on this branch"
+        known += "" if self.checksum else " and with the base in it, prints the checksum of the deletion: merge that"
+        return (
+            f"the brake will stop this: {self.amount}{whose} would be deleted within 24 hours, more than"
+            f" {self.percent} %: {self.named}. {effect}. If the deletion is meant: {known} into spec.brake.approvedPlans"
+            " of platform/platform.yaml, let that be published, and merge this then"
         )
 
 
-def things(cluster: str, files: Iterable[str]) -> frozenset[Counted]:
-    """Return what a cluster's tree holds, by its paths. What is leaving is gone already."""
-    found: set[Counted] = set()
-    for path in files:
+class Judgement(NamedTuple):
+    """The brake's verdict: the excess that stops the deletion, or None, and the clusters of a deletion that an approval
+    released."""
+
+    stop: Excess | None
+    released: frozenset[str] = frozenset()
+
+
+def items_of(files: Iterable[str]) -> Items:
+    """Return the items that rendered trees hold, by the paths `<cluster>/<path>` of their files. A removed volume that is
+    still there no longer counts."""
+    items: set[Counted] = set()
+    for file in files:
+        cluster, _, path = file.partition("/")
         spot = paths.spot_of(path)
         if spot is None or spot.part not in PARTS:
             continue
         if spot.kind:
-            found.add(Counted(spot.kind, cluster, spot.tenant, spot.thing))
+            items.add(Counted(spot.kind, cluster, spot.tenant, spot.thing))
         elif spot.name == paths.MARKER:
-            found.add(Counted("tenant", "", spot.tenant, ""))
-    return frozenset(found)
+            items.add(Counted("tenant", "", spot.tenant, ""))
+    return frozenset(items)
 
 
-def judge(
-    brake: Brake,
-    a_day_ago: frozenset[Counted],
-    published: frozenset[Counted],
-    now: frozenset[Counted],
-    approvals: Collection[str],
-    used: Mapping[str, str],
-) -> Judgement:
-    """Return whether `now` may follow `published`: what was there a day ago counts, and what is there now.
-
-    `approvals` are those of the last published source; `used` has, for clusters where one was used, the commit that
-    did.
-    """
-    deleted = published - now
-    checksum = _checksum(deleted, used)
-    for kind, there, lost in _too_many(brake, a_day_ago | published, now):
-        if any(one.kind == kind for one in deleted):
-            if checksum in approvals:
-                return Judgement(None, True, checksum)
-            return Judgement(_words(brake, kind, there, lost, checksum), False, checksum)
-    return Judgement(None, False, checksum)
+def by_tenant(items: Iterable[Counted]) -> dict[str, Items]:
+    """Return items by their tenant."""
+    groups: dict[str, set[Counted]] = defaultdict(set)
+    for item in items:
+        groups[item.tenant].add(item)
+    return {tenant: frozenset(group) for tenant, group in groups.items()}
 
 
-def foreseen(brake: Brake, before: frozenset[Counted], after: frozenset[Counted], approvals: int) -> Foreseen | None:
-    """Return what the brake will say where `after` is published upon `before`; None where that passes."""
-    for kind, there, lost in _too_many(brake, before, after):
-        return Foreseen(_PLURALS[kind], len(lost), len(there), brake.max_deleted_percent, _named(lost), approvals)
-    return None
+def judge_tenant(brake: Brake, tenant: str, published: Items, now: Items, window: Window) -> Judgement:
+    """Return whether a tenant's items `now` may follow its `published` items."""
+    before = window.day_ago.get(tenant, frozenset()) | published
+    return _judge(brake, tenant, published - now, _beyond(brake, before, now), window)
 
 
-def _too_many(
-    brake: Brake, before: frozenset[Counted], now: frozenset[Counted]
-) -> Iterator[tuple[str, set[Counted], set[Counted]]]:
-    """Yield each kind of which too many are gone, with those that there were, and those that are gone."""
+def judge_release(brake: Brake, published: Items, now: Items, window: Window) -> Judgement:
+    """Return whether the items of all tenants `now` may follow the `published` items."""
+    return _judge(brake, "", published - now, _beyond_across(brake, window.everything | published, now), window)
+
+
+_Group = tuple[str, Items, Items]
+
+
+def _judge(brake: Brake, tenant: str, deleted: Items, excesses: Iterable[_Group], window: Window) -> Judgement:
+    for kind, before, lost in excesses:
+        if not any(item.kind == kind for item in deleted):
+            continue
+        checksum = _checksum(deleted, window.used)
+        if checksum in window.approvals and all(map(window.declares, deleted)):
+            return Judgement(None, frozenset(item.cluster for item in deleted if item.cluster))
+        shown = ", ".join(str(item) for item in sorted(lost)[:NAMED])
+        named = f"{shown} and {len(lost) - NAMED} more" if len(lost) > NAMED else shown
+        percent = brake.max_deleted_percent
+        return Judgement(Excess(tenant, _PLURALS[kind], len(lost), len(before), percent, named, checksum))
+    return Judgement(None)
+
+
+def _beyond(brake: Brake, before: Items, now: Items) -> Iterator[_Group]:
+    """Yield each kind of which too many items are gone, with the items before and the items that are gone."""
     for kind in sorted(_PLURALS):
-        there = {one for one in before if one.kind == kind}
-        lost = there - now
-        if len(there) >= brake.min_objects and len(lost) * 100 > brake.max_deleted_percent * len(there):
-            yield kind, there, lost
+        items = frozenset(item for item in before if item.kind == kind)
+        if _exceeds(brake, len(items - now), len(items)):
+            yield kind, items, items - now
 
 
-def _checksum(deleted: frozenset[Counted], used: Mapping[str, str]) -> str:
-    clusters = {one.cluster for one in deleted}
+def _beyond_across(brake: Brake, before: Items, now: Items) -> Iterator[_Group]:
+    """Yield each kind of which too many items are gone whichever tenant is left out, as `_beyond` does."""
+    for kind in sorted(_PLURALS):
+        items = frozenset(item for item in before if item.kind == kind)
+        lost = items - now
+        owned, gone = by_tenant(items), by_tenant(lost)
+        if lost and all(
+            _exceeds(brake, len(lost) - len(gone.get(tenant, ())), len(items) - len(own))
+            for tenant, own in owned.items()
+        ):
+            yield kind, items, lost
+
+
+def _exceeds(brake: Brake, lost: int, of: int) -> bool:
+    return of >= brake.min_objects and lost * 100 > brake.max_deleted_percent * of
+
+
+def _checksum(deleted: Items, used: Mapping[str, str]) -> str:
+    clusters = {item.cluster for item in deleted}
     salt = sorted((cluster, commit) for cluster, commit in used.items() if cluster in clusters)
     text = json.dumps([sorted(deleted), salt])
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _words(brake: Brake, kind: str, there: set[Counted], lost: set[Counted], checksum: str) -> str:
-    return (
-        f"the brake stops this: {len(lost)} of {len(there)} {_PLURALS[kind]} would be deleted within 24 hours, more than"
-        f" {brake.max_deleted_percent} %: {_named(lost)}. Put them back. If it is meant: put them back, merge {checksum} into"
-        " spec.brake.approvedPlans of platform/platform.yaml, let that be published, and delete them again"
-    )
-
-
-def _named(lost: set[Counted]) -> str:
-    named = ", ".join(str(one) for one in sorted(lost)[:NAMED])
-    return f"{named} and {len(lost) - NAMED} more" if len(lost) > NAMED else named

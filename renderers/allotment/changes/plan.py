@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from allotment.accounts.pricing import money_text, signed
-from allotment.changes.brake import Foreseen
+from allotment.changes.brake import Excess
 from allotment.changes.cold import ColdUnits
 from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange, Topic
 from allotment.changes.files import NO_FILES, Diff, FileCounts
@@ -94,8 +94,8 @@ class Plan:
     `totals` is what the tenants of `costs` pay together; what `unpriced` tenants pay isn't known.
     `cold` has the units that start where none is kept warm. `perhaps_lost` is what couldn't be compared, and may be destroyed too.
     `files` counts all rendered files that change; `objects` holds the first of them, `declarations` those of the
-    repository, `outside` what it writes beside them. `brake` says that the publish of it
-    will be stopped, or may be, where a deletion is approved. `skipped` says in words which check didn't run.
+    repository, `outside` what it writes beside them. `brake` is the deletion that the
+    brake will stop; `problems` has all of them. `skipped` says in words which check didn't run.
     """
 
     base: str
@@ -122,7 +122,7 @@ class Plan:
     declarations: tuple[Diff, ...] = ()
     declared_files: int = 0
     outside: Outside = NOTHING_OUTSIDE
-    brake: Foreseen | None = None
+    brake: Excess | None = None
     objects: tuple[Diff, ...] = ()
     files: FileCounts = NO_FILES
     checksum: str = ""
@@ -172,8 +172,8 @@ def summary_of(plan: Plan) -> list[str]:
     actions = Counter(one.action for one in plan.things)
     found = [plan.verdict]
     if plan.brake:
-        may = "may stop it, unless it is approved," if plan.brake.approvals else "will stop it,"
-        found.append(f"⚠ the brake {may} and publish nothing for anybody")
+        effect = f"retain tenant {plan.brake.tenant}" if plan.brake.tenant else "publish nothing for anybody"
+        found.append(f"⚠ the brake will stop it, and {effect}")
     found += [f"{actions[one]:,} {one}" for one in ACTIONS if actions[one]]
     if plan.losses:
         found.append(f"{len(plan.losses):,} destroyed")

@@ -13,6 +13,8 @@ OF_A_FILE = {
     "anchor": "A value stands where it is meant: YAML's anchors and aliases are not read. Write the value out.",
     "api-version": "apiVersion is allotment.dev/v1alpha1.",
     "app-container": "With an app the container says only what the app leaves open: args, which replace the app's, and env, by name.",
+    "brake": "A merge deletes less than spec.brake of the platform allows within 24 hours. A tenant that deletes more of its own"
+    " keeps its last published manifests; a deletion across tenants stops the publish. A person approves it by its checksum.",
     "branch": "A branch is named as Git takes it, and is none of those that the program writes: rendered/, status/, recover/.",
     "checksum": "A checksum is 64 hexadecimal digits, as sha256sum prints them.",
     "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24.",

@@ -183,6 +183,31 @@ def _like_ours(repository: Repository, tip: str | None, cluster: str) -> str | N
     return None
 
 
+def last_publish(
+    repository: Repository, starts: Iterable[str | None], cluster: str, key: str | None = None
+) -> str | None:
+    """Return the newest publish of a cluster, from some commits backwards: with a key, the newest that it signed;
+    without, the newest that reads like a publish. None where there is none."""
+    if key is not None:
+        return _proven(repository, starts, cluster, key)
+    newest = None
+    for start in dict.fromkeys(starts):
+        like = _like_ours(repository, start, cluster)
+        if like is not None and (newest is None or repository.is_ancestor(newest, like)):
+            newest = like
+    return newest
+
+
+def last_release(repository: Repository, commit: str, cluster: str, key: str | None = None) -> str | None:
+    """Return the newest commit, from one backwards, that says that an approval released a deletion; None where none of the
+    newest does."""
+    for older in repository.back_from(commit, MOST_FORGED):
+        with contextlib.suppress(Refused):
+            if PAST_BRAKE in _lines(repository, older) and last_publish(repository, [older], cluster, key) == older:
+                return older
+    return None
+
+
 def _proven(repository: Repository, starts: Iterable[str | None], cluster: str, key: str) -> str | None:
     """Return the newest commit, from some backwards, that the publisher signed for a cluster; None where there is none."""
     newest = None

@@ -38,13 +38,14 @@ class Brake(Strict):
     """When a change deletes so much at once that a person must approve it."""
 
     max_deleted_percent: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=30, description="The most tenants, instances or storages that may go within 24 hours, in percent."
+        default=30,
+        description="The most instances, storages or snapshots of a tenant, or of all, that may go within 24 hours, in percent.",
     )
-    min_objects: Count = Field(default=10, description="Below so many objects the brake doesn't act.")
+    min_objects: Count = Field(default=10, description="Below so many items of a kind the brake doesn't act.")
     approved_plans: list[Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]] = Field(
         default=[],
-        description="Checksums, which a stopped publish or `allot publish --dry-run` says, of deletions that may pass, once each; "
-        "one counts once it is published itself.",
+        description="Checksums of deletions that may pass, once each: a plan, a stopped publish or `allot publish --dry-run` prints "
+        "them. A checksum counts where it is published before the deletion is merged.",
     )
 
 

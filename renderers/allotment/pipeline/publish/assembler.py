@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.source import Source, place_problem
+from allotment.changes.brake import Window
 from allotment.changes.volumes import Users
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import Scope, folder_of
@@ -22,6 +23,7 @@ from allotment.pipeline.check.tenant_error import rejection_of
 from allotment.pipeline.check.workers import cores, placed
 from allotment.pipeline.publish.assembly import Assembly, ClusterTrees
 from allotment.pipeline.publish.before import Before, Blobs
+from allotment.pipeline.publish.brake_tenants import brake_tenants
 from allotment.pipeline.publish.granted import Granted, grant
 from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle
 from allotment.pipeline.publish.known import NOTHING, Known
@@ -62,9 +64,11 @@ class Assembler:
         known: Mapping[str, Known],
         observed: Mapping[str, str] | None = None,
         doubted: Collection[str] = (),
+        window: Callable[[], Window] = Window,
     ) -> Assembly:
-        """Return the trees that follow those of `branches`. `known` has each tenant's status, `observed` when each
-        cluster was last looked at; `doubted` are clusters whose status isn't to be believed, or couldn't be read.
+        """Return the trees that follow those of `branches`. `known` has each tenant's status, `observed` the time of
+        each cluster's last status, `doubted` the clusters without a trusted or readable status. `window` returns the
+        brake's facts; it is called only where a tenant deletes something.
 
         Raises PlatformInvalid.
         """
@@ -85,6 +89,8 @@ class Assembler:
             except Exception as error:
                 _reject(tenant, error, kept, traces)
         kept |= may_not_settle(settled, source)
+        braked = brake_tenants(found.offers, settled, rendered, before, window, kept)
+        kept |= braked.retained
 
         claims = {name: one.claims for name, one in rendered.items() if name not in kept}
         claims |= {name: tuple(before.claims(name)) for name in kept}
@@ -92,7 +98,8 @@ class Assembler:
         reduced = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
         rendered, kept = _with_rerendered(reduced, rendered, kept, traces)
         turnover = Turnover(found.offers, before, known, observed, doubted)
-        return _assembled(source, found, kept, rendered, settled, granted, turnover, before, traces)
+        made = _assembled(source, found, kept, rendered, settled, granted, turnover, before, traces)
+        return made._replace(released=braked.released)
 
     def _rendered_now(
         self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations

@@ -32,6 +32,7 @@ class Assembly(NamedTuple):
     instances that wait for a unit, removals in progress, preparations and node replacements that wait, and pods that
     keep units without a claim. `problems` concern no tenant in particular. `declared` are the tenants that have a
     folder, `rendered` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
+    `released` are the clusters in which an approval released a deletion that the brake would stop.
     """
 
     offers: Offers
@@ -46,6 +47,7 @@ class Assembly(NamedTuple):
     declared: frozenset[str]
     rendered: int
     traces: Mapping[str, str] = MappingProxyType({})
+    released: frozenset[str] = frozenset()
 
 
 class ClusterTrees:

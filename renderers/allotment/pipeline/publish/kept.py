@@ -1,11 +1,12 @@
 """Who is kept as it was published, and why: nothing that is declared of such a tenant counts until the reason is gone.
 
-`Assembler.assemble` puts three reasons together:
+`Assembler.assemble` puts these reasons together:
 
     invalid           its declarations are wrong, take more than its share, or are rendered to what the gate stops:
                       what `pipeline/check` and `pipeline/render` found
     may_not_settle    something is gone that may not go (`changes/departure`), or a volume would become what it can't
                       (`changes/volumes`)
+    brake_tenants     the tenant deletes more of its own than the brake allows
     rendered.Again    what had to be rendered once more is stopped: because it wasn't remembered, or because the tenant
                       gets fewer units than it declares
 

@@ -7,7 +7,9 @@ import contextlib
 import datetime
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache as cached
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +35,7 @@ from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.assembly import Assembly
 from allotment.pipeline.publish.known import Known, Statuses
 from allotment.pipeline.publish.messages import message
+from allotment.pipeline.report.things import is_declared
 from allotment.problems import AllotmentError, Refused
 
 TRIES = 10
@@ -41,7 +44,11 @@ LONGEST_WAIT = 10.0
 
 
 class Braked(AllotmentError):
-    """The brake stopped the publish: nothing was written."""
+    """The brake stopped the publish: nothing was written. `excess` is the deletion that is too much."""
+
+    def __init__(self, excess: brake.Excess) -> None:
+        super().__init__(excess.words)
+        self.excess = excess
 
 
 class Rewound(Refused):
@@ -135,12 +142,19 @@ class Publisher:
             if self._demand is not None:
                 self._demand(found.source, source.commit)
             known = self.known(source.commit)
+            window = cached(partial(self._brake_window, source, found))
             assembly = self._assembler.assemble(
-                source, self._today(source), found.branches, known, self.statuses.observed, self.statuses.troubles
+                source,
+                self._today(source),
+                found.branches,
+                known,
+                self.statuses.observed,
+                self.statuses.troubles,
+                window,
             )
-            approved = self._judged(found, assembly)
-            committed = self._commit(source, found, assembly, approved=approved)
-            if self._dry_run or self._pushed(source.commit, found, committed, approved):
+            released = assembly.released | self._judged(found, assembly, window)
+            committed = self._commit(source, found, assembly, released)
+            if self._dry_run or self._pushed(source.commit, found, committed, released):
                 changed = [one for one in committed if one.commit != found.branches[one.cluster].tip]
                 return Outcome(source.commit, changed, assembly, {one.cluster: one.commit for one in committed})
             time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
@@ -230,29 +244,36 @@ class Publisher:
             return False
         return newest(self.repository, platform.spec.git.branch, "origin", str(self.root)) == source.commit
 
-    def _judged(self, found: Look, assembly: Assembly) -> bool:
-        """Return whether the brake needed an approval, and had it. Raises Braked."""
+    def _judged(self, found: Look, assembly: Assembly, window: Callable[[], brake.Window]) -> frozenset[str]:
+        """Return the clusters of a deletion across tenants that an approval released. Raises Braked."""
         platform = assembly.offers.platform.one(Platform)
         assert platform is not None
         if not any(one.files.keys() - assembly.files.get(name, {}).keys() for name, one in found.branches.items()):
-            return False  # what nothing is gone from has lost no thing
-        published = _things({name: branch.files for name, branch in found.branches.items()})
-        now = _things(assembly.files)
+            return frozenset()  # no file is gone, so no item is
+        published = _items({name: branch.files for name, branch in found.branches.items()})
+        now = _items(assembly.files)
         if not published - now:
-            return False
-        before = _things({name: one.files_before(brake.WINDOW_SECONDS) for name, one in found.branches.items()})
-        used = {name: one.approved for name, one in found.branches.items() if one.approved}
-        verdict = brake.judge(platform.model.spec.brake, before, published, now, self._approvals(found.source), used)
+            return frozenset()
+        verdict = brake.judge_release(platform.model.spec.brake, published, now, window())
         if verdict.stop:
             raise Braked(verdict.stop)
-        return verdict.approved
+        return verdict.released
 
-    def _approvals(self, published: str | None) -> list[str]:
-        """Return the approvals of the source that was published last, none where it can't be read."""
-        platform = platform_of(CommitSource(self.root, published, self.repository)) if published else None
-        return list(platform.spec.brake.approved_plans) if platform else []
+    def _brake_window(self, source: CommitSource, found: Look) -> brake.Window:
+        """Return the facts by which the brake decides; nothing is approved where the last published source cannot be
+        read."""
+        day_ago = _items({name: one.files_before(brake.WINDOW_SECONDS) for name, one in found.branches.items()})
+        used = {name: one.approved for name, one in found.branches.items() if one.approved}
+        last = CommitSource(self.root, found.source, self.repository, source) if found.source else None
+        platform = platform_of(last) if last else None
+        approvals = platform.spec.brake.approved_plans if platform else ()
+        return brake.Window(
+            brake.by_tenant(day_ago), approvals, used, partial(is_declared, last) if last else lambda _: False
+        )
 
-    def _commit(self, source: CommitSource, found: Look, assembly: Assembly, *, approved: bool) -> list[Committed]:
+    def _commit(
+        self, source: CommitSource, found: Look, assembly: Assembly, released: Collection[str]
+    ) -> list[Committed]:
         author = self.repository.author(source.commit)
         committed = []
         for cluster, files in assembly.files.items():
@@ -265,18 +286,18 @@ class Publisher:
                     committed.append(Committed(cluster, "", told, replaced))
                 continue
             trailers = {"Source-Commit": source.commit, "Status-Commit": self.statuses.commits.get(cluster, "")}
-            text = message(cluster, told, replaced, trailers, approved=approved)
+            text = message(cluster, told, replaced, trailers, approved=cluster in released)
             commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
             committed.append(Committed(cluster, commit, told, replaced))
         return committed
 
-    def _pushed(self, source: str, found: Look, committed: list[Committed], approved: bool) -> bool:
+    def _pushed(self, source: str, found: Look, committed: list[Committed], released: Collection[str]) -> bool:
         """Return whether the remote took all refs; those that stay are pushed along, so that they are compared too."""
         moves = {SOURCE: source}
         for one in committed:
             branch = found.branches[one.cluster]
             moves[rendered_branch(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
-            if approved and one.commit != branch.published:
+            if one.cluster in released and one.commit != branch.published:
                 moves[approved_ref(one.cluster)] = one.commit
         if all(found.refs.get(name) == commit for name, commit in moves.items()):
             return True
@@ -295,5 +316,6 @@ def newest(repository: Repository, branch: str, *urls: str) -> str | None:
     return None
 
 
-def _things(files: Mapping[str, object]) -> frozenset[brake.Counted]:
-    return frozenset().union(*(brake.things(cluster, paths) for cluster, paths in files.items()))  # type: ignore[arg-type]
+def _items(files: Mapping[str, Iterable[str]]) -> brake.Items:
+    """Return the items that the brake counts, of the paths of files by cluster."""
+    return brake.items_of(f"{cluster}/{path}" for cluster, paths in files.items() for path in paths)

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR
+from allotment.adapters.source import place_problem
+from allotment.changes import brake
 from allotment.changes.addresses import addresses_lost
-from allotment.changes.brake import Counted, Foreseen, foreseen
+from allotment.changes.brake import Excess
 from allotment.changes.cold import cold_units
 from allotment.changes.comparison import pools_lost, units_changed
 from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_changes, in_order
@@ -23,12 +25,12 @@ from allotment.changes.outside import outside_of
 from allotment.changes.plan import Loss, Plan, caused
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import ROOTS, Meaning, Scope, spot_of
+from allotment.declared.layout import ROOTS, Scope, folder_of
 from allotment.declared.people import Account
-from allotment.declared.things import THINGS
 from allotment.pipeline.check.survey import Recall, Survey, resurvey, survey, tenants_part
 from allotment.pipeline.check.workers import results
 from allotment.pipeline.pulls.authority import unauthorised
+from allotment.pipeline.pulls.brake_forecast import BrakeForecast, Remembered
 from allotment.pipeline.pulls.outcomes import MOST_TEXTS, Comparing, TenantOutcome, own_markers, take_changed
 from allotment.pipeline.render import cluster_files
 from allotment.problems import Problem, counted, printable
@@ -36,6 +38,10 @@ from allotment.readiness.standing import all_prepared
 from allotment.rules.ownership import Review
 
 MOST_DECLARED = 60  # fields of each topic that a plan names, and all of access and approvals; all are counted
+_UNKNOWN_WINDOW = (
+    "what else was deleted within 24 hours, which the brake counts too: the rendered branches are not here; run `git fetch`"
+    " or `allot status`"
+)
 _OLDER = (
     "was invalid before the merge, so its last published version may still run, which a plan can't compare with:"
     " whatever the merge result declares no more ends, whatever it declares otherwise may be replaced, and what lies on"
@@ -60,6 +66,7 @@ class Asked(NamedTuple):
     reviewed: Reviewed | None
     processes: int
     first: Survey | None
+    published: Remembered | None = None
 
 
 class MergePlan:
@@ -94,10 +101,14 @@ class MergePlan:
 
     def plan(self) -> Plan:
         """Return the plan."""
+        outcomes, files, skipped = self._compared()
         problems = caused(self.second.problems, self.first.problems, [one.path for one in self.changed])
         problems += [one for one in self._unauthorised() if one not in problems]
+        excesses, deletes = self._foreseen(outcomes)
+        if deletes and self.asked.published is None:
+            skipped.append(_UNKNOWN_WINDOW)
+        problems += [_brake_problem(excess) for excess in excesses]
         standing = sum(not one.warning for one in self.first.problems)
-        outcomes, files, skipped = self._compared()
         found = [one.compared for one in outcomes if one.compared]
         costs = [one.cost for one in outcomes if one.cost and one.cost.differs]
         unpriced = sorted(one.name for one in outcomes if one.cost is None)
@@ -144,7 +155,7 @@ class MergePlan:
             declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
             declared_files=len(declarations),
             outside=outside_of((one.path, one.written) for one in self._outside()),
-            brake=self._foreseen(outcomes),
+            brake=excesses[0] if excesses else None,
             objects=tuple(files.diffs),
             files=files.counts(),
             checksum=checksum(steps),
@@ -170,33 +181,29 @@ class MergePlan:
         found += [each for one in outcomes for each in (*one.declared, *one.reach.told)]
         return sorted(found, key=in_order)
 
-    def _foreseen(self, outcomes: Iterable[TenantOutcome]) -> Foreseen | None:
-        """Return that the brake will stop it. Tenants that are invalid after the merge keep what is published of them; of
-        those that are invalid only before it, what is published is at least what the base declares."""
-        compared = {one.name: one.held for one in outcomes if one.compared is not None}
-        if not self.wrong[1]:
-            mended = (one.name for one in outcomes if one.name not in compared and one.name not in self.invalid[1])
-            compared.update((name, self._declared_at_both(name)) for name in mended)
+    def _foreseen(self, outcomes: Iterable[TenantOutcome]) -> tuple[list[Excess], bool]:
+        """Return the deletions that the brake will stop, a deletion across tenants first, and whether the merge deletes
+        anything that the brake counts."""
         platforms = [each.offers.platform.one(Platform) for each in (self.first, self.second)]
-        if platforms[1] is None or not any(before - after for before, after in compared.values()):
-            return None
-        others = frozenset(self._declared_of_others(compared))
-        before, after = (others.union(*(held[end] for held in compared.values())) for end in (0, 1))
-        approvals = len(platforms[0].model.spec.brake.approved_plans) if platforms[0] else 0
-        return foreseen(platforms[1].model.spec.brake, before, after, approvals)
-
-    def _declared_of_others(self, compared: Collection[str]) -> Iterator[Counted]:
-        """Yield what the brake counts of the other tenants, as the base declares it: which cluster it is in doesn't count, as
-        it stays."""
-        for scope in self.base.scopes()[0]:
-            if scope.kind == "tenant" and scope.name not in compared:
-                yield from _counted_of(self.base, scope)
-
-    def _declared_at_both(self, name: str) -> tuple[frozenset[Counted], frozenset[Counted]]:
-        """Return what the brake counts of a tenant by the names of its files, as it can't be rendered at both ends."""
-        scope = Scope("tenant", name)
-        before, after = (frozenset(_counted_of(source, scope)) for source in (self.base, self.after))
-        return before, after
+        if self.wrong[1] or platforms[1] is None:
+            return [], False
+        published = self.asked.published or Remembered()
+        approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
+        window = published.window._replace(approvals=approvals)
+        limits, forecast = platforms[1].model.spec.brake, BrakeForecast(self.base, self.after, published.items)
+        sides = forecast.sides(outcomes, self.invalid[1], self.second.offers.clusters)
+        deletes = any(before - after for before, after in sides.values())
+        excesses = []
+        for tenant, (before, after) in sorted(sides.items()):
+            if before - after and (excess := brake.judge_tenant(limits, tenant, before, after, window).stop):
+                excesses.append(excess)
+                sides[tenant] = before, before  # the tenant is retained
+        if any(before - after for before, after in sides.values()):
+            others = forecast.others(sides)
+            before, after = (others.union(*(side[end] for side in sides.values())) for end in (0, 1))
+            if excess := brake.judge_release(limits, before, after, window).stop:
+                excesses.insert(0, excess)
+        return [excess if self.asked.published else replace(excess, checksum="") for excess in excesses], deletes
 
     def _outside(self) -> Iterator[Changed]:
         """Yield the files that change outside the declarations, beside their folder or in it."""
@@ -277,14 +284,9 @@ class MergePlan:
         return Diff(one.path, text(self.base, one.old_blob), text(self.after, one.blob))
 
 
-def _counted_of(source: TreeSource, scope: Scope) -> Iterator[Counted]:
-    """Yield what the brake counts of a tenant, by the names of its files."""
-    words = {one.kind.name: one.word for one in THINGS.values()}
-    for path in source.files(scope).paths:
-        spot = spot_of(path)
-        if isinstance(spot, Meaning) and spot.kind.name in words:
-            yield Counted("tenant", "", scope.name, "")
-            yield Counted(words[spot.kind.name], "", scope.name, spot.name)
+def _brake_problem(excess: Excess) -> Problem:
+    path = folder_of(Scope("tenant", excess.tenant)) if excess.tenant else "tenants/"
+    return place_problem(path, excess.forecast, brake.RULE)
 
 
 def _first_of(declared: Iterable[DeclaredChange]) -> Iterator[DeclaredChange]:

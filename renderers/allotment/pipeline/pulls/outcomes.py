@@ -10,7 +10,7 @@ from allotment.accounts.pricing import is_priced
 from allotment.adapters.source import Source
 from allotment.changes.allowed import with_allowed
 from allotment.changes.approvals import left_to_platform
-from allotment.changes.brake import Counted, things
+from allotment.changes.brake import Counted, items_of
 from allotment.changes.comparison import Compared, Side, compare
 from allotment.changes.declared import DeclaredChange, declared_changes, untold
 from allotment.changes.fields import Noted
@@ -99,10 +99,8 @@ class Comparing(NamedTuple):
         return TenantOutcome(name, compared, compared.cost, declared, reached, files, (claims[0], claims[1]), held)
 
     def _held(self, files: Iterable[str]) -> frozenset[Counted]:
-        """Return what the brake counts of a tenant's files. A cluster that is declared no more keeps what it has."""
-        inner = (path.partition("/") for path in files)
-        found = (things(cluster, [path]) for cluster, _, path in inner if cluster in self.offers[1].clusters)
-        return frozenset().union(*found)
+        """Return the items that the brake counts of a tenant's files. The branch of a removed cluster stays as it is."""
+        return items_of(path for path in files if path.partition("/")[0] in self.offers[1].clusters)
 
 
 def take_changed(files: Files, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:

@@ -24,6 +24,7 @@ from allotment.changes.plan import Plan, WorkTree
 from allotment.pipeline.check.survey import Recall, Survey, survey
 from allotment.pipeline.check.workers import cores
 from allotment.pipeline.declared import reporter_keys
+from allotment.pipeline.pulls.brake_forecast import remembered
 from allotment.pipeline.pulls.merge_plan import Asked, MergePlan, Reviewed, declared_of, is_within_a_tenant
 from allotment.pipeline.report.statuses import remembered_cold_times
 from allotment.readiness.standing import all_prepared
@@ -55,13 +56,22 @@ def plan(
     what `surveyed` said of the base, if it was asked.
     Raises Refused where a ref names no commit, or the base can't be read.
     """
-    asked = Asked(base_ref.removeprefix(REMOTES), day, today or day, recall, reviewed, processes or cores(), first)
     here = offline(root)
     commits = [here.commit(base_ref)]
     commits.append(checked_out(here) if head_ref is None else here.commit(head_ref))
     with apart(here, commits[0]) as repository:
         base = CommitSource(root, commits[0], repository)
         base.scopes()  # whatever is wrong with its trees isn't the head's fault
+        asked = Asked(
+            base_ref.removeprefix(REMOTES),
+            day,
+            today or day,
+            recall,
+            reviewed,
+            processes or cores(),
+            first,
+            remembered(here, base),
+        )
         if head_ref is not None:
             found = _planned(root, base, commits[1], asked)
         else:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
+from allotment.changes.brake import Counted
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.declaration import Declaration
@@ -89,6 +90,14 @@ def is_declared_in(source: CommitSource, spot: DeclaredThing, cluster: str) -> b
     that: a tenant that hides the line in another text misleads who looks at its own thing, and nobody else."""
     line = f"\n  cluster: {cluster}\n".encode()
     return line in source.read(spot.path) or cluster_of(source, declared_at(source, spot.path)) == cluster
+
+
+def is_declared(source: CommitSource, item: Counted) -> bool:
+    """Return whether a commit declares an item of the brake, in the same cluster; of a tenant, whether it has a folder."""
+    if not item.name:
+        return Scope("tenant", item.tenant) in source.scopes()[0]
+    path = THINGS[item.kind].declaration(item.tenant, item.name)
+    return cluster_of(source, declared_at(source, path)) == item.cluster
 
 
 def published_blobs(thing: Merged, source: CommitSource, branches: Mapping[str, Branch]) -> MergedBlobs:

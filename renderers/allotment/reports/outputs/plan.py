@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from allotment.changes.brake import Foreseen
+from allotment.changes.brake import Excess
 from allotment.changes.cold import ColdUnits
 from allotment.changes.declared import DeclaredChange, Topic
 from allotment.changes.files import Diff
@@ -146,14 +146,16 @@ class DiffOutput(Part, frozen=True):
 
 
 class BrakeOutput(Part, frozen=True):
-    """That the brake will stop the publish of it, for everybody: so many of the things of a kind would be deleted. `words` say
-    what to do."""
+    """A deletion that the brake will stop: it retains the tenant, or where that is null stops the publish for everybody.
+    `words` say what to do. `checksum` approves the deletion; it is null where the published branches are not known here."""
 
     what: str
     deleted: int
     of: int
     max_deleted_percent: int
     words: str
+    tenant: str | None = None
+    checksum: str | None = None
 
 
 class OutsideOutput(Part, frozen=True):
@@ -269,8 +271,10 @@ def _declared(one: DeclaredChange) -> DeclaredOutput:
     return DeclaredOutput(one.topic, one.path, one.field, one.before, one.after, one.note)
 
 
-def _brake(one: Foreseen) -> BrakeOutput:
-    return BrakeOutput(one.what, one.deleted, one.of, one.percent, one.words)
+def _brake(one: Excess) -> BrakeOutput:
+    return BrakeOutput(
+        one.what, one.deleted, one.of, one.percent, one.forecast, one.tenant or None, one.checksum or None
+    )
 
 
 def _outside(one: OutsideFile) -> OutsideOutput:

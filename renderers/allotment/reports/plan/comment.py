@@ -111,7 +111,7 @@ def _dangers(
     """Return whether the brake stops it, everything that is destroyed, or may be, everything that says who may do what, and what files outside the
     declarations decide, the first `most` of each with their names."""
     lost = (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost))
-    blocks = [("The brake", iter((f"- {plain(plan.brake.words, _WHOLE)}",)))] if plan.brake else []
+    blocks = [("The brake", iter((f"- {plain(plan.brake.forecast, _WHOLE)}",)))] if plan.brake else []
     blocks += [(title, rows(losses)) for title, losses in lost if losses]
     blocks += [(title, changes(several)) for title, several in decisive(plan)]
     if decided := [f"- {words}" for words in outside(plan, code, most)]:

@@ -41,7 +41,7 @@ def _head(plan: Plan) -> Iterator[Line]:
         yield Line(f"  {plan.standing} problem(s) that the base has already are left out; see `allot validate`", "dim")
     yield from (Line(f"  skipped: {words}", "dim") for words in plan.skipped)
     if plan.brake:
-        yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake.words}", "bad"))
+        yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake.forecast}", "bad"))
     for title, losses in (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost)):
         if losses:
             yield from (Line(""), Line(f"⚠ {title}", "title"))

@@ -1,0 +1,105 @@
+"""Forecasts the brake's verdict on a merge, by the facts that a clone remembers of the rendered branches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.remote import kept_ref
+from allotment.adapters.git.rendered import last_publish, last_release, published_ref
+from allotment.changes.brake import WINDOW_SECONDS, Counted, Items, Window, by_tenant, items_of
+from allotment.declared.layout import Meaning, Scope, spot_of
+from allotment.declared.things import THINGS
+from allotment.manifests.names import rendered_branch
+from allotment.manifests.paths import today
+from allotment.pipeline.declared import cluster_names, publisher_key
+
+if TYPE_CHECKING:
+    from allotment.adapters.git.commit_source import CommitSource, TreeSource
+    from allotment.adapters.git.repository import Repository
+    from allotment.pipeline.pulls.outcomes import TenantOutcome
+
+Sides = dict[str, tuple[Items, Items]]  # by tenant: the items before and after a merge
+
+
+class Remembered(NamedTuple):
+    """The published items by tenant, and the brake's window without its approvals, as a clone fetched them last."""
+
+    items: Mapping[str, Items] = {}
+    window: Window = Window()
+
+
+def remembered(here: Repository, base: CommitSource) -> Remembered | None:
+    """Return what a clone remembers of the rendered branches of a commit's clusters; None where it lacks one of them.
+
+    `git fetch origin`, `allot status` and `allot comment` fetch them; this fetches nothing. Where the commit declares the
+    publisher's key, a branch counts from its newest signed commit on.
+    """
+    key = publisher_key(base)
+    published, day_ago, used = set[Counted](), set[Counted](), dict[str, str]()
+    for cluster in cluster_names(base):
+        ref = rendered_branch(cluster)
+        names = kept_ref(ref), kept_ref(published_ref(cluster)), ref.replace("refs/heads/", "refs/remotes/origin/", 1)
+        tips = [here.objects.commit_named(name) for name in names]
+        commit = last_publish(here, tips, cluster, key)
+        if commit is None:
+            return None
+        if released := last_release(here, commit, cluster, key):
+            used[cluster] = released
+        branch = Branch(here, cluster, commit, commit, released, today)
+        published |= items_of(f"{cluster}/{path}" for path in branch.files)
+        day_ago |= items_of(f"{cluster}/{path}" for path in branch.files_before(WINDOW_SECONDS))
+    return Remembered(by_tenant(published), Window(by_tenant(day_ago), (), used))
+
+
+class BrakeForecast:
+    """The items of every tenant before and after a merge.
+
+    `published` are the published items by tenant, empty where they are not known: then a tenant that cannot be rendered
+    at both ends is counted by the names of its files.
+    """
+
+    def __init__(self, base: CommitSource, after: TreeSource, published: Mapping[str, Items]) -> None:
+        self._base, self._after, self._published = base, after, published
+
+    def sides(
+        self, outcomes: Iterable[TenantOutcome], invalid_after: Collection[str], clusters: Collection[str]
+    ) -> Sides:
+        """Return the items of each tenant that the merge may reach, in `clusters`, which are declared after it. A tenant
+        that is invalid after the merge keeps its published items; a tenant that the brake retains already has more
+        published items than the base declares."""
+        sides: Sides = {}
+        for outcome in outcomes:
+            if outcome.compared is not None:
+                published = self._published.get(outcome.name, frozenset())
+                stays = (item for item in published if not item.cluster or item.cluster in clusters)
+                sides[outcome.name] = outcome.held[0].union(stays), outcome.held[1]
+            elif outcome.name not in invalid_after:  # and it is invalid before
+                sides[outcome.name] = self._by_names(outcome.name)
+        return sides
+
+    def others(self, reached: Collection[str]) -> Items:
+        """Return the items of the tenants that the merge does not reach."""
+        if self._published:
+            return frozenset().union(*(items for name, items in self._published.items() if name not in reached))
+        scopes = [scope for scope in self._base.scopes()[0] if scope.kind == "tenant" and scope.name not in reached]
+        return frozenset(item for scope in scopes for item in _declared_items(self._base, scope))
+
+    def _by_names(self, tenant: str) -> tuple[Items, Items]:
+        """Return the items of a tenant by the names of its files: an item that stays has its published cluster."""
+        scope = Scope("tenant", tenant)
+        before, after = (frozenset(_declared_items(source, scope)) for source in (self._base, self._after))
+        if (items := self._published.get(tenant)) is None:
+            return before, after
+        return items, frozenset(item for item in items if item._replace(cluster="") in after)
+
+
+def _declared_items(source: TreeSource, scope: Scope) -> Iterator[Counted]:
+    """Yield the items of a tenant by the names of its files, without their clusters."""
+    words = {resource.kind.name: resource.word for resource in THINGS.values()}
+    for path in source.files(scope).paths:
+        spot = spot_of(path)
+        if isinstance(spot, Meaning) and spot.kind.name in words:
+            yield Counted("tenant", "", scope.name, "")
+            yield Counted(words[spot.kind.name], "", scope.name, spot.name)
