@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -209,6 +210,40 @@ def test_pinned_programs_are_looked_for_where_the_workflow_names_them(sample: Pa
         in lines(allot, sample)
     )
     workflow.write_text("container: registry.acme.dev/allotment@sha256:…\n")
+    assert "ok CI: its workflow, and the files that pin its program, are there" in lines(allot, sample)
+
+
+def test_no_link_of_a_checkout_is_followed_to_its_ci(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "allot.yaml").write_text("container: registry.acme.dev/allotment@sha256:…\n")
+    github = sample / ".github"
+    github.mkdir()
+    (github / "workflows").symlink_to(outside)
+    assert NO_CI in lines(allot, sample)
+    (github / "workflows").unlink()
+    (github / "workflows").mkdir()
+    workflow = github / "workflows/allot.yaml"
+    workflow.symlink_to("/dev/zero")
+    assert NO_CI in lines(allot, sample)
+    workflow.unlink()
+    os.mkfifo(workflow)
+    assert NO_CI in lines(allot, sample)
+    workflow.unlink()
+    workflow.write_text("run: pip install --requirement .allot/requirements.lock\n")
+    (sample / ".allot").mkdir()
+    (sample / ".allot/requirements.lock").symlink_to(outside / "allot.yaml")
+    assert (
+        "warning CI: has no .allot/requirements.lock: nothing here checks and publishes by a pinned program"
+        in lines(allot, sample)
+    )
+
+
+def test_of_a_large_workflow_only_the_beginning_is_read(sample: Path, allot: Allot) -> None:
+    workflow = sample / ".github/workflows/allot.yaml"
+    workflow.parent.mkdir(parents=True)
+    with workflow.open("w") as file:
+        file.truncate(1 << 40)
     assert "ok CI: its workflow, and the files that pin its program, are there" in lines(allot, sample)
 
 

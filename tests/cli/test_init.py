@@ -500,26 +500,24 @@ class Site:
             "GITHUB_REPOSITORY": "acme/gpus",
             "CI_PROJECT_DIR": str(work),
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
-            "CI_SERVER_HOST": "gitlab.example",
-            "CI_PROJECT_PATH": "acme/gpus",
+            "CI_SERVER_URL": "https://gitlab.example",
+            "CI_PROJECT_URL": "https://gitlab.example/acme/gpus",
             "ALLOT_TOKEN": "t0ken",
-            **self._addresses(),
             **{key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_", "REQUESTS_", "UV_"))},
             **environment,
         }
+        self._map_addresses()
         return self._run(steps, work, known, name)
 
-    def _addresses(self) -> dict[str, str]:
-        """Return what has Git find the forge's addresses, and the program's, in folders."""
+    def _map_addresses(self) -> None:
+        """Let Git find the forge's addresses, and the program's, in folders."""
         pairs = [
             *GIT.items(),
-            (f"url.{self.remote}.insteadOf", "https://allotment:t0ken@gitlab.example/acme/gpus.git"),
+            (f"url.{self.remote}.insteadOf", "https://gitlab.example/acme/gpus.git"),
             (f"url.{self.remote}.insteadOf", "https://forge.example/acme/gpus"),
         ]
-        found = {"GIT_CONFIG_COUNT": str(len(pairs))}
-        for number, (key, value) in enumerate(pairs):
-            found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return found
+        for key, value in pairs:
+            git(self.machine, "config", "--file", ".gitconfig", "--add", key, value)
 
     def _run(
         self, steps: list[dict[str, Any]], work: Path, known: dict[str, str], name: str

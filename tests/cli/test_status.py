@@ -21,7 +21,7 @@ from tests.published import Place, git
 from tests.reported import Bed
 
 from allotment.declared.inventory import blob_id
-from allotment.observed.status import TenantStatus, Transition
+from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.pipeline.report import published
 from allotment.reports import tables
 from allotment.reports.tables import age
@@ -329,3 +329,18 @@ def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
     assert [one["observedAt"] is None for one in json.loads(said.out)["clusters"]] == [True, False]
     assert [one["cluster"] for one in json.loads(shown("history", tenant, "-o", "json").out)["changes"]] == ["us-1"]
     assert place.publish().code == 0
+
+
+@pytest.mark.parametrize("command", [("status",), ("history", "solo-ada"), ("stock", "list"), ("doctor",)])
+def test_a_status_time_without_a_zone_ends_no_command(command: tuple[str, ...], published: Place, allot: Allot) -> None:
+    nowhere = "2026-11-21T10:00:00"
+    changes = (Transition("GPUInstance", "webui", "Init", "Running", "", nowhere),)
+    tenant = TenantStatus(
+        "solo-ada", "eu-1", (), (Instance("webui", "b", "Running", "", since=nowhere),), transitions=changes
+    )
+    published.report("eu-1", tenant, observed=nowhere)
+    said = allot(*command, "--repo", published.root)
+    assert said.code in (0, 1)
+    assert "Traceback" not in said.err
+    if command != ("history", "solo-ada"):
+        assert "isn't believed: it gives a time as '2026-11-21T10:00:00'" in said.out + said.err

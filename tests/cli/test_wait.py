@@ -132,7 +132,7 @@ def test_a_status_that_names_it_twice_is_not_believed(wait: Wait, published: Pla
     published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), twice), observed=now())
     said = wait("solo-ada/webui", "--timeout", "10s")
     assert said.code == 124
-    words = "tenants/solo-ada.yaml isn't believed: it names instance 'webui' 2 times, which no reporter does"
+    words = "tenants/solo-ada.yaml isn't believed: it names instance 'webui' 2 times; no reporter writes that"
     assert f"isn't known (eu-1: {words})" in said.err
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -12,12 +13,20 @@ from tests import live
 from tests.observed.test_instances import RUNS, look
 
 from allotment.manifests.text import Malformed
+from allotment.observed.conditions import seconds_between
 from allotment.observed.status import (
+    TIMES,
     ClusterStatus,
     ColdStart,
+    Condition,
+    Implausible,
+    Instance,
+    Preparation,
+    Snapshot,
     Stock,
     Storage,
     TenantStatus,
+    Transition,
     read_cluster,
     read_tenant,
     text_of,
@@ -36,7 +45,7 @@ def test_a_tenants_status_is_read_back() -> None:
 
 @given(st.text(), st.integers(0, 10**9))
 def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
-    cold = (ColdStart("b", text, text, number % 99),)
+    cold = (ColdStart("b", text, "2026-11-21T09:00:00Z", number % 99),)
     stock = Stock("a", "b", number, 0, 0, 0, "", text)
     found = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (stock,), message=text, cold_starts=cold)
     assert read_cluster(text_of(found)) == found
@@ -54,6 +63,72 @@ def test_a_start_that_nobody_saw_is_refused(seconds: int) -> None:
     cold = (ColdStart("b", "a/b", "", seconds),)
     with pytest.raises(Malformed):
         read_cluster(text_of(ClusterStatus("eu-1", "2026-11-21T10:00:00Z", cold_starts=cold)))
+
+
+def parts(kind: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
+    """Return a kind of status and all kinds of its parts."""
+    found = {kind}
+    for field in msgspec.structs.fields(kind):
+        for inner in (field.type, *get_args(field.type)):
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                found |= parts(inner)
+    return found
+
+
+def test_every_field_that_is_called_a_time_is_checked() -> None:
+    names = {
+        field.name
+        for root in (TenantStatus, ClusterStatus)
+        for kind in parts(root)
+        for field in msgspec.structs.fields(kind)
+    }
+    assert {name for name in names if name.endswith(("time", "since", "_at"))} == TIMES
+
+
+@pytest.mark.parametrize("time", ["2026-11-21T10:00:00", "2026-11-21", "tomorrow", "2026-02-30T10:00:00Z", "9" * 5000])
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"instances": (Instance("webui", "b", "Running", "", since="T"),)},
+        {"instances": (Instance("webui", "b", "Running", "", start_time="T"),)},
+        {
+            "storages": (
+                Storage("models", "b", "Ready", "", prepare=Preparation("u", 1, "h", "Failed", start_time="T")),
+            )
+        },
+        {"storages": (Storage("models", "b", "Ready", "", prepare=Preparation("u", 1, "h", "Failed", "", "T")),)},
+        {"snapshots": (Snapshot("daily", "b", "Ready", "", creation_time="T"),)},
+        {"snapshots": (Snapshot("daily", "b", "Ready", "", conditions=(Condition("Ready", "True", "", "", "T"),)),)},
+        {"transitions": (Transition("GPUInstance", "webui", "", "Running", "", "T"),)},
+    ],
+)
+def test_a_tenants_time_without_a_zone_makes_its_status_unreadable(part: dict[str, Any], time: str) -> None:
+    data = text_of(TenantStatus("solo-ada", "eu-1", **part)).replace(b": T\n", f': "{time}"\n'.encode())
+    with pytest.raises(Implausible, match="isn't RFC 3339 with a time zone"):
+        read_tenant(data)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        ClusterStatus("eu-1", "2026-11-21T10:00:00"),
+        ClusterStatus("eu-1", "2026-11-21T10:00:00Z", silent_since="2026-11-21T10:00:00"),
+        ClusterStatus("eu-1", "2026-11-21T10:00:00Z", cold_starts=(ColdStart("b", "a/b", "2026-11-21T10:00:00", 1),)),
+    ],
+)
+def test_a_clusters_time_without_a_zone_makes_its_status_unreadable(status: ClusterStatus) -> None:
+    words = "it gives a time as '2026-11-21T10:00:00', which isn't RFC 3339 with a time zone"
+    with pytest.raises(Implausible, match=words):
+        read_cluster(text_of(status))
+
+
+@pytest.mark.parametrize(
+    "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "2026-11-21T10:00:00.5+01:00"]
+)
+def test_seconds_lie_between_any_two_times(time: str) -> None:
+    assert read_cluster(text_of(ClusterStatus("eu-1", time))).observed_at == time
+    assert seconds_between(time, time) == 0
+    assert abs(seconds_between(time, "2026-11-21T10:00:00Z")) < 10**12
 
 
 @pytest.mark.parametrize(

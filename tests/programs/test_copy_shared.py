@@ -125,8 +125,12 @@ def test_a_name_that_is_none(root: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"[]", b"{}", b"<html>", b'{"paths": [1]}', b'{"paths": [{"name": "a"}]}', b'{"paths": ' + b"[" * 100_000],
-    ids=lambda text: text[:20].decode(),
+    [b"", b"[]", b"{}", b"<html>", b'{"paths": [1]}', b'{"paths": [{"name": "a"}]}', b'{"paths": ' + b"[" * 100_000]
+    + [
+        b'{"paths": [{"name": "a", "path_type": "File", "mtime": %s, "size": %s}]}' % numbers
+        for numbers in ((b"Infinity", b"1"), (b"NaN", b"1"), (b"1" * 4000, b"1"), (b"1", b"-1"), (b"1", b"9" * 5000))
+    ],
+    ids=lambda text: text[:70].decode(),
 )
 def test_a_list_that_is_none(root: Path, text: bytes) -> None:
     with serving({"/?json": text}) as served, pytest.raises(ending.Failed, match="can't be read") as failure:

@@ -16,6 +16,9 @@ from allotment.programs.fetch_s3 import Bucket, fetch
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'
+
+
 def page(objects: dict[str, bytes], more: str = "", tag: str = "1") -> bytes:
     """Return a page of a list as S3 writes it."""
     contents = "".join(
@@ -83,10 +86,14 @@ def test_a_key_that_is_no_path(root: Path, key: str) -> None:
     [
         (page({}), ending.SOURCE_UNAVAILABLE),
         (b"<html>", ending.SOURCE_UNREADABLE),
-        (b'<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>', ending.SOURCE_UNREADABLE),
+        (ENTITIES.encode(), ending.SOURCE_UNREADABLE),
         (page({"models/a": b"x"}).replace(b"<Size>1<", b"<Size>-1<"), ending.SOURCE_UNREADABLE),
+        (page({"models/a": b"x"}).replace(b"<Size>1<", b"<Size>%s<" % (5000 * b"1")), ending.SOURCE_UNREADABLE),
+        (ENTITIES.encode("utf-16"), ending.SOURCE_UNREADABLE),
+        (f'<?xml version="1.0" encoding="UTF-16"?>{ENTITIES}'.encode("utf-16-be"), ending.SOURCE_UNREADABLE),
+        (b'<?xml version="1.0" encoding="latin-1"?><x>\xff</x>', ending.SOURCE_UNREADABLE),
     ],
-    ids=["nothing", "a page", "entities", "no size"],
+    ids=["nothing", "a page", "entities", "no size", "a long size", "UTF-16", "UTF-16 without a mark", "not UTF-8"],
 )
 def test_a_list_that_is_none(root: Path, text: bytes, status: int) -> None:
     with serving({"/data": text}) as served, pytest.raises(ending.Failed) as failure:

@@ -93,6 +93,43 @@ def test_another_content_is_refused_and_kept_nowhere(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("to", "status", "words"),
+    [
+        (
+            "https://models.example:port/x",
+            ending.ADDRESS_REFUSED,
+            "'https://models.example:port/x' is no https:// address",
+        ),
+        ("https://models.example:99999/x", ending.ADDRESS_REFUSED, "is no https:// address"),
+        (f"https://models.example:{5000 * '9'}/x", ending.ADDRESS_REFUSED, "is no https:// address"),
+        ("https://[::1", ending.ADDRESS_REFUSED, "it sends to 'https://[::1', which is no address"),
+        ("https://[fe80/x", ending.ADDRESS_REFUSED, "which is no address"),
+        (f"https://{64 * 'a'}.example/x", ending.SOURCE_UNAVAILABLE, "can't be looked up"),
+        ("https://a..example/x", ending.SOURCE_UNAVAILABLE, "can't be looked up"),
+        ("/mod\xe8le?token=secret", ending.ADDRESS_REFUSED, "no address: letters beyond ASCII need %"),
+    ],
+)
+def test_a_redirect_to_no_address_is_a_named_failure(root: Path, to: str, status: int, words: str) -> None:
+    def first_local(url: str) -> http.client.HTTPConnection:
+        return server.local(url) if url.startswith("http://127.0.0.1:") else addresses.connect(url)
+
+    with serving({}, server.sends_to(to)) as served, pytest.raises(ending.Failed) as failure:
+        fetch(web(connect=first_local), f"{served.url}/x", SHA, "m.bin", str(root))
+    assert failure.value.status == status
+    assert words in str(failure.value)
+    assert "secret" not in str(failure.value)
+
+
+def test_a_range_of_thousands_of_digits_is_another_range(root: Path) -> None:
+    def endless(request: server.Request) -> None:
+        request.say(206, b"x", Content_Range=f"bytes {5000 * '1'}-{5000 * '2'}/*")
+
+    with serving({"/m.bin": BODY}, endless) as served:
+        fetch(web(), f"{served.url}/m.bin", SHA, "m.bin", str(root))
+    assert files(root) == {"m.bin": BODY}
+
+
+@pytest.mark.parametrize(
     "to", ["https://169.254.169.254/latest", "https://localhost/x", "http://1.1.1.1/x", "file:///etc/passwd"]
 )
 def test_a_redirect_is_checked_as_the_first_address(root: Path, to: str) -> None:

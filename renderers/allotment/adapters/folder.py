@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from allotment.adapters.source import MAX_FILES, ScopeFiles, place_problem
@@ -128,6 +128,14 @@ def _utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_regular(root: Path, path: str) -> bool:
+    """Return whether a path below a folder is a regular file, with no link on the way to it."""
+    *above, _ = PurePosixPath(path).parents
+    if any((root / place).is_symlink() for place in [PurePosixPath(path), *above]):
+        return False
+    return (root / path).is_file()
 
 
 def find_root(start: Path) -> Path:

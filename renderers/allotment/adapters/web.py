@@ -3,7 +3,10 @@ metrics on a port of their own, which nobody else is to reach."""
 
 from __future__ import annotations
 
+import contextlib
 import hmac
+import re
+import socket
 import sys
 import threading
 import time
@@ -13,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NamedTuple
 
 MOST_BODY = 1 << 20  # bytes of a webhook's body; what says more is found by the next look
+_DIGITS = re.compile(r"[0-9]{1,10}")
 _PART = 1 << 16
 GAP = 5.0  # seconds between two rounds that a webhook begins, at least
 # Each has the HMAC-SHA256 of the body, in hexadecimal digits, after a prefix.
@@ -22,7 +26,8 @@ _SIGNATURES = (
     ("X-Forgejo-Signature", ""),
 )
 _GITLAB = "X-Gitlab-Token"  # the secret itself
-TIMEOUT = 10  # seconds that a client may take
+TIMEOUT = 10  # seconds that a connection may last, however often its client sends something
+MOST_CONNECTIONS = 32  # at once; of a request's head the library holds up to 6 MB
 
 
 Came = Literal["taken", "unsigned", "wrong"]
@@ -100,7 +105,49 @@ class Web:
 
 
 class _Server(ThreadingHTTPServer):
+    """Holds a limited number of connections, each for a limited time.
+
+    Beyond the limit a new connection takes the place of the oldest from the address that has the most. So a client that holds
+    the limit keeps nobody else away: a probe takes milliseconds, and its connection is never the oldest.
+    """
+
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
+
+    def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[
+            Any, tuple[str, float]
+        ] = {}  # sockets with their client's address and deadline, the oldest first
+        super().__init__(place, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own; make room for it first."""
+        with self._lock:
+            if len(self._open) >= MOST_CONNECTIONS:
+                addresses = [address for address, _ in self._open.values()]
+                crowd = max(addresses, key=addresses.count)
+                self._cut(next(one for one, (address, _) in self._open.items() if address == crowd))
+            self._open[request] = client_address[0], time.monotonic() + TIMEOUT
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Cut the connections that have lasted too long; the library calls this several times a second."""
+        with self._lock:
+            for one in [one for one, (_, end) in self._open.items() if time.monotonic() > end]:
+                self._cut(one)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a connection, and close it."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def _cut(self, request: Any) -> None:
+        """End a connection at once: its thread, which waits for the client, sees the end of it. The caller holds the lock."""
+        del self._open[request]
+        with contextlib.suppress(OSError):  # the client was quicker
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a client that went away before its answer; of anything else what the library says."""
@@ -165,7 +212,7 @@ class _Asked(_Request):
         if self.page != "/webhook":
             self._none()
             return
-        if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY:
+        if not _DIGITS.fullmatch(length) or int(length) > MOST_BODY:
             self.close_connection = True
             self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "text/plain", b"too long\n")
             return

@@ -26,6 +26,7 @@ from allotment.diagnosis.looked import (
     said,
 )
 from allotment.manifests import names
+from allotment.observed.status import moment_of
 
 CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
 OWNING_NAME = "gateway.envoyproxy.io/owning-gateway-name"
@@ -223,24 +224,17 @@ def _dates(what: str, one: Object, spec: ClusterSpec, now: datetime.datetime) ->
         )
     ready, end, renewal = (
         condition(status.get("conditions"), "Ready"),
-        _moment(status.get("notAfter")),
-        _moment(status.get("renewalTime")),
+        moment_of(status.get("notAfter", "")),
+        moment_of(status.get("renewalTime", "")),
     )
     if end is None:
         yield error(what, f"isn't issued: {said(ready)}", advice)
     elif end <= now:
         yield error(what, f"expired on {end:%Y-%m-%d}", advice)
-    elif now > renewal + LATE if renewal is not None else end - now < SOON:
+    elif now - LATE > renewal if renewal is not None else end - now < SOON:
         yield warning(what, f"expires on {end:%Y-%m-%d} and isn't renewed: {said(ready)}", advice)
     elif host in one["spec"].get("dnsNames", ()):
         yield ok(what, f"is good until {end:%Y-%m-%d}")
-
-
-def _moment(text: str | None) -> datetime.datetime | None:
-    try:
-        return datetime.datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
 
 
 def check_proxies(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:

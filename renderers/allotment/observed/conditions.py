@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from allotment import conditions as word
 from allotment.observed.objects import Application
-from allotment.observed.status import Condition
+from allotment.observed.status import Condition, moment_of
 
 
 class Found(NamedTuple):
@@ -50,9 +49,11 @@ def add_departure(found: Conditions, marked: bool, unprotected: bool) -> None:
 
 
 def seconds_between(time: str, now: str) -> float:
-    """Return the seconds between two times."""
-    moments = [datetime.datetime.fromisoformat(one) for one in (time, now)]
-    return (moments[1] - moments[0]).total_seconds()
+    """Return the seconds between two times. Raises ValueError where one of them is no time with a time zone."""
+    begin, end = moment_of(time), moment_of(now)
+    if begin is None or end is None:
+        raise ValueError(f"{time!r} or {now!r} is no time with a time zone")
+    return (end - begin).total_seconds()
 
 
 def synced(application: Application | None, kind: str, name: str, *, live: bool) -> Found:

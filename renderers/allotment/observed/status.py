@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
@@ -13,15 +14,27 @@ from allotment.manifests.text import Malformed, dump, load_one, split
 from allotment.problems import quoted
 
 MOST_SECONDS = 30 * 86_400  # of one start that are told
+TIMES = frozenset(
+    {
+        "completion_time",
+        "creation_time",
+        "last_transition_time",
+        "observed_at",
+        "silent_since",
+        "since",
+        "start_time",
+        "time",
+    }
+)
 S = TypeVar("S", bound="_Part")
 
 
-class Ambiguous(Malformed):
-    """A status that names something twice: no reporter writes that, so neither of the two is believed."""
+class Implausible(Malformed):
+    """A status that no reporter writes, because it names something twice or has a time without a time zone. Nobody believes it."""
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A part of a status. Times are RFC 3339 in UTC, by the API server's clock; empty where there is none."""
+    """A part of a status. Times (`TIMES`) are RFC 3339 in UTC, by the API server's clock; empty where there is none."""
 
 
 class Condition(_Part, frozen=True):
@@ -193,6 +206,15 @@ class ClusterStatus(_Part, frozen=True):
     cold_starts: tuple[ColdStart, ...] = ()
 
 
+def moment_of(text: str) -> datetime.datetime | None:
+    """Return the moment that a time names; None where it is no time, or names no time zone."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
 def text_of(status: TenantStatus | ClusterStatus) -> bytes:
     """Return a status as the file that is committed."""
     content = msgspec.to_builtins(status, builtin_types=())
@@ -208,25 +230,38 @@ def _plain(value: Any) -> Any:
 
 
 def read_tenant(data: bytes) -> TenantStatus:
-    """Return a tenant's status from its file. Raises Malformed where it is no such file, and Ambiguous."""
+    """Return a tenant's status from its file. Raises Malformed where it is no such file, and Implausible."""
     found = _read(data, TenantStatus, "tenant")
+    _check_times(found)
     for kind, several in (("instance", found.instances), ("storage", found.storages), ("snapshot", found.snapshots)):
         _check_names(kind, several)
     return found
 
 
 def read_cluster(data: bytes) -> ClusterStatus:
-    """Return a cluster's status from its file. Raises Malformed where it is no such file, and Ambiguous."""
+    """Return a cluster's status from its file. Raises Malformed where it is no such file, and Implausible."""
     found = _read(data, ClusterStatus, "cluster")
+    _check_times(found)
     _check_names("stock", found.stocks)
     return found
 
 
 def _check_names(kind: str, several: Sequence[Instance | Storage | Snapshot | Stock]) -> None:
-    """Raise Ambiguous where two of them have one name."""
+    """Raise Implausible where two of them have one name."""
     for name, count in Counter(one.name for one in several).items():
         if count > 1:
-            raise Ambiguous(f"it names {kind} {quoted(name)} {count} times")
+            raise Implausible(f"it names {kind} {quoted(name)} {count} times")
+
+
+def _check_times(part: _Part) -> None:
+    """Raise Implausible where a time, in this part or in a part of it, is none."""
+    for name in part.__struct_fields__:
+        value = getattr(part, name)
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, _Part):
+                _check_times(inner)
+        if name in TIMES and value and moment_of(value) is None:
+            raise Implausible(f"it gives a time as {quoted(value)}, which isn't RFC 3339 with a time zone")
 
 
 def _read(data: bytes, kind: type[S], key: str) -> S:

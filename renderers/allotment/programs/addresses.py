@@ -42,7 +42,7 @@ def resolved(host: str, port: int) -> list[str]:
     """Return a host's addresses, all of them public. Raises Failed: one that isn't speaks against the name."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a name that DNS doesn't have, by its letters or its length
         raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"{host} can't be looked up: {error}") from None
     addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
     for address in addresses:
@@ -67,10 +67,14 @@ class _Pinned(http.client.HTTPSConnection):
 
 def connect(url: str) -> http.client.HTTPConnection:
     """Return a connection to a URL's host. Raises Failed where it isn't https or not of the internet."""
-    parts = urlsplit(url)
-    if parts.scheme != "https" or parts.hostname is None or parts.username or parts.password:
-        raise ending.Failed(ending.ADDRESS_REFUSED, f"{url.partition('?')[0]!r} is no https:// address")
-    host, port = parts.hostname, parts.port or 443
+    refusal = ending.Failed(ending.ADDRESS_REFUSED, f"{url.partition('?')[0]!r} is no https:// address")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or 443
+    except ValueError:
+        raise refusal from None
+    if parts.scheme != "https" or host is None or parts.username or parts.password:
+        raise refusal
     return _first(host, port, resolved(host, port))
 
 

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from . import download, ending, volume
 
+MOST_NUMBER = 1 << 53  # of bytes, and of milliseconds since 1970 on either side
 MOST_BYTES = 256 * 1024 * 1024  # of one folder's list: some two million names
 DEEPEST = 64
 SECONDS = 60.0
@@ -74,7 +75,7 @@ class Copy:
         body = self._web.whole(url, MOST_BYTES)
         try:
             return [_entry(one) for one in json.loads(body)["paths"]]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             words = f"the list of {inner or '/'!r} can't be read: {type(error).__name__}: {error}"
             raise ending.Failed(ending.SOURCE_UNREADABLE, words) from None
 
@@ -94,12 +95,15 @@ class Copy:
 
 
 def _entry(one: Any) -> Entry:
-    """Return an entry of a list. Raises ValueError, KeyError or TypeError where it isn't one."""
+    """Return an entry of a list. Raises ValueError, KeyError, TypeError or OverflowError where it isn't one."""
     name, kind = one["name"], one["path_type"]
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ValueError(f"{name!r} is no name")
     name.encode()
-    return Entry(name, str(kind), int(one["mtime"]), int(one["size"] or 0))
+    mtime, size = int(one["mtime"]), int(one["size"] or 0)
+    if not (abs(mtime) < MOST_NUMBER and 0 <= size < MOST_NUMBER):
+        raise ValueError("a time or a size is out of range")
+    return Entry(name, str(kind), mtime, size)
 
 
 def _is_same(target: str, entry: Entry) -> bool:

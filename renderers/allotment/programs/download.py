@@ -24,7 +24,7 @@ WAIT_SECONDS = 1.0
 LONGEST_WAIT = 30.0
 _REDIRECTED = (301, 302, 303, 307, 308)
 _AFTER_PLACE = re.compile(r"[/?#]")
-_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
+_RANGE = re.compile(r"bytes (\d{1,20})-\d{1,20}/(?:\d{1,20}|\*)")
 
 Connect = Callable[[str], http.client.HTTPConnection]
 Headers = Callable[[str], dict[str, str]]
@@ -66,7 +66,7 @@ class Web:
                 return answer
             to = answer.headers.get("Location", "")
             self.close()
-            before, url = url, urljoin(url, to)
+            before, url = url, _joined(url, to)
             if self._stays and _place(url) != _place(before):
                 raise ending.Failed(ending.ADDRESS_REFUSED, f"it sends to another host: {_place(url)!r}")
         raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"more than {REDIRECTS} redirects")
@@ -85,6 +85,12 @@ class Web:
                 # A server that sends head and body apart waits for our acknowledgement in between: 40 ms, a file.
                 connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
             return connection.getresponse()
+        except UnicodeError:
+            self.close()
+            shown = url.partition("?")[0]
+            raise ending.Failed(
+                ending.ADDRESS_REFUSED, f"{shown!r} is no address: letters beyond ASCII need %"
+            ) from None
         except BaseException:
             self.close()
             raise
@@ -132,6 +138,16 @@ class Web:
             print(f"again in {seconds:.0f} s: {trouble}", file=sys.stderr)
             time.sleep(seconds)
         raise ending.Failed(ending.SOURCE_UNAVAILABLE, f"given up after {TRIES} tries: {trouble}")
+
+
+def _joined(url: str, to: str) -> str:
+    """Return the URL that a redirect leads to. Raises Failed where it is no URL."""
+    try:
+        return urljoin(url, to)
+    except ValueError:
+        raise ending.Failed(
+            ending.ADDRESS_REFUSED, f"it sends to {to.partition('?')[0]!r}, which is no address"
+        ) from None
 
 
 def _place(url: str) -> str:

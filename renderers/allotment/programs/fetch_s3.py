@@ -14,6 +14,7 @@ from . import addresses, download, ending, volume
 from .signature import Credentials, signed
 
 MOST_BYTES = 16 * 1024 * 1024  # of one page of a list, which holds a thousand names
+MOST_DIGITS = 20  # of an object's size in bytes
 _XML = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 
 
@@ -41,7 +42,7 @@ class Bucket:
             page = self._page(url)
             for one in page.iter(f"{_XML}Contents"):
                 size = one.findtext(f"{_XML}Size", "")
-                if not size.isascii() or not size.isdigit():
+                if not size.isascii() or not size.isdigit() or len(size) > MOST_DIGITS:
                     raise ending.Failed(ending.SOURCE_UNREADABLE, "the list of the bucket has no sizes")
                 yield Found(one.findtext(f"{_XML}Key", ""), one.findtext(f"{_XML}ETag", ""), int(size))
             token = page.findtext(f"{_XML}NextContinuationToken", "")
@@ -50,11 +51,12 @@ class Bucket:
 
     def _page(self, url: str) -> ElementTree.Element:
         body = self._web.whole(url, MOST_BYTES)
-        if b"<!DOCTYPE" in body:
-            raise ending.Failed(ending.SOURCE_UNREADABLE, "the list of the bucket isn't S3's")
         try:
-            return ElementTree.fromstring(body)  # noqa: S314  # no document type, so no entities
-        except ElementTree.ParseError as error:
+            text = body.decode("utf-8")  # as S3 writes it: in another encoding a document type looks different
+            if "<!DOCTYPE" in text or "\0" in text:  # the parser takes zeros for UTF-16
+                raise ending.Failed(ending.SOURCE_UNREADABLE, "the list of the bucket isn't S3's")
+            return ElementTree.fromstring(text)  # noqa: S314  # no document type, so no entities
+        except (ElementTree.ParseError, ValueError) as error:
             raise ending.Failed(ending.SOURCE_UNREADABLE, f"the list of the bucket can't be read: {error}") from None
 
     def fetch(self, found: Found, root: str) -> str:

@@ -12,7 +12,7 @@ from allotment import conditions as word
 from allotment.accounts.capacity import StockUse
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE, THINGS, TenantThing
 from allotment.observed.joined import Joined
-from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition
+from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition, moment_of
 from allotment.problems import printable
 from allotment.reports.sheets import Facts, Sheet, plain, words
 
@@ -35,11 +35,10 @@ _STYLES = {
 
 def age(since: str, now: datetime.datetime) -> str:
     """Return how long ago a time was, as kubectl says it: 45s, 12m, 3h5m, 2d4h; empty where it isn't known."""
-    try:
-        seconds = int((now - datetime.datetime.fromisoformat(since)).total_seconds())
-    except ValueError:
+    moment = moment_of(since)
+    if moment is None:
         return ""
-    seconds = max(0, seconds)
+    seconds = max(0, int((now - moment).total_seconds()))
     if seconds < 120:
         return f"{seconds}s"
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
@@ -54,11 +53,8 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
     """Return whether a cluster's reporter, or the cluster itself, has been silent for too long."""
     if cluster.silent_since:
         return True
-    try:
-        seen = datetime.datetime.fromisoformat(cluster.observed_at)
-    except ValueError:
-        return True
-    return (now - seen).total_seconds() > STALE_SECONDS
+    seen = moment_of(cluster.observed_at)
+    return seen is None or (now - seen).total_seconds() > STALE_SECONDS
 
 
 def overview(clusters: Sequence[ClusterStatus], rows: Sequence[Joined], now: datetime.datetime) -> RenderableType:

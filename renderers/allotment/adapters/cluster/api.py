@@ -118,16 +118,18 @@ class Api:
             raise Answered(answer.status, _seconds(answer.headers.get("Retry-After", ""), self._clock()))
         return answer
 
-    def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float) -> bytes:
-        """Return the whole body of an answer, within some seconds. Raises Answered or Unanswered."""
+    def read(self, path: str, query: Mapping[str, str], accept: str, seconds: float, most: int | None = None) -> bytes:
+        """Return the whole body of an answer, within some seconds and of `most` bytes, or else MOST_BYTES. Raises Answered or
+        Unanswered."""
+        limit = MOST_BYTES if most is None else most
         answer = self.open(path, query, accept, seconds)
         end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
         try:
             while chunk := answer.read1(_CHUNK):
                 chunks.append(chunk)
                 size += len(chunk)
-                if time.monotonic() > end or size > MOST_BYTES:
-                    raise Unanswered("too slow" if size <= MOST_BYTES else "too much")
+                if time.monotonic() > end or size > limit:
+                    raise Unanswered("too slow" if size <= limit else "too much")
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unanswered(_trouble(error)) from None
         finally:

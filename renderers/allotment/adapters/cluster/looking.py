@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -11,86 +12,121 @@ import msgspec
 
 from allotment.adapters.cluster.api import Answered, Api, Unanswered
 from allotment.adapters.cluster.watching import JSON, PAGE_OBJECTS, PAGE_SECONDS
+from allotment.diagnosis import shapes
 from allotment.diagnosis.looked import Answer, Kind, Looked, Object
-from allotment.problems import Refused
+from allotment.problems import Refused, printable
 
 _UNREADABLE = "its answer can't be read"
+MOST_PAGE = 32 << 20  # bytes of one answer
+MOST_ALL = 256 << 20  # bytes of all pages of a kind
+MOST_PAGES = 400  # of a kind: 200,000 objects
+MOST_WORDS = 200  # characters about a wrong answer
+LOOK_SECONDS = 300.0  # for everything
+_WRONG = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
 
 
 def look(here: Api, hub: Api, kinds: Iterable[Kind], served: Iterable[str]) -> Looked:
     """Return what a cluster, and the one that Argo CD runs in, have of some kinds, and which resources of the API versions
     `served` they have. Raises Refused when the cluster doesn't answer, or not to these credentials."""
-    version = _version(here)
+    end = time.monotonic() + LOOK_SECONDS
+    near = _Asked(here, end)
+    far = near if hub is here else _Asked(hub, end)
+    version = _version(near)
     wanted = sorted(set(served))
-    apis = _apis(here, wanted)
+    apis = _apis(near, wanted)
     return Looked(
         version,
         apis,
-        apis if hub is here else _apis(hub, wanted),
-        {kind: _answer(hub if kind.hub else here, kind) for kind in kinds},
+        apis if far is near else _apis(far, wanted),
+        {kind: _answer(far if kind.hub else near, kind) for kind in kinds},
         _now(here),
     )
 
 
-def _version(api: Api) -> Mapping[str, str]:
+class _Asked:
+    """An API server that is asked until a time, `end`, in monotonic seconds."""
+
+    def __init__(self, api: Api, end: float) -> None:
+        self._api, self._end = api, end
+        self.host = api.host
+
+    def read(self, path: str, query: Mapping[str, str]) -> bytes:
+        """Return an answer. Raises Answered or Unanswered."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise Unanswered("too slow")
+        return self._api.read(path, query, JSON, min(PAGE_SECONDS, left), MOST_PAGE)
+
+    def mapping(self, path: str) -> dict[str, Any]:
+        """Return an answer's mapping. Raises Answered, Unanswered, or one of _WRONG where it has none."""
+        return _mapping(self.read(path, {}))
+
+
+def _mapping(data: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(data, type=dict[str, Any])
+
+
+def _version(api: _Asked) -> Mapping[str, str]:
     try:
-        found = _json(api, "/version", {})
+        found = api.mapping("/version")
     except Answered as error:
         if error.status == HTTPStatus.UNAUTHORIZED:
             raise Refused(f"{api.host} doesn't know these credentials: it answers 401") from None
         return {}
-    except (Unanswered, ValueError) as error:
+    except (Unanswered, *_WRONG) as error:
         raise Refused(f"{api.host} doesn't answer: {error}; --kubeconfig and --context name another") from None
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
-def _apis(api: Api, wanted: Iterable[str]) -> dict[str, frozenset[str]]:
+def _apis(api: _Asked, wanted: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the API versions that a server has, with the resources of those that are wanted; nothing where it doesn't say."""
     try:
-        groups = _json(api, "/apis", {}).get("groups") or ()
+        groups = api.mapping("/apis").get("groups") or ()
         found = {str(one["groupVersion"]): frozenset[str]() for group in groups for one in group["versions"]}
         for one in wanted:
             if one in found:
-                listed = _json(api, f"/apis/{one}", {}).get("resources") or ()
+                listed = api.mapping(f"/apis/{one}").get("resources") or ()
                 found[one] = frozenset(str(each["name"]) for each in listed)
-    except (Answered, Unanswered, ValueError, KeyError, TypeError):
+    except (Answered, Unanswered, *_WRONG):
         return {}
     return found
 
 
-def _answer(api: Api, kind: Kind) -> Answer:
+def _answer(api: _Asked, kind: Kind) -> Answer:
     try:
         if kind.name:
-            return Answer((_json(api, kind.path, {}),))
+            return Answer((shapes.check(kind, api.mapping(kind.path)),))
         return Answer(tuple(_listed(api, kind)))
     except Answered as error:
         return Answer(status=error.status)
     except Unanswered as error:
         return Answer(trouble=f"{api.host} doesn't answer: {error}")
-    except (ValueError, TypeError, AttributeError):
-        return Answer(trouble=_UNREADABLE)
+    except _WRONG as error:
+        return Answer(trouble=f"{_UNREADABLE}: {printable(str(error), MOST_WORDS)}")
 
 
-def _listed(api: Api, kind: Kind) -> list[Object]:
+def _listed(api: _Asked, kind: Kind) -> list[Object]:
+    """Return the objects of all pages. Raises Answered, Unanswered, or one of _WRONG."""
     found: list[Object] = []
-    more = ""
-    while True:
+    more, size = "", 0
+    for _ in range(MOST_PAGES):
         query = {"limit": str(PAGE_OBJECTS), **({"continue": more} if more else {})}
-        page = _json(api, kind.path, {**query, **({"labelSelector": kind.selector} if kind.selector else {})})
-        found += page.get("items") or ()
-        more = (page.get("metadata") or {}).get("continue", "")
+        data = api.read(kind.path, {**query, **({"labelSelector": kind.selector} if kind.selector else {})})
+        size += len(data)
+        if size > MOST_ALL:
+            raise ValueError(f"it has more than {MOST_ALL >> 20} MiB")
+        page = _mapping(data)
+        items = msgspec.convert(page.get("items") or [], list[Any])
+        found += (shapes.check(kind, item) for item in items)
+        more = msgspec.convert((page.get("metadata") or {}).get("continue") or "", str)
         if not more:
             return found
-
-
-def _json(api: Api, path: str, query: Mapping[str, str]) -> Any:
-    """Return an answer. Raises Answered, Unanswered, or ValueError where it is no JSON."""
-    return msgspec.json.decode(api.read(path, query, JSON, PAGE_SECONDS))
+    raise ValueError(f"it has more than {MOST_PAGES} pages")
 
 
 def _now(api: Api) -> datetime.datetime:
     """Return the time by the server's clock; by ours where it doesn't say."""
     try:
         return datetime.datetime.fromisoformat(api.now())
-    except ValueError:
+    except (ValueError, OverflowError):
         return datetime.datetime.now(datetime.UTC)

@@ -158,5 +158,5 @@ def _seconds(since: str, until: str) -> float | None:
     time."""
     try:
         return seconds_between(since, until)
-    except (ValueError, TypeError, OverflowError):
+    except ValueError:
         return None

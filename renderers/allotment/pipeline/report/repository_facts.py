@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator
 from pathlib import Path
 
+from allotment.adapters.folder import FolderSource, is_regular
 from allotment.adapters.git.repository import Repository as Git
 from allotment.declared.kinds.platform import Platform
 from allotment.diagnosis.repository import ClusterBranches, Repository
@@ -22,7 +23,7 @@ from allotment.starter.program import LOCK, PROGRAM
 def repository_facts(root: Path, found: Survey) -> Repository:
     """Return what is known of a repository of which this was found; without a commit or a remote, of its files alone."""
     platform = found.offers.platform.one(Platform)
-    workflow = root / PATHS[platform.model.spec.git.forge] if platform else None
+    workflow = PATHS[platform.model.spec.git.forge] if platform else None
     facts = Repository(
         errors=len(found.errors),
         warnings=len(found.problems) - len(found.errors),
@@ -40,15 +41,18 @@ def repository_facts(root: Path, found: Survey) -> Repository:
     return _with_branches(View(clone), facts) if clone is not None and clone.has_origin else facts
 
 
-def _missing(root: Path, workflow: Path) -> Iterator[str]:
-    """Yield the paths of the workflow and of the files that it installs the program by, where they aren't there. One whose jobs
-    run in an image names none."""
+def _missing(root: Path, workflow: str) -> Iterator[str]:
+    """Yield the paths of the workflow and of the files that it installs the program by, where they are absent. A workflow that
+    runs its jobs in an image names no such files. A checkout decides where its links lead, so no link counts as such a file."""
     try:
-        text = workflow.read_text(encoding="utf-8", errors="replace")
+        data = FolderSource(root).read(workflow) if is_regular(root, workflow) else None
     except OSError:
-        yield workflow.relative_to(root).as_posix()
+        data = None
+    if data is None:
+        yield workflow
         return
-    yield from (path for path in (LOCK, PROGRAM) if path in text and not (root / path).is_file())
+    text = data.decode("utf-8", "replace")
+    yield from (path for path in (LOCK, PROGRAM) if path in text and not is_regular(root, path))
 
 
 def _with_branches(view: View, facts: Repository) -> Repository:

@@ -15,9 +15,9 @@ from allotment.manifests.names import status_branch
 from allotment.manifests.text import Malformed
 from allotment.observed.cold_starts import cold_times
 from allotment.observed.status import (
-    Ambiguous,
     ClusterStatus,
     ColdStart,
+    Implausible,
     TenantStatus,
     Transition,
     read_cluster,
@@ -51,8 +51,8 @@ def read_now(
         for path, data in zip(wanted, look.branch.read_all(wanted), strict=True):
             try:
                 _take(found, cluster, path, data)
-            except Ambiguous as error:
-                found.troubles[cluster] = f"{path} isn't believed: {error}, which no reporter does"
+            except Implausible as error:
+                found.troubles[cluster] = f"{path} isn't believed: {error}; no reporter writes that"
             except Malformed:
                 found.troubles[cluster] = f"{path} is of another version of Allotment"
     found.tenants.sort(key=lambda one: (one.tenant, one.cluster))
