@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.adapters.git.silent import silent_server
 from tests.killed import kill_when, killed_at
 
 from allotment.adapters.git.commits import write_commit
-from allotment.adapters.git.remote import Hung, Remote
+from allotment.adapters.git.remote import Hung, Locked, Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Patience
 from allotment.problems import Refused
@@ -120,6 +121,55 @@ def test_who_came_first_is_seen_among_many_refs(
     assert not remote.push(dict.fromkeys(refs, mine))
 
 
+@pytest.mark.parametrize("ref", [BRANCH, SOURCE])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_lock_that_stays_is_no_lost_race(
+    ref: str, is_first: bool, remote: Remote, repository: Repository, bare: Path
+) -> None:
+    base = commit(repository, None, a="1")
+    before = {} if is_first else {BRANCH: base, SOURCE: base}
+    if before:
+        assert remote.push(before)
+    later = commit(repository, base, a="2")
+    lock = bare / f"{ref}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    with pytest.raises(Locked, match=r"the lock '.*\.lock' is held there, still after 4 tries") as caught:
+        remote.push({BRANCH: later, SOURCE: later})
+    assert f"{ref}.lock'" in str(caught.value)
+    assert refs(bare) == before
+    lock.unlink()
+    assert remote.push({BRANCH: later, SOURCE: later})
+
+
+def test_a_lock_of_packed_refs_keeps_no_ref_from_moving(remote: Remote, repository: Repository, bare: Path) -> None:
+    base = commit(repository, None, a="1")
+    assert remote.push({BRANCH: base, SOURCE: base})
+    git(bare, "pack-refs", "--all")
+    (bare / "packed-refs.lock").touch()
+    later = commit(repository, base, a="2")
+    assert remote.push({BRANCH: later, SOURCE: later})
+    assert refs(bare) == {BRANCH: later, SOURCE: later}
+
+
+def test_a_lock_that_goes_is_waited_for(remote: Remote, repository: Repository, bare: Path) -> None:
+    base = commit(repository, None, a="1")
+    assert remote.push({BRANCH: base})
+    lock = bare / f"{BRANCH}.lock"
+    lock.touch()
+    timer = threading.Timer(0.4, lock.unlink)
+    timer.start()
+    assert remote.push({BRANCH: commit(repository, base, a="2")})
+    timer.join()
+
+
+def test_a_ref_below_another_is_no_lost_race(remote: Remote, repository: Repository) -> None:
+    base = commit(repository, None, a="1")
+    assert remote.push({BRANCH: base})
+    with pytest.raises(Refused, match=r"took no push to refs/heads/rendered/eu-1/x"):
+        remote.push({f"{BRANCH}/x": base})
+
+
 def test_two_first_commits_do_not_replace_each_other(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
@@ -189,6 +239,7 @@ def test_hooks_of_the_checkout_do_not_run(remote: Remote, repository: Repository
 
 PUBLISH = """
 import sys
+import threading
 import time
 from pathlib import Path
 from allotment.adapters.git.commits import Message, write_commit

@@ -7,6 +7,8 @@ any moment leaves the remote's refs as they were or as they should be.
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
 
 from allotment.adapters.git import quarantine
@@ -16,6 +18,7 @@ from allotment.adapters.processes import Exceeded, Limit, Patience
 from allotment.problems import Refused, quoted
 
 # Where a remote says these, another push came in between; anything else is a reason that stays.
+# A ref that can't be locked for a reason of _UNLOCKABLE was not moved by another push.
 _OVERTAKEN = (
     "fetch first",
     "non-fast-forward",
@@ -24,6 +27,10 @@ _OVERTAKEN = (
     "incorrect old value",
     "stale info",
 )
+_UNLOCKABLE = ("Unable to create", "exists; cannot create")
+# A push that runs holds its locks for less than a second: after these pauses, in seconds, nothing holds one but a file.
+_LOCK_PAUSES = (0.25, 0.5, 1.0)
+_LOCK = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # Of a fetch and a push Git writes progress each second in which something comes or goes, and of a look at refs nothing.
 # A program that publishes counts as stalled, and is started again, only after a longer silence than this.
 TRANSFER = Patience(silent=300, whole=3600)
@@ -62,6 +69,10 @@ class Unsound(Refused):
 
 class Hung(Refused):
     """The remote took the connection and kept Git waiting for longer than it may: Git was ended."""
+
+
+class Locked(Refused):
+    """A lock at the remote keeps a ref from moving, longer than any push takes: a process left it there."""
 
 
 class Costly(Refused):
@@ -185,19 +196,33 @@ class Remote:
         """Point refs at commits, all of them, and return True; False, and none, when another push came first.
 
         A ref that stays where it was is compared too. `over` has what some refs hold that needn't be gone on from: they
-        are moved from just that. Raises Refused, with Git's words, for any other refusal.
+        are moved from just that. Raises Locked, and Refused, with Git's words, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
-        try:
-            arguments = ("--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves)
-            self._transferred("push", *arguments)
-        except SaidNo as error:
-            if any(reason in str(error) for reason in _OVERTAKEN):
-                return False
-            words = self._shown(str(error)[-_SHOWN:])
-            raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {words}") from None
-        return True
+        arguments = ("--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves)
+        words, lock = "", None
+        for pause in (*_LOCK_PAUSES, 0.0):
+            try:
+                self._transferred("push", *arguments)
+            except SaidNo as error:
+                words, lock = str(error), _LOCK.search(str(error))
+            else:
+                return True
+            if lock is None:
+                break
+            time.sleep(pause)
+        if lock is not None:
+            raise Locked(
+                self._shown(
+                    f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: the lock {quoted(lock[1])} is held there, still after"
+                    f" {len(_LOCK_PAUSES) + 1} tries. Where no other push runs, a process that was killed left it: have this file"
+                    " removed at the server, then try again"
+                )
+            )
+        if any(reason in words for reason in _OVERTAKEN) and not any(reason in words for reason in _UNLOCKABLE):
+            return False
+        raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {self._shown(words[-_SHOWN:])}")
 
 
 def _is_fsck(words: str) -> bool:
