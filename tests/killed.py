@@ -14,6 +14,7 @@ from typing import NamedTuple
 _SCRIPT = """
 import os, runpy, signal, sys
 step, said = int(sys.argv[1]), sys.argv[2]
+os.environ["KILLED_GROUP"] = str(os.getpgrp())
 seen = 0
 reads = ("version", "cat-file", "rev-parse", "merge-base", "ls-remote")
 def count(event, arguments):
@@ -31,7 +32,8 @@ if sys.argv[0] == "-c":
 else:
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
-_HOOK = '#!/bin/sh\n[ "$1$KILLED_AT" = "{moment}0" ] || exit 0\nrm -- "$0"\nkill -KILL 0\n'
+# Git talks to a remote in a session of its own, so the program is another group.
+_HOOK = '#!/bin/sh\n[ "$1$KILLED_AT" = "{moment}0" ] || exit 0\nrm -- "$0"\nkill -KILL "-$KILLED_GROUP"\nkill -KILL 0\n'
 
 
 class Run(NamedTuple):

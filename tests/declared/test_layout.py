@@ -37,6 +37,8 @@ def test_a_kinds_path_means_that_kind(kind: object) -> None:
         ("tenants/acme/instances/w\u0435bui.yaml", "name"),
         ("tenants/acme/instances/an-instance-name-beyond-24.yaml", "name"),
         ("tenants/lpt1/tenant.yaml", "name"),
+        ("tenants/allotment/tenant.yaml", "name"),
+        ("tenants/allotment/instances/webui.yaml", "name"),
     ],
 )
 def test_nothing_else_may_lie_there(path: str, rule: str) -> None:
@@ -47,3 +49,13 @@ def test_nothing_else_may_lie_there(path: str, rule: str) -> None:
 
 def test_a_readme_may_lie_anywhere() -> None:
     assert spot_of("tenants/acme/README.md") is None
+
+
+def test_the_platforms_own_name_is_no_tenants() -> None:
+    assert spot_of("tenants/allotment/tenant.yaml") == Finding(
+        "tenants/allotment/tenant.yaml",
+        (),
+        "tenant name 'allotment' is reserved for the platform's own objects in Argo CD: choose another",
+        "name",
+    )
+    assert isinstance(spot_of("clusters/allotment/cluster.yaml"), Meaning)

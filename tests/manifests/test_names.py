@@ -5,11 +5,58 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import product
 
-from allotment.manifests.names import application, files_host, instance_host, namespace
+from allotment.declared.layout import Meaning, spot_of
+from allotment.declared.things import PARTS
+from allotment.manifests.cluster.bootstrap import ROOT_PROJECT
+from allotment.manifests.names import (
+    add_on,
+    application,
+    files_host,
+    instance_host,
+    namespace,
+    platform_application,
+    project,
+)
 
 # Words that other names are made of, and those that we put between names: every thing of them, with every other.
 NAMES = ("aaa", "bbb", "aaa-bbb", "bbb-aaa", "files", "http", "files-aaa", "aaa-files", "aaa-http", "http-aaa")
 PORTS = tuple(one for one in NAMES if one != "files")
+
+PLATFORM_PARTS = (
+    "root",
+    "platform",
+    "add-ons",
+    "namespaces-of-add-ons",
+    "node-pools",
+    "stock",
+    "argo-a",
+    "namespaces-a",
+)
+# Every word of a name of ours in Argo CD, as the name of a tenant, of a cluster and of an add-on.
+ARGO_WORDS = (*NAMES, *PLATFORM_PARTS, *PARTS, "allotment", "add-on", "add-on-root", "control")
+
+
+def _allowed(path: str) -> bool:
+    return isinstance(spot_of(path), Meaning)
+
+
+def test_names_in_argo_cd_are_injective() -> None:
+    tenants = [word for word in ARGO_WORDS if _allowed(f"tenants/{word}/tenant.yaml")]
+    clusters = [word for word in ARGO_WORDS if _allowed(f"clusters/{word}/cluster.yaml")]
+    add_ons = [word for word in ARGO_WORDS if _allowed(f"platform/add-ons/{word}.yaml")]
+    assert set(ARGO_WORDS) - set(tenants) == {"allotment", "namespaces-of-add-ons"}  # the second is too long
+    owners: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    owners[ROOT_PROJECT].add(("root project",))
+    for cluster in clusters:
+        for part in PLATFORM_PARTS:
+            owners[platform_application(part, cluster)].add(("platform", part, cluster))
+        for name in add_ons:
+            owners[add_on(name, cluster)].add(("add-on", name, cluster))
+        for tenant in tenants:
+            owners[project(tenant, cluster)].add(("tenant", tenant, cluster))
+            for part in PARTS:
+                owners[application(tenant, cluster, part)].add(("tenant", tenant, cluster, part))
+    assert {name: owner for name, owner in owners.items() if len(owner) > 1} == {}
 
 
 def test_hosts_are_injective() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LOOK = 0.05  # seconds between two looks at the memory
+_PART = 1 << 16  # bytes that are read at once
 
 
 class Limit(NamedTuple):
@@ -19,6 +21,13 @@ class Limit(NamedTuple):
 
     seconds: float
     megabytes: float
+
+
+class Patience(NamedTuple):
+    """How many seconds to wait for a process: between two outputs of it (`silent`), and until it ends (`whole`)."""
+
+    silent: float
+    whole: float
 
 
 class Exceeded(Exception):
@@ -76,3 +85,37 @@ def run_within(
     finally:
         end_group(process)
         process.wait()
+
+
+def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> tuple[bytes, bytes]:
+    """Return the output and the errors of a process that leads a session, once it has ended.
+
+    Raises Exceeded where it is silent for too long or doesn't end in time. Nothing that it started is left.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
+    written: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    end = time.monotonic() + patience.whole
+    try:
+        with selectors.DefaultSelector() as selector:
+            for number in written:
+                selector.register(number, selectors.EVENT_READ)
+            while selector.get_map():
+                events = selector.select(max(0.0, min(patience.silent, end - time.monotonic())))
+                if time.monotonic() >= end:
+                    raise Exceeded(f"it didn't end within {patience.whole:g} seconds")
+                if not events:
+                    raise Exceeded(f"it made no progress for {patience.silent:g} seconds")
+                for key, _ in events:
+                    if data := os.read(key.fd, _PART):
+                        written[key.fd].append(data)
+                    else:
+                        selector.unregister(key.fd)
+        process.wait()
+    finally:
+        end_group(process)
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+    out, errors = (b"".join(parts) for parts in written.values())
+    return out, errors

@@ -12,6 +12,8 @@ ROOTS = ("clusters", "platform", "tenants")
 LONGEST_NAME = {"tenant": 20, "cluster": 24, "GPUInstance": 24}
 DEFAULT_LONGEST = 32
 DEVICE_NAMES = frozenset(("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))))
+# The names of Argo CD's objects for the platform begin with `allotment--`, those of a tenant's with `<tenant>--`.
+RESERVED_TENANTS = frozenset(("allotment",))
 
 _NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _SINGLE_FILES: dict[tuple[str, str], Kind] = {}
@@ -83,6 +85,11 @@ def spot_of(path: str) -> Meaning | Finding | None:
     for what, owner, text in ((scope.kind, scope.kind, scope.name), ("file", kind.name, name)):
         if text and (wrong := wrong_name(text, LONGEST_NAME.get(owner, DEFAULT_LONGEST))):
             return Finding(path, (), f"{what} name {quoted(text)} {wrong}", "name")
+    if scope.kind == "tenant" and scope.name in RESERVED_TENANTS:
+        message = (
+            f"tenant name {quoted(scope.name)} is reserved for the platform's own objects in Argo CD: choose another"
+        )
+        return Finding(path, (), message, "name")
     return Meaning(kind, scope, name)
 
 

@@ -140,7 +140,7 @@ def _envelope(path: str, value: dict[str, Any], spot: Meaning) -> Iterator[Findi
     if kind != spot.kind.name:
         if "kind" not in value:
             message = f"is missing: write {spot.kind.name}"
-        elif kind in KINDS:
+        elif isinstance(kind, str) and kind in KINDS:
             message = (
                 f"{quoted(kind)} does not lie here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
             )

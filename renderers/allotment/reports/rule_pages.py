@@ -45,7 +45,8 @@ OF_A_FILE = {
     "length": "The text or list has a length that `allot explain` says for its field.",
     "merge-key": "YAML's merge key (<<) isn't read. Write the fields out.",
     "money": 'An amount is a quoted decimal with at most six places, such as "0.24": never a float.',
-    "name": "A name is a-z, 0-9 and single '-', a letter first, no '-' last, and as long as its field says.",
+    "name": "A name is a-z, 0-9 and single '-', a letter first, no '-' last, and as long as its field says."
+    " A tenant may not be named allotment: the platform's own objects in Argo CD have that name.",
     "null": "A field that is there has a value. Leave the field out to have its default.",
     "number": "A number has 18 digits at most.",
     "one-of": "Of some fields exactly one is given: together they say which of several shapes this is.",

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from tests.adapters.git.conftest import SAID, git, new_repository
+from tests.adapters.git.silent import silent_server
 from tests.killed import kill_when, killed_at
 
 from allotment.adapters.git.commits import write_commit
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.remote import Hung, Locked, Remote
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.processes import Patience
 from allotment.problems import Refused
 
 BRANCH, SOURCE = "refs/heads/rendered/eu-1", "refs/allotment/source/eu-1"
@@ -114,6 +121,55 @@ def test_who_came_first_is_seen_among_many_refs(
     assert not remote.push(dict.fromkeys(refs, mine))
 
 
+@pytest.mark.parametrize("ref", [BRANCH, SOURCE])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_lock_that_stays_is_no_lost_race(
+    ref: str, is_first: bool, remote: Remote, repository: Repository, bare: Path
+) -> None:
+    base = commit(repository, None, a="1")
+    before = {} if is_first else {BRANCH: base, SOURCE: base}
+    if before:
+        assert remote.push(before)
+    later = commit(repository, base, a="2")
+    lock = bare / f"{ref}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    with pytest.raises(Locked, match=r"the lock '.*\.lock' is held there, still after 4 tries") as caught:
+        remote.push({BRANCH: later, SOURCE: later})
+    assert f"{ref}.lock'" in str(caught.value)
+    assert refs(bare) == before
+    lock.unlink()
+    assert remote.push({BRANCH: later, SOURCE: later})
+
+
+def test_a_lock_of_packed_refs_keeps_no_ref_from_moving(remote: Remote, repository: Repository, bare: Path) -> None:
+    base = commit(repository, None, a="1")
+    assert remote.push({BRANCH: base, SOURCE: base})
+    git(bare, "pack-refs", "--all")
+    (bare / "packed-refs.lock").touch()
+    later = commit(repository, base, a="2")
+    assert remote.push({BRANCH: later, SOURCE: later})
+    assert refs(bare) == {BRANCH: later, SOURCE: later}
+
+
+def test_a_lock_that_goes_is_waited_for(remote: Remote, repository: Repository, bare: Path) -> None:
+    base = commit(repository, None, a="1")
+    assert remote.push({BRANCH: base})
+    lock = bare / f"{BRANCH}.lock"
+    lock.touch()
+    timer = threading.Timer(0.4, lock.unlink)
+    timer.start()
+    assert remote.push({BRANCH: commit(repository, base, a="2")})
+    timer.join()
+
+
+def test_a_ref_below_another_is_no_lost_race(remote: Remote, repository: Repository) -> None:
+    base = commit(repository, None, a="1")
+    assert remote.push({BRANCH: base})
+    with pytest.raises(Refused, match=r"took no push to refs/heads/rendered/eu-1/x"):
+        remote.push({f"{BRANCH}/x": base})
+
+
 def test_two_first_commits_do_not_replace_each_other(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
@@ -183,6 +239,8 @@ def test_hooks_of_the_checkout_do_not_run(remote: Remote, repository: Repository
 
 PUBLISH = """
 import sys
+import threading
+import time
 from pathlib import Path
 from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
@@ -228,3 +286,82 @@ def test_a_kill_at_any_step_leaves_one_state_or_the_other(
     assert killed(0, 100) == (True, False)
     kill_when(bare, "committed")
     assert killed(0, 101) == (True, True)
+
+
+SHORT = Patience(silent=0.5, whole=1.0)
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nContent-Length: 9999\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "first", "trickle"),
+    [("http", b"", b""), ("http", HEAD, b""), ("http", HEAD, b"0"), ("git", b"", b""), ("git", b"0", b"")],
+)
+def test_a_remote_that_never_answers_is_left(scheme: str, first: bytes, trickle: bytes, repository: Repository) -> None:
+    with silent_server(first, trickle) as port:
+        url = f"{scheme}://127.0.0.1:{port}/x.git"
+        remote = Remote(repository, url, look=SHORT, transfer=SHORT)
+        with pytest.raises(Hung) as caught:
+            remote.fetch(BRANCH)
+        with pytest.raises(Hung, match=r"keeps git push waiting"):
+            remote.push({BRANCH: commit(repository, None, a="1")})
+    said = str(caught.value)
+    assert said == (
+        f"'{url}' keeps git ls-remote waiting: it made no progress for 0.5 seconds. See whether the server and the network"
+        " to it work, then try again"
+    )
+    _wait_for_the_end_of(url)
+
+
+def test_a_remote_that_never_ends_is_left(remote: Remote, repository: Repository, bare: Path) -> None:
+    """Its hook writes something again and again, so that the silence is never long."""
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nwhile echo still working >&2; do sleep 0.1; done\n")
+    hook.chmod(0o755)
+    impatient = Remote(repository, str(bare), transfer=Patience(silent=30, whole=1.0))
+    with pytest.raises(Hung, match=r"keeps git push waiting: it didn't end within 1 seconds\."):
+        impatient.push({BRANCH: commit(repository, None, a="1")})
+    _wait_for_the_end_of(str(bare))
+    assert refs(bare) == {}
+
+
+def test_a_slow_fetch_that_progresses_is_not_ended(repository: Repository, bare: Path, tmp_path: Path) -> None:
+    """1.5 MB in parts of 20 KB, 0.04 seconds apart, take 3 seconds: longer than the silence that ends a fetch."""
+    made = commit(repository, None, **{f"f{number}": os.urandom(100_000).hex() for number in range(15)})
+    assert Remote(repository, str(bare)).push({BRANCH: made})
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!{sys.executable}\n{SLOW_PACK}")
+    slow.chmod(0o755)
+    there = new_repository(tmp_path / "there")
+    git(there.folder, "config", "remote.slow.url", str(bare))
+    git(there.folder, "config", "remote.slow.uploadpack", str(slow))
+    assert Remote(there, "slow", transfer=Patience(silent=2.0, whole=60)).fetch(BRANCH) == {BRANCH: made}
+    assert there.has(made)
+
+
+SLOW_PACK = """
+import subprocess, sys, time
+upload = subprocess.Popen(["git-upload-pack", *sys.argv[1:]], stdout=subprocess.PIPE)
+while data := upload.stdout.read1(20_000):
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+    time.sleep(0.04)
+"""
+
+
+def _wait_for_the_end_of(text: str) -> None:
+    """Wait until no process names a text; the system removes killed processes a moment later."""
+    for _ in range(200):
+        if not _commands_that_name(text):
+            return
+        time.sleep(0.05)
+    assert _commands_that_name(text) == []
+
+
+def _commands_that_name(text: str) -> list[bytes]:
+    """Return the command lines of processes that name a text, this one left out."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if text.encode() in (words := file.read_bytes()):
+                found.append(words)
+    return found

@@ -112,3 +112,17 @@ def test_a_publish_lists_the_source_once_and_reads_each_file_of_it_once(
     assert listed[source] == 1
     assert read[(waiting.root / "platform/platform.yaml").read_bytes()] == 1
     assert set(read.values()) == {1}
+
+
+def test_a_lock_at_the_remote_makes_it_unready_until_the_lock_is_removed(bed: Bed, waiting: Place) -> None:
+    seen(waiting)
+    lock = waiting.remote / "refs/heads/rendered/eu-1.lock"
+    lock.touch()
+    bed.rounds.once()
+    assert not bed.rounds.ready()
+    [(_, about)] = [event for event in bed.log.events if event[0] == "nothing published"]
+    assert "refs/heads/rendered/eu-1.lock' is held there" in about["message"]
+    assert 'allotment_errors_total{reason="unreachable"} 1.0' in text_of(bed.registry).decode()
+    lock.unlink()
+    bed.rounds.once()
+    assert (bed.rounds.ready(), bed.publishes, replicas(waiting)) == (True, 1, 1)

@@ -7,12 +7,14 @@ that no text of theirs stands where an option could.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import git
 
+from allotment.adapters.processes import Patience, communicate_within
 from allotment.problems import Refused
 
 # Nobody is asked for a password, messages are Git's own, no transport runs a command of a URL's, a path is no pattern.
@@ -34,6 +36,10 @@ QUIET = (
 )
 # Whoever looks at a work tree starts no program that watches it, and minds no line's end.
 LOOKING = (*QUIET, "core.fsmonitor=false", "core.safecrlf=false")
+# A line of progress, the remote's or Git's own: `remote: Counting objects: 100% (3/3), done.`
+_PROGRESS = re.compile(
+    r"(?:remote: )?[A-Z][a-z]+(?: [a-z]+)*: +(?:\d+%|\d+,? )|(?:remote: )?Total \d|Delta compression "
+)
 _FAILED = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolError)
 
 
@@ -93,6 +99,25 @@ class Commands:
             process.proc.wait()
             raise
         return Ended(process.returncode, out, said.decode("utf-8", "replace"))
+
+    def network(self, command: str, *arguments: str, patience: Patience, settings: Iterable[str] = QUIET) -> str:
+        """Run a command that talks to another repository and return its output. Raises SaidNo, and Exceeded
+        where the other one keeps it waiting.
+
+        Git and the transport's programs run in a session of their own, so that all of them end. None of them can ask
+        a question on the terminal.
+        """
+        repository = self._repo().git
+        configured = [word for setting in settings for word in ("-c", setting)]
+        words = [repository.GIT_PYTHON_GIT_EXECUTABLE, *configured, command, *arguments]
+        started = repository.execute(words, as_process=True, start_new_session=True)  # ends Git once it is forgotten
+        process = started.proc
+        assert process is not None
+        out, errors = communicate_within(process, patience)
+        if process.returncode:
+            said = [line.rpartition("\r")[2] for line in _decoded(out + b"\n" + errors).split("\n")]
+            raise SaidNo(" ".join(" ".join(line for line in said if not _PROGRESS.match(line)).split()))
+        return _decoded(out).removesuffix("\n")
 
     def reader(self) -> Any:
         """Start Git's object reader, a process with pipes. It can't be shared after a fork."""
@@ -169,6 +194,10 @@ def listed(path: Path) -> str:
     """Return a path as Git reads it in a list of paths, which colons separate."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _words(error: Exception) -> str:

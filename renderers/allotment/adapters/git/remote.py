@@ -7,15 +7,18 @@ any moment leaves the remote's refs as they were or as they should be.
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
 
 from allotment.adapters.git import quarantine
 from allotment.adapters.git.commands import QUIET, SaidNo
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.processes import Exceeded, Limit
+from allotment.adapters.processes import Exceeded, Limit, Patience
 from allotment.problems import Refused, quoted
 
 # Where a remote says these, another push came in between; anything else is a reason that stays.
+# A ref that can't be locked for a reason of _UNLOCKABLE was not moved by another push.
 _OVERTAKEN = (
     "fetch first",
     "non-fast-forward",
@@ -24,6 +27,14 @@ _OVERTAKEN = (
     "incorrect old value",
     "stale info",
 )
+_UNLOCKABLE = ("Unable to create", "exists; cannot create")
+# A push that runs holds its locks for less than a second: after these pauses, in seconds, nothing holds one but a file.
+_LOCK_PAUSES = (0.25, 0.5, 1.0)
+_LOCK = re.compile(r"Unable to create '([^']*\.lock)': File exists")
+# Of a fetch and a push Git writes progress each second in which something comes or goes, and of a look at refs nothing.
+# A program that publishes counts as stalled, and is started again, only after a longer silence than this.
+TRANSFER = Patience(silent=300, whole=3600)
+LOOK = Patience(silent=120, whole=120)
 _SHOWN = 800  # characters of what Git said
 _KEPT = "refs/allotment/seen/"
 _FSCK = ("fsck error", "git fsck")
@@ -43,7 +54,7 @@ _HARMLESS = (
     "zeroPaddedDate",
     "zeroPaddedFilemode",
 )
-_OPTIONS = ("--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options")
+_OPTIONS = ("--no-tags", "--no-write-fetch-head", "--end-of-options")
 _STRICT = ("fetch.fsckObjects=true", "fetch.fsck.badFilemode=error", *(f"fetch.fsck.{one}=ignore" for one in _HARMLESS))
 
 
@@ -56,6 +67,14 @@ class Unsound(Refused):
     """What would be fetched holds objects that Git doesn't write: nothing of it is here."""
 
 
+class Hung(Refused):
+    """The remote took the connection and kept Git waiting for longer than it may: Git was ended."""
+
+
+class Locked(Refused):
+    """A lock at the remote keeps a ref from moving, longer than any push takes: a process left it there."""
+
+
 class Costly(Refused):
     """What would be fetched takes more than the fetch may: nothing of it is here."""
 
@@ -64,11 +83,21 @@ class Remote:
     """The repository at a URL, a path, or the name that `repository` has for it.
 
     What is fetched lies in `repository` without a ref, as long as Git's housekeeping leaves it; with `keep` under refs
-    of ours, so that who fetches again and again gets only what is new.
+    of ours, so that who fetches again and again gets only what is new. `transfer` and `look` say how long a remote may
+    keep a fetch or push, and a look at its refs, waiting.
     """
 
-    def __init__(self, repository: Repository, url: str, *, keep: bool = False) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        url: str,
+        *,
+        keep: bool = False,
+        transfer: Patience = TRANSFER,
+        look: Patience = LOOK,
+    ) -> None:
         self.repository = repository
+        self._transfer, self._look = transfer, look
         self._keep = keep
         self._secret = _userinfo(url)
         self.url = url
@@ -109,11 +138,24 @@ class Remote:
     def look(self, *refs: str) -> dict[str, str]:
         """Return what refs, by their full names, point at; nothing is fetched. Raises Refused."""
         try:
-            said = self.repository.git.text("ls_remote", "--end-of-options", self.url, *refs)
+            said = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look)
         except SaidNo as error:
             raise self._refusal(str(error)[-_SHOWN:]) from None
         found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
         return {name: commit for name, commit in found.items() if name in refs}
+
+    def _transferred(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
+        self._run(command, "--progress", *arguments, patience=self._transfer, settings=(*QUIET, *settings))
+
+    def _run(self, command: str, *arguments: str, patience: Patience, settings: tuple[str, ...] = ()) -> str:
+        """Return the output of a command. Raises SaidNo, and Hung where the remote keeps it waiting."""
+        try:
+            return self.repository.git.network(command, *arguments, patience=patience, settings=settings)
+        except Exceeded as error:
+            raise Hung(
+                f"{quoted(str(self))} keeps git {command} waiting: {error}. See whether the server and the network to it"
+                " work, then try again"
+            ) from None
 
     def _refusal(self, words: str) -> Refused:
         return Refused(f"{quoted(str(self))} doesn't answer: {self._shown(words)}")
@@ -127,7 +169,7 @@ class Remote:
         if self.repository.has(commit):
             return
         try:
-            ended = quarantine.fetch(self.repository, _STRICT, (*_OPTIONS, self.url, commit), limit)
+            ended = quarantine.fetch(self.repository, _STRICT, ("--quiet", *_OPTIONS, self.url, commit), limit)
         except Exceeded as error:
             raise Costly(f"fetching it: {error}") from None
         if ended.status:
@@ -141,34 +183,46 @@ class Remote:
 
     def _bring(self, commits: list[str], ours: bool) -> None:
         try:
-            self.repository.git.text("fetch", *_OPTIONS, self.url, *commits, settings=(*QUIET, *_STRICT))
+            self._transferred("fetch", *_OPTIONS, self.url, *commits, settings=_STRICT)
         except SaidNo as error:
             words = self._shown(str(error)[-_SHOWN:])
             if not _is_fsck(words):
                 raise
             if not ours:
                 raise self._unsound(words) from None
-            self.repository.git.text(
-                "fetch", *_OPTIONS, self.url, *commits, settings=(*QUIET, "fetch.fsckObjects=false")
-            )
+            self._transferred("fetch", *_OPTIONS, self.url, *commits, settings=("fetch.fsckObjects=false",))
 
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
         """Point refs at commits, all of them, and return True; False, and none, when another push came first.
 
         A ref that stays where it was is compared too. `over` has what some refs hold that needn't be gone on from: they
-        are moved from just that. Raises Refused, with Git's words, for any other refusal.
+        are moved from just that. Raises Locked, and Refused, with Git's words, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
-        try:
-            arguments = ("--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves)
-            self.repository.git.text("push", *arguments, settings=QUIET)
-        except SaidNo as error:
-            if any(reason in str(error) for reason in _OVERTAKEN):
-                return False
-            words = self._shown(str(error)[-_SHOWN:])
-            raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {words}") from None
-        return True
+        arguments = ("--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves)
+        words, lock = "", None
+        for pause in (*_LOCK_PAUSES, 0.0):
+            try:
+                self._transferred("push", *arguments)
+            except SaidNo as error:
+                words, lock = str(error), _LOCK.search(str(error))
+            else:
+                return True
+            if lock is None:
+                break
+            time.sleep(pause)
+        if lock is not None:
+            raise Locked(
+                self._shown(
+                    f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: the lock {quoted(lock[1])} is held there, still after"
+                    f" {len(_LOCK_PAUSES) + 1} tries. Where no other push runs, a process that was killed left it: have this file"
+                    " removed at the server, then try again"
+                )
+            )
+        if any(reason in words for reason in _OVERTAKEN) and not any(reason in words for reason in _UNLOCKABLE):
+            return False
+        raise Refused(f"{quoted(str(self))} took no push to {', '.join(sorted(refs))}: {self._shown(words[-_SHOWN:])}")
 
 
 def _is_fsck(words: str) -> bool:

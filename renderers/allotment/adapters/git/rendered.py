@@ -122,11 +122,12 @@ def look(
 def _branch(repository: Repository, cluster: str, refs: Mapping[str, str], key: str | None, *, adopt: bool) -> Branch:
     tip, own, approved = (refs.get(ref(cluster)) for ref in (rendered_branch, published_ref, approved_ref))
 
+    proven = _proven(repository, (own, tip), cluster, key) if key is not None else None
+
     def goes_on(last: str | None, *, adopted: bool = False) -> Branch:
-        forged = own if own != last else None
+        forged = own if own != last and not _is_behind(repository, own, proven, cluster, key) else None
         return Branch(repository, cluster, tip, last, approved, today, forged=forged, adopted=adopted)
 
-    proven = _proven(repository, (own, tip), cluster, key) if key is not None else None
     if proven is not None and key is not None:
         if not adopt and not _is_approved(repository, approved, proven, cluster, key):
             approved = None
@@ -216,6 +217,14 @@ def _proven(repository: Repository, starts: Iterable[str | None], cluster: str, 
         if found is not None and (newest is None or repository.is_ancestor(newest, found)):
             newest = found
     return newest
+
+
+def _is_behind(repository: Repository, own: str | None, last: str | None, cluster: str, key: str | None) -> bool:
+    """Return whether the ref of our last commit holds an earlier signed commit, as after a push that moved the branch
+    alone."""
+    if own is None or last is None or key is None or repository.commit_of(own) != own:
+        return False
+    return repository.is_ancestor(own, last) and _signed(repository, own, cluster, key, most=1) == own
 
 
 def _is_approved(repository: Repository, commit: str | None, last: str, cluster: str, key: str) -> bool:
