@@ -363,6 +363,42 @@ def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(publish
     assert again["metadata"]["annotations"]["allotment.dev/units"] == "5"
 
 
+def seen(name: str, pods: int) -> Instance:
+    return Instance(name, "b", "Running", "ProbesAnswered", gpu_spec="l4-quarter", units=pods, pods=pods)
+
+
+@pytest.mark.parametrize("tenant", ["uni-lab", "nobody-has-it"])
+def test_a_forged_status_takes_no_units_of_others(published: Place, tenant: str) -> None:
+    """Pods count for an instance that was published, and at most for its published units."""
+    room(published, 2)
+    unlimited(published)
+    assert published.merged().err == ""
+    forged = (seen("group-a", 100_000), seen("never-declared", 100_000), seen("zzz-newcomer", 100_000))
+    published.report("eu-1", TenantStatus(tenant, "eu-1", instances=forged))
+    another(published, "aaa-newcomer")
+    another(published, "zzz-newcomer")
+    said = published.merged()
+    assert (said.code, "waits:" in said.err) == (0, False), "two units are free, and both newcomers get theirs"
+    assert "100,000" not in said.err
+    assert "100000" not in said.err
+    another(published, "bbb-newcomer")
+    waits = [line for line in published.merged().err.splitlines() if line.startswith("waits:")]
+    assert waits == ["waits: uni-lab/bbb-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"]
+
+
+def test_units_stay_held_while_pods_of_a_removed_instance_run_but_no_more_than_it_had(published: Place) -> None:
+    room(published, 0)
+    unlimited(published)
+    published.merged()
+    published.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(seen("group-a", 100_000),)))
+    another(published, "newcomer")
+    (published.root / GROUP).unlink()
+    said = published.merged()
+    assert "waits: uni-lab/newcomer: gets 0 of 1 units" in said.err
+    assert "instance uni-lab/group-a: its pods still run, and keep 5 units of l4-quarter" in said.err
+    assert "keep 5 units" in published.publish().err, "also once the removal is published"
+
+
 def test_one_that_grows_keeps_what_it_had(published: Place) -> None:
     room(published, 1)
     unlimited(published)

@@ -12,7 +12,6 @@ from allotment.accounts.capacity import Claim
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
 from allotment.pipeline.publish.granted import grant
-from allotment.pipeline.publish.known import Known
 
 ADA = Claim("eu-1", "l4-quarter", "solo-ada", "webui", 1, 1)
 KITE = Claim("eu-1", "l4-quarter", "studio-kite", "webui", 1, 1)
@@ -28,7 +27,7 @@ def offers(sample: Path) -> Offers:
 
 
 def test_all_get_what_they_declare_where_there_is_enough(offers: Offers) -> None:
-    found = grant(offers, {"solo-ada": (ADA,)}, {}, {}, lambda _: None)
+    found = grant(offers, {"solo-ada": (ADA,)}, [], {}, lambda _: None)
     assert (found.fewer, found.waiting, found.holding, found.all({})) == ({}, [], [], [ADA])
 
 
@@ -36,7 +35,7 @@ def test_all_get_what_they_declare_where_there_is_enough(offers: Offers) -> None
 def test_who_was_published_with_it_keeps_its_unit(offers: Offers, first: Claim) -> None:
     late = KITE if first is ADA else ADA
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    found = grant(offers, claims, {}, {}, lambda claim: claim if claim == first else None)
+    found = grant(offers, claims, [], {}, lambda claim: claim if claim == first else None)
     assert found.fewer == {(late.tenant, "webui"): 0}
     assert found.waiting == [f"{late.tenant}/webui: gets 0 of 1 units of l4-quarter on eu-1, others held them first"]
     fewer = late._replace(rendered=0)
@@ -44,8 +43,8 @@ def test_who_was_published_with_it_keeps_its_unit(offers: Offers, first: Claim) 
 
 
 def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Offers) -> None:
-    known = {"uni-lab": Known(holding={("eu-1", "old"): ("l4-quarter", 1)})}
-    found = grant(offers, {"solo-ada": (ADA,)}, known, {"eu-1": "2026-11-21T10:00:00Z"}, lambda _: None)
+    pods = [Claim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)]
+    found = grant(offers, {"solo-ada": (ADA,)}, pods, {"eu-1": "2026-11-21T10:00:00Z"}, lambda _: None)
     assert found.fewer == {("solo-ada", "webui"): 0}
     assert found.live == [Claim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)]
     assert found.holding == [
@@ -54,7 +53,6 @@ def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Offers) 
 
 
 def test_an_instance_whose_pods_hold_more_than_was_published_keeps_that(offers: Offers) -> None:
-    known = {"solo-ada": Known(holding={("eu-1", "webui"): ("l4-quarter", 1)})}
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    found = grant(offers, claims, known, {}, lambda claim: None)
+    found = grant(offers, claims, [ADA], {}, lambda claim: None)
     assert found.fewer == {("studio-kite", "webui"): 0}

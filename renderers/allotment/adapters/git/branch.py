@@ -61,6 +61,14 @@ class Branch:
         """Return the bytes of some files that we published, asked for at once."""
         return self._repository.read_all([self.files[path] for path in paths])
 
+    def read_blob(self, blob: str) -> bytes:
+        """Return the bytes of a blob."""
+        return self._repository.read(blob)
+
+    def versions(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        """Return the blobs that some files had in our commits, the newest first, by path."""
+        return self._repository.versions(self.published, paths) if self.published else {}
+
     @property
     def foreign(self) -> str | None:
         """The commit, at the branch or at our ref, that isn't our last one; None where all is as we left it."""

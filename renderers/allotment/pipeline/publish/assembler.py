@@ -28,6 +28,7 @@ from allotment.pipeline.publish.granted import Granted, grant
 from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle
 from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
+from allotment.pipeline.publish.published_units import held_by_pods
 from allotment.pipeline.publish.remembered import Remembered
 from allotment.pipeline.publish.rendered import Again, Rendered, Rerendered, complete, of_made
 from allotment.pipeline.publish.settled import Settled, Watched, settle
@@ -94,7 +95,7 @@ class Assembler:
 
         claims = {name: one.claims for name, one in rendered.items() if name not in kept}
         claims |= {name: tuple(before.claims(name)) for name in kept}
-        granted = grant(found.offers, claims, known, observed, preparations.published)
+        granted = grant(found.offers, claims, held_by_pods(known, branches), observed, preparations.published)
         reduced = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
         rendered, kept = _with_rerendered(reduced, rendered, kept, traces)
         turnover = Turnover(found.offers, before, known, observed, doubted)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import beyond, grants
-from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.rendered import Fewer
 
 if TYPE_CHECKING:
@@ -37,14 +36,16 @@ class Granted(NamedTuple):
 def grant(
     offers: Offers,
     claims: Mapping[str, tuple[Claim, ...]],
-    known: Mapping[str, Known],
+    pods: Sequence[Claim],
     observed: Mapping[str, str],
     published: Callable[[Claim], Claim | None],
 ) -> Granted:
-    """Return who gets which units; `published` returns what an instance was published with, None where it wasn't."""
+    """Allocate units. `pods` are the units that pods hold (`published_units`); `published` returns the claim
+    that an instance was published with, None where it was not."""
     everything = [claim for name in sorted(claims) for claim in claims[name]]
-    live = beyond(everything, _live(known))
-    fewer = grants(offers, everything, lambda claim: _had(claim, known, published(claim)), live)
+    live = beyond(everything, pods)
+    held = {claim[:4]: claim.units for claim in pods}
+    fewer = grants(offers, everything, lambda claim: _had(claim, held.get(claim[:4], 0), published(claim)), live)
     waiting = [
         f"{one.tenant}/{one.instance}: gets {fewer[one.tenant, one.instance]} of {one.units} units of"
         f" {one.gpu_spec} on {one.cluster}, others held them first"
@@ -60,16 +61,8 @@ def grant(
     return Granted(dict(claims), live, fewer, waiting, holding)
 
 
-def _live(known: Mapping[str, Known]) -> Iterator[Claim]:
-    """Yield what pods were seen to hold, whatever is declared of their instances."""
-    for tenant, one in sorted(known.items()):
-        for (cluster, instance), (gpu_spec, units) in sorted(one.holding.items()):
-            yield Claim(cluster, gpu_spec, tenant, instance, units, units)
-
-
-def _had(claim: Claim, known: Mapping[str, Known], published: Claim | None) -> Claim | None:
-    """Return what an instance was published with, or what its pods hold already, if that is more; None if neither."""
+def _had(claim: Claim, pods: int, published: Claim | None) -> Claim | None:
+    """Return the published claim of an instance, or the units that its `pods` hold, if that is more; None if neither."""
     here = claim.cluster, claim.gpu_spec
-    gpu_spec, units = known.get(claim.tenant, NOTHING).holding.get((claim.cluster, claim.instance), ("", 0))
     before = published.units if published is not None and (published.cluster, published.gpu_spec) == here else 0
-    return claim._replace(units=units) if gpu_spec == claim.gpu_spec and units > before else published
+    return claim._replace(units=pods) if pods > before else published
