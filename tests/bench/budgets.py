@@ -25,7 +25,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     """Measure, on a repository of Git's that has a remote, after `publishing`."""
     remote = work / "remote.git"
     publisher = Publisher(
-        repo, Remote(Repository(repo), str(remote)), Assembler(processes=1), lambda _: day, newest=True
+        repo, Remote(Repository(repo), str(remote)), Assembler(processes=1), lambda _: day, tip=lambda: None
     )
     publisher.publish("HEAD")
 

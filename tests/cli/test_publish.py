@@ -1091,6 +1091,31 @@ def test_a_source_that_was_rewound_stops_it(place: Place, to: str) -> None:
     assert place.publish().code == 0
 
 
+def test_a_rewind_that_nothing_proves_names_no_ref_to_delete(place: Place, tmp_path: Path) -> None:
+    """A clone without the branch that counts cannot tell which of two commits is newer."""
+    edit(place.root, WEBUI, *STOPPED)
+    place.merge()
+    place.publish()
+    git(place.root, "reset", "-q", "--hard", "HEAD~")
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "Aside")
+    git(place.root, "branch", "-q", "-m", "main", "aside")
+    git(place.root, "remote", "rename", "origin", "elsewhere")
+    said = place.publish("--to", place.remote)
+    assert (said.code, "the source was rewound" in said.err) == (2, True)
+    assert "--delete" not in said.err
+
+
+def test_a_commit_beside_the_branch_is_not_called_a_rewind(place: Place) -> None:
+    edit(place.root, WEBUI, *STOPPED)
+    newest = place.merge()
+    place.publish()
+    git(place.root, "checkout", "-q", "-b", "aside", "HEAD~")
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "Aside")
+    said = place.publish("--to", place.remote)
+    assert said.code == 2
+    assert f"is not the newest commit of the branch: publish {newest[:12]}" in said.err
+
+
 def test_half_a_history_is_refused(published: Place, tmp_path: Path) -> None:
     published.merge()
     url = published.remote.as_uri()

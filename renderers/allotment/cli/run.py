@@ -282,14 +282,14 @@ def _rounds(
         rendered, reported = places(one, source, to, status)
         return remote(rendered), remote(reported)
 
+    origin, name = remote(source), f"refs/heads/{branch}"
     publisher = Publisher(
         data,
         remote(to or source),
         Assembler(processes=1, share=share),  # a process with threads is not forked
         lambda one: day_of(one, None),
         places=declared,
-        newest=True,
+        tip=lambda: origin.fetch(name).get(name),
         signing_key=signing_key,
     )
-    origin = remote(source)
     return Rounds(origin, branch, publisher, Metrics(counts), log, interval, leading=leading)

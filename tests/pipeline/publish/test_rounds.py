@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.cli.test_gating import replicas, seen, waiting
-from tests.conftest import DAY
+from tests.conftest import DAY, edit
 from tests.pipeline.pulls.test_commenting import Said
 from tests.published import Place, git
 
@@ -44,8 +44,11 @@ class Bed:
         remote = Asked(repository, str(place.remote), keep=True)
         day = datetime.date.fromisoformat(DAY)
         self.remote, self.registry, self.log = remote, CollectorRegistry(), Said()
-        publisher = Publisher(data, remote, Assembler(processes=1), lambda _: day, status=remote, newest=True)
+        publisher = Publisher(data, remote, Assembler(processes=1), lambda _: day, status=remote, tip=self.tip)
         self.rounds = Rounds(remote, "main", publisher, Metrics(self.registry), self.log, 30)
+
+    def tip(self) -> str | None:
+        return self.remote.look("refs/heads/main").get("refs/heads/main")
 
     def asked(self) -> int:
         """Run one round; return how often it asked the remote."""
@@ -126,3 +129,41 @@ def test_a_lock_at_the_remote_makes_it_unready_until_the_lock_is_removed(bed: Be
     lock.unlink()
     bed.rounds.once()
     assert (bed.rounds.ready(), bed.publishes, replicas(waiting)) == (True, 1, 1)
+
+
+def test_a_publish_that_is_overtaken_before_its_look_does_nothing_and_claims_no_rewind(
+    bed: Bed, waiting: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A publisher that is stopped after its fetch, and goes on when a newer commit is published, is older."""
+    bed.rounds.once()
+    edit(waiting.root, "tenants/uni-lab/instances/group-a.yaml", "state: Running", "state: Stopped")
+    waiting.merge()
+    publish, newer = Publisher.publish, list[str]()
+
+    def overtaken(publisher: Publisher, ref: str) -> Any:
+        if not newer:
+            edit(waiting.root, "tenants/uni-lab/instances/group-b.yaml", "state: Running", "state: Stopped")
+            newer.append(waiting.merge())
+            assert waiting.publish().code == 0
+        return publish(publisher, ref)
+
+    monkeypatch.setattr(Publisher, "publish", overtaken)
+    bed.rounds.once()
+    assert waiting.refs()["refs/allotment/source"] == newer[0]
+    assert [event for event, _ in bed.log.events if event == "nothing published"] == []
+    assert ("newer source is published", newer[0]) in [(event, about.get("newer")) for event, about in bed.log.events]
+    assert 'allotment_errors_total{reason="rewound"} 0.0' in text_of(bed.registry).decode()
+    bed.rounds.once()
+    assert bed.rounds.ready()
+
+
+def test_a_branch_that_went_back_is_a_rewind_whose_way_out_is_named(bed: Bed, waiting: Place) -> None:
+    bed.rounds.once()
+    edit(waiting.root, "tenants/uni-lab/instances/group-a.yaml", "state: Running", "state: Stopped")
+    waiting.merge()
+    bed.rounds.once()
+    git(waiting.root, "push", "-q", "--force", "origin", "HEAD~1:main")
+    bed.rounds.once()
+    (said,) = [about for event, about in bed.log.events if event == "nothing published"]
+    assert said["reason"] == "rewound"
+    assert "--delete refs/allotment/source" in said["message"]

@@ -93,8 +93,9 @@ class Publisher:
     """Publishes commits of one source repository to the rendered branches of a remote, one after another.
 
     `root` is a folder of the repository that `remote` brings things to. `status` is the remote of the status
-    branches, the same if absent; `places` returns both instead, as a commit declares them. `newest` says that
-    whatever is published is the source branch's newest commit; else that is looked up where it counts. `demand` is
+    branches, the same if absent; `places` returns both instead, as a commit declares them. `tip` returns the
+    newest commit of the source branch now, None where there is none; without it, that of the declared branch of `origin`.
+    `demand` is
     asked before each try with the source commit that is published and the one that would be, and raises Refused where
     that mustn't be. `signing_key` signs what is published, `adopt` believes what is there unsigned, or without our
     refs.
@@ -109,7 +110,7 @@ class Publisher:
         *,
         status: Remote | None = None,
         places: Callable[[Source], tuple[Remote, Remote]] | None = None,
-        newest: bool = False,
+        tip: Callable[[], str | None] | None = None,
         dry_run: bool = False,
         demand: Demand | None = None,
         signing_key: Path | None = None,
@@ -122,7 +123,7 @@ class Publisher:
         self._places = places
         self._assembler = assembler
         self._today = today
-        self._newest = newest
+        self._find_tip = tip
         self._dry_run = dry_run
         self._demand = demand
         self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
@@ -203,12 +204,16 @@ class Publisher:
         if said is not None and all(self.repository.is_ancestor(one, said) for one in found.proven):
             if self.repository.is_ancestor(said, new):
                 return found
-            if self.repository.is_ancestor(new, said) and not self._counts(source):
+            if self.repository.is_ancestor(new, said) and self._tip(source) != new:
                 return found
         return found._replace(source=found.proven[0])
 
     def _is_older(self, source: CommitSource, found: Look) -> bool:
-        """Return whether something newer is published already. Raises Rewound where the source went back."""
+        """Return whether something newer is published already. Raises Rewound where the source went back.
+
+        The branch's tip is fetched after the look: a publish that was overtaken between its own fetch and the look is
+        older, and proves no rewind.
+        """
         new = source.commit
         if self.repository.is_shallow():
             raise Refused(
@@ -219,14 +224,28 @@ class Publisher:
         newer = [one for one in published if not self.repository.is_ancestor(one, new)]
         if not newer:
             return False
-        if all(self.repository.is_ancestor(new, one) for one in newer) and not self._counts(source):
+        tip = self._tip(source)
+        if tip != new and all(self.repository.is_ancestor(new, one) for one in newer):
             return True
-        old = newer[0]
-        raise Rewound(
+        if tip not in (None, new) and all(self.repository.is_ancestor(one, tip) for one in newer):
+            raise Refused(
+                f"{new[:12]} doesn't contain {newer[0][:12]}, which is published, and is not the newest commit of the branch:"
+                f" publish {tip[:12]}"
+            )
+        raise Rewound(self._rewound_words(new, newer[0], proven=tip is not None, signed=bool(found.proven)))
+
+    def _rewound_words(self, new: str, old: str, *, proven: bool, signed: bool) -> str:
+        """Return the message of a rewind; how to leave a commit behind is said only where the branch's tip proves it."""
+        words = (
             f"the source was rewound: {old[:12]} was published, and {new[:12]} doesn't contain it. Nothing was published."
-            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit. Where nobody published {old[:12]}, or it is to be"
-            f" left behind for good: `git push {self.remote} --delete {SOURCE}`, and publish again"
-            + (", with --adopt: the publisher's key proves it" if found.proven else "")
+            f" Bring {old[:12]} back; to undo what it did, revert it in a new commit."
+        )
+        if not proven:
+            return f"{words} The newest commit of the source's branch is not known here: publish from a clone of it"
+        return (
+            f"{words} Where nobody published {old[:12]}, or it is to be left behind for good:"
+            f" `git push {self.remote} --delete {SOURCE}`, and publish again"
+            + (", with --adopt: the publisher's key proves it" if signed else "")
         )
 
     def _check_known(self, found: Look, source: CommitSource) -> None:
@@ -235,14 +254,12 @@ class Publisher:
         if unknown and found.source is not None and not self._adopt:
             check_known(found, cluster_names(CommitSource(self.root, found.source, self.repository, source)))
 
-    def _counts(self, source: CommitSource) -> bool:
-        """Return whether a commit is the newest of the branch that counts, at `origin` where there is one."""
-        if self._newest:
-            return True
+    def _tip(self, source: CommitSource) -> str | None:
+        """Return the newest commit of the source's branch now, at `origin` where there is one; None where none is."""
+        if self._find_tip is not None:
+            return self._find_tip()
         platform = platform_of(source)
-        if platform is None:
-            return False
-        return newest(self.repository, platform.spec.git.branch, "origin", str(self.root)) == source.commit
+        return newest(self.repository, platform.spec.git.branch, "origin", str(self.root)) if platform else None
 
     def _judged(self, found: Look, assembly: Assembly, window: Callable[[], brake.Window]) -> frozenset[str]:
         """Return the clusters of a deletion across tenants that an approval released. Raises Braked."""
