@@ -14,6 +14,8 @@ FAILED = "Failed"
 MERGED = "Merged"
 KEPT = "Kept"  # its tenant stays as it was published: something of it is invalid
 PUBLISHED = "Published"
+REMOVING = "Removing"  # nothing declares it any more, and it is still published
+OVERTAKEN = "Overtaken"  # a later commit is published than this clone knows
 
 # States of a storage, and of its preparation.
 PENDING = "Pending"
@@ -23,7 +25,22 @@ LOST = "Lost"
 JOB_RUNNING = "Running"
 SUCCEEDED = "Succeeded"
 
-STATES = (INIT, READY, RUNNING, STOPPED, WAITING, FAILED, MERGED, KEPT, PUBLISHED, PENDING, PREPARING, LOST)
+STATES = (
+    INIT,
+    READY,
+    RUNNING,
+    STOPPED,
+    WAITING,
+    FAILED,
+    MERGED,
+    KEPT,
+    PUBLISHED,
+    REMOVING,
+    OVERTAKEN,
+    PENDING,
+    PREPARING,
+    LOST,
+)
 
 # Conditions of an instance.
 ADMITTED = "Admitted"
@@ -91,6 +108,8 @@ GPU_UNHEALTHY = "GPUUnhealthy"  # it still runs, but its device failed
 NOT_PUBLISHED = "NotPublished"
 TENANT_KEPT = "TenantKept"
 NOT_APPLIED = "NotApplied"
+REMOVAL_PENDING = "RemovalPending"
+CLONE_BEHIND = "CloneBehind"
 
 # Why a volume or its preparation isn't.
 BINDING = "Binding"

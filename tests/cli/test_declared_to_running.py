@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import json
 import shlex
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ class Seen(NamedTuple):
         """Return what JSON and table say of it alike."""
         one = self.one(what, kind)
         lines = [line for line in self(what.partition("/")[0]).out.splitlines() if line.startswith(f"{what} ")]
-        assert any(one["state"] in line.split() and line.endswith(one["why"]) for line in lines)
+        assert any(one["state"] in line.split() and line.endswith(one["why"]) for line in lines), lines
         return Row(one["state"], one["why"])
 
 
@@ -127,7 +128,7 @@ def test_a_removal_is_followed(out: Seen) -> None:
     (out.place.root / WEBUI).unlink()
     out.place.merge()
     state, why = out.row()
-    assert (state, why.partition(": what")[0]) == ("Running", "removed: merged, not published yet")
+    assert (state, why.partition(": what")[0]) == ("Removing", "removed: merged, not published yet")
     out.place.publish()
     assert out.row() == Row("Running", "removed: published, being removed")
     assert out.one()["declaredBlob"] is None
@@ -139,14 +140,14 @@ def test_what_moves_to_another_cluster_is_shown_in_both(out: Seen) -> None:
     edit(out.place.root, WEBUI, "cluster: eu-1", "cluster: us-1")
     out.place.merge()
     rows = [line.split()[:3] for line in out("solo-ada").out.splitlines() if line.startswith("solo-ada/webui")]
-    assert rows == [["solo-ada/webui", "eu-1", "Running"], ["solo-ada/webui", "us-1", "Merged"]]
+    assert rows == [["solo-ada/webui", "eu-1", "Removing"], ["solo-ada/webui", "us-1", "Merged"]]
 
 
 def test_why_its_tenant_is_kept(out: Seen) -> None:
     edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
     commit = out.place.merge()
     problem = f"{WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]"
-    wrong = f"something of its tenant is invalid: {problem}"
+    wrong = f"its tenant is retained: {problem}"
     assert out.row() == Row("Merged", f"not published yet: {wrong}")
     assert out.place.publish().code == 4
     assert git(out.place.remote, "rev-parse", "refs/allotment/source") == commit
@@ -163,9 +164,7 @@ def test_a_declaration_that_cannot_be_read_is_where_it_was(out: Seen) -> None:
     out.place.publish()
     state, why = out.row()
     assert state == "Running"
-    assert why.startswith(
-        f"changed since: kept, still published as it was before: something of its tenant is invalid: {WEBUI}:"
-    )
+    assert why.startswith(f"changed since: kept, still published as it was before: its tenant is retained: {WEBUI}:")
 
 
 def test_a_platform_that_is_wrong_stops_all(out: Seen) -> None:
@@ -312,3 +311,69 @@ def test_why_is_whole_on_a_terminal(columns: int, out: Seen) -> None:
     said = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
     assert " ".join(line.strip() for line in said) == why
     assert max(len(line) for line in lines) <= columns
+
+
+def removed(out: Seen, count: int) -> list[str]:
+    """Remove some instances and merge that; return their tenants and names."""
+    paths = sorted(out.place.root.glob("tenants/*/instances/*.yaml"))[:count]
+    for path in paths:
+        path.unlink()
+    out.place.merge()
+    return [f"{path.parts[-3]}/{path.stem}" for path in paths]
+
+
+def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) -> None:
+    names = removed(out, 9)
+    said = out()
+    commit = git(out.place.remote, "rev-parse", "refs/allotment/source")
+    line = f"published is {commit[:12]}, main is 1 commit ahead: the brake stopped it (9 of 17 instances)"
+    assert said.err.splitlines()[1] == line
+    rows = {words[0]: words[2] for text in said.out.splitlines() if len(words := text.split()) > 2}
+    assert [rows[name] for name in names] == ["Removing"] * 9
+    assert [one.split()[0] for one in out("--state", "removing").out.splitlines() if "Removing" in one] == names
+    one = out(names[0]).out
+    assert "State:         Removing" in one
+    assert "the brake stops this: 9 of 17 instances would be deleted" in " ".join(one.split())
+    found = json.loads(out("-o", "json").out)["published"]
+    assert (found["commit"], found["ahead"], found["reason"]) == (commit, 1, "braked")
+
+
+def test_a_retained_tenant_is_named_with_its_reason(out: Seen) -> None:
+    edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
+    out.place.merged()
+    said = out()
+    assert f"published is {git(out.place.root, 'rev-parse', 'HEAD')[:12]}, 1 tenant retained: solo-ada" in said.err
+
+
+def test_a_rewound_branch_is_said_and_every_state_can_be_asked_for(out: Seen) -> None:
+    first = git(out.place.root, "rev-parse", "HEAD")
+    edit(out.place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    out.place.merged()
+    git(out.place.root, "reset", "-q", "--hard", first)
+    git(out.place.root, "push", "-q", "--force", "origin", "main")
+    said = out()
+    assert "main does not contain it: the source was rewound" in said.err
+    state, why = out.row()
+    assert (state, "the source was rewound" in why) == ("Merged", True)
+    git(out.place.root, "remote", "set-url", "origin", str(out.place.remote))
+    states = {words[2] for text in said.out.splitlines() if len(words := text.split()) > 2 and "/" in words[0]}
+    for state in states:
+        assert out("--state", state.lower()).code == 0
+
+
+def test_an_invalid_platform_hides_nothing(out: Seen) -> None:
+    edit(out.place.root, "platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 300")
+    edit(out.place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    tip = out.place.merge()
+    said = out()
+    assert f"declared: main of origin at {tip[:12]}" in said.err
+    assert "main is 1 commit ahead: what the platform declares is wrong" in said.err
+    state, why = out.row()
+    assert state == "Merged"
+    assert "platform/platform.yaml:" in why
+
+
+def test_what_is_said_of_another_cluster_is_left_out(out: Seen) -> None:
+    said = out("--cluster", "eu-1")
+    assert "eu-1: nothing has reported it yet" in said.err
+    assert "us-1" not in said.err

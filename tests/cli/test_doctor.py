@@ -12,7 +12,7 @@ import yaml
 from tests.conftest import Allot, checked, edit, own
 from tests.diagnosis.healthy import Bed
 from tests.faults import Request, Server, serving
-from tests.published import Place
+from tests.published import Place, git
 
 from allotment.adapters.cluster.watching import PAGE_OBJECTS
 from allotment.diagnosis import looked
@@ -264,7 +264,47 @@ def test_a_repository_that_is_published_and_not_reported(published: Place, allot
 def test_what_is_merged_and_not_published(published: Place, allot: Allot) -> None:
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quarter # mine")
     published.merge()
-    assert "warning rendered branches: 1 thing is merged and not published" in lines(allot, published.root)
+    found = lines(allot, published.root)
+    assert "warning rendered branches: 1 change is merged and not published" in found
+    commit = git(published.remote, "rev-parse", "refs/allotment/source")[:12]
+    assert f"warning publishing: published is {commit}, main is 1 commit ahead: not published yet" in found
+
+
+def test_a_lost_ref_is_an_error_and_the_advice_is_not_to_publish(published: Place, allot: Allot) -> None:
+    git(published.root, "push", "-q", "origin", "--delete", "refs/allotment/published/us-1")
+    found = [line for line in lines(allot, published.root) if "branches" in line or "rendered/" in line]
+    assert [line for line in found if "refs/allotment/published/us-1 is gone" in line and line.startswith("error")]
+    assert not [line for line in found if "nothing was ever published" in line]
+    assert "allot publish --adopt" in allot("doctor", "--repo", published.root).out
+
+
+def test_the_brake_that_stops_publishing_is_an_error(published: Place, allot: Allot) -> None:
+    instances = sorted(path for path in published.root.glob("tenants/*/instances/*.yaml"))
+    for path in instances[:9]:
+        path.unlink()
+    published.merge()
+    assert published.publish().code == 1
+    commit = git(published.remote, "rev-parse", "refs/allotment/source")[:12]
+    found = lines(allot, published.root)
+    stopped = "main is 1 commit ahead: the brake stopped it (9 of 17 instances)"
+    assert f"error publishing: has stopped: published is {commit}, {stopped}" in found
+    assert "warning rendered branches: 9 changes are merged and not published" in found
+
+
+def test_a_rewound_branch_and_an_invalid_platform_are_errors(published: Place, allot: Allot) -> None:
+    first = git(published.root, "rev-parse", "HEAD")
+    edit(published.root, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    published.merged()
+    git(published.root, "reset", "-q", "--hard", first)
+    git(published.root, "push", "-q", "--force", "origin", "main")
+    assert [
+        line for line in lines(allot, published.root) if "error publishing: has stopped" in line and "rewound" in line
+    ]
+    git(published.root, "reset", "-q", "--hard", git(published.remote, "rev-parse", "refs/allotment/source"))
+    edit(published.root, "platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 300")
+    published.merge()
+    (said,) = [line for line in lines(allot, published.root) if line.startswith("error publishing")]
+    assert "main is 1 commit ahead: what the platform declares is wrong" in said
 
 
 def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> None:

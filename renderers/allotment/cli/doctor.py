@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.completing import clusters
-from allotment.cli.looking import near
+from allotment.cli.looking import near, publish_check
 from allotment.cli.options import (
     day_of,
     is_quiet,
@@ -114,9 +114,9 @@ def _of_cluster(root: Path, commit: str | None, name: str, at: Place, hub: Place
 
 def _of_repository(root: Path) -> list[Diagnosis]:
     from allotment.diagnosis.repository import diagnose
-    from allotment.pipeline.report.repository_facts import repository_facts
+    from allotment.pipeline.status_view.repository_facts import repository_facts
 
-    return diagnose(repository_facts(root, _survey(root, None)))
+    return diagnose(repository_facts(root, _survey(root, None), publish_check(root)))
 
 
 def _survey(root: Path, commit: str | None) -> Survey:

@@ -15,10 +15,10 @@ from allotment.cli.options import day_of, is_quiet, recalled, repository, reposi
 from allotment.problems import Refused, counted, printable, quoted
 
 if TYPE_CHECKING:
-    from allotment.adapters.git.commit_source import CommitSource
-    from allotment.observed.joined import Joined
+    from allotment.observed.publishing import PublishState
     from allotment.pipeline.report.clone import Clone
-    from allotment.pipeline.report.joining import View, Wrong
+    from allotment.pipeline.report.joining import View
+    from allotment.pipeline.status_view.publish_check import PublishCheck
 
 
 LOOK_SECONDS = 5  # between two looks; a reporter commits once a minute at most
@@ -97,25 +97,11 @@ def near(word: str, known: Iterable[str]) -> str:
     return nearest(word, [printable(one) for one in known])
 
 
-class Invalid:
-    """What is invalid in commits, each of them checked once."""
+def publish_check(root: Path) -> PublishCheck:
+    """Return a check of publishing, as a clone sees it."""
+    from allotment.pipeline.status_view.publish_check import PublishCheck
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._known: dict[str, Wrong] = {}
-
-    def explained(self, view: View, rows: Iterable[Joined]) -> list[Joined]:
-        """Return rows that say why they aren't published, where they aren't."""
-        return list(view.explained(rows, self._judge))
-
-    def _judge(self, source: CommitSource) -> Wrong:
-        from allotment.pipeline.check.survey import survey
-        from allotment.pipeline.report.joining import Wrong
-
-        if source.commit not in self._known:
-            found = survey(source, day_of(source, None), recall=recalled(self._root, "-commit"))
-            self._known[source.commit] = Wrong(*found.by_owner())
-        return self._known[source.commit]
+    return PublishCheck(lambda source: day_of(source, None), recalled(root, "-publish"))
 
 
 def silent_clusters(view: View) -> set[str]:
@@ -126,8 +112,12 @@ def silent_clusters(view: View) -> set[str]:
     return {one.cluster for one in view.now.clusters if is_stale(one, now)} | view.now.troubles.keys()
 
 
-def say_declared(view: View, now: datetime.datetime) -> None:
-    """Say, on standard error, which commit's declarations count, and what of the clusters can't be told."""
+def say_declared(
+    view: View, now: datetime.datetime, cluster: str | None = None, state: PublishState | None = None
+) -> None:
+    """Say, on standard error, which commit's declarations count, whether publishing lags behind it, and what of the
+    clusters, or of `cluster` alone, can't be told."""
+    from allotment.observed.publishing import headline
     from allotment.pipeline.report.joining import reporting
     from allotment.pipeline.report.statuses import NEVER
     from allotment.reports.tables import age
@@ -139,6 +129,9 @@ def say_declared(view: View, now: datetime.datetime) -> None:
         beside = f"; the folder's changes ({counted(differing, 'file')}) don't count" if differing else ""
         words = f"{declared.words} at {source.commit[:12]}, {age(made.isoformat(), now)} old{beside}"
         click.echo(f"declared: {printable(words, 400)}", err=True)
-    for cluster, words in sorted(view.now.troubles.items()):
-        more = f": {reporting(cluster)}" if words == NEVER else ""
-        click.echo(f"{printable(cluster)}: {printable(words, 1000)}{printable(more)}", err=True)
+    if state is not None and (lag := headline(state, declared.branch or "HEAD")):
+        click.echo(printable(lag, 1000), err=True)
+    for name, words in sorted(view.now.troubles.items()):
+        if cluster in (None, name):
+            more = f": {reporting(name)}" if words == NEVER else ""
+            click.echo(f"{printable(name)}: {printable(words, 1000)}{printable(more)}", err=True)

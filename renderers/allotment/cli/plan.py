@@ -154,20 +154,13 @@ def _print(found: Plan, style: str, *, diffs: bool) -> bool:
 
 def _branch_that_counts(root: Path) -> str:
     """Return the branch of the remote that the folder's platform names. Raises Refused where it isn't here."""
-    from pydantic import TypeAdapter, ValidationError
-
     from allotment.adapters.folder import FolderSource
     from allotment.adapters.git.apart import offline
     from allotment.adapters.git.repository import NOTHING_YET
-    from allotment.declared.documents import read
-    from allotment.declared.values import BranchName
+    from allotment.pipeline.declared import branch_of
     from allotment.pipeline.pulls.planning import REMOTES
 
-    try:
-        value: Any = read(FolderSource(root).read("platform/platform.yaml")).value
-        branch = TypeAdapter(BranchName).validate_python(value["spec"]["git"].get("branch", "main"))
-    except (OSError, KeyError, TypeError, AttributeError, ValidationError):
-        branch = "main"  # the plan says what is wrong with it
+    branch = branch_of(FolderSource(root))  # the plan says what is wrong with the platform's declaration
     name, here = f"origin/{branch}", offline(root)
     bring = f"run `git fetch origin {branch}`, or where nothing was pushed yet `git push origin {branch}`"
     if here.git.url_of("origin") is None:

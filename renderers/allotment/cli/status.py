@@ -14,13 +14,13 @@ from click.shell_completion import CompletionItem
 from allotment.cli.completing import TENANT_OR_THING, specs
 from allotment.cli.looking import (
     LOOK_SECONDS,
-    Invalid,
     check_known,
     clone_of,
     cluster_option,
     near,
     parted,
     place_options,
+    publish_check,
     say_declared,
     silent_clusters,
 )
@@ -30,6 +30,7 @@ from allotment.problems import Refused, quoted
 if TYPE_CHECKING:
     from allotment.accounts.capacity import StockUse
     from allotment.observed.joined import Joined
+    from allotment.observed.publishing import PublishState
     from allotment.pipeline.report.joining import View
     from allotment.reports.outputs.status import StatusOutput
 
@@ -91,8 +92,8 @@ def command(
     everything that is known of it.
 
     What is merged (the branch spec.git.branch of origin; HEAD without one) is joined with what is published and what
-    the clusters report. What no cluster shows is Merged (not published yet), Kept (not published: something of its
-    tenant is invalid) or Published (not in its cluster yet), and WHY says what is missing.
+    the clusters report. What no cluster shows is Merged (not published yet), Kept (not published: its tenant is retained)
+    or Published (not in its cluster yet); Removing is removed from Git and still published. WHY says what is missing.
 
     With --exit-code: 0 all that is declared to run runs, storages and snapshots are ready, and what is declared stopped
     is stopped; 1 something isn't, or nobody knows, because its cluster is silent. With --quiet too, only that is shown.
@@ -107,6 +108,7 @@ def command(
       allot status studio-kite --exit-code -q && echo all runs
     """
     from allotment.pipeline.report.joining import View
+    from allotment.pipeline.status_view.publish_check import explained
 
     if stocks and (what or states or spec or by_exit_code):
         raise click.UsageError("--stocks shows those of all clusters: it takes --cluster alone")
@@ -114,18 +116,19 @@ def command(
         raise click.UsageError("--watch is for people: it takes neither --exit-code nor JSON")
     tenant, name = parted(what)
     clone = clone_of(repo, url)
-    invalid = Invalid(clone.root)
+    check = publish_check(clone.root)
     while True:
         view = View(clone, tenant or None)
         check_known(view, tenant, name, cluster)
-        rows = [] if stocks else invalid.explained(view, _chosen(view, name, cluster, states, spec))
+        rows = [] if stocks else list(explained(view, _chosen(view, name, cluster, states, spec), check))
         if watch:
             click.clear()
         uses = _declared_stocks(view, cluster) if stocks else []
         amiss = _amiss(view, rows) if by_exit_code else []
         shown = amiss if by_exit_code and is_quiet() else rows
         if shown or not rows or style == "json":
-            _print(view, rows if style == "json" else shown, cluster, style, uses, stocks=stocks, one=bool(name))
+            state = check.state(view)
+            _print(view, state, rows if style == "json" else shown, cluster, style, uses, stocks=stocks, one=bool(name))
         if not watch:
             break
         time.sleep(LOOK_SECONDS)
@@ -170,18 +173,26 @@ def _declared_stocks(view: View, cluster: str | None) -> list[StockUse]:
 
 
 def _print(
-    view: View, rows: list[Joined], cluster: str | None, style: str, uses: list[StockUse], *, stocks: bool, one: bool
+    view: View,
+    state: PublishState,
+    rows: list[Joined],
+    cluster: str | None,
+    style: str,
+    uses: list[StockUse],
+    *,
+    stocks: bool,
+    one: bool,
 ) -> None:
     from allotment.reports import tables
     from allotment.reports.sheets import show
 
     now = datetime.datetime.now(datetime.UTC)
-    say_declared(view, now)
+    say_declared(view, now, cluster, state)
     clusters = [each for each in view.now.clusters if cluster in (None, each.cluster)]
     if style == "json":
         from allotment.reports.outputs import as_json
 
-        click.echo(as_json(_output(view, rows, cluster, uses, now)), nl=False)
+        click.echo(as_json(_output(view, state, rows, cluster, uses, now)), nl=False)
     elif stocks:
         show(tables.stocks(clusters, uses, now))
     elif one:
@@ -196,10 +207,21 @@ def _print(
 
 
 def _output(
-    view: View, rows: list[Joined], cluster: str | None, uses: list[StockUse], now: datetime.datetime
+    view: View,
+    state: PublishState,
+    rows: list[Joined],
+    cluster: str | None,
+    uses: list[StockUse],
+    now: datetime.datetime,
 ) -> StatusOutput:
     from allotment.observed.status import ClusterStatus
-    from allotment.reports.outputs.status import DeclaredOutput, StatusOutput, cluster_output, tenant_outputs
+    from allotment.reports.outputs.status import (
+        DeclaredOutput,
+        StatusOutput,
+        cluster_output,
+        published_output,
+        tenant_outputs,
+    )
     from allotment.reports.tables import is_stale
 
     source = view.declared.source
@@ -219,4 +241,5 @@ def _output(
             for one in clusters
         ),
         tenants=tenant_outputs(rows),
+        published=published_output(state),
     )

@@ -61,7 +61,7 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
     source = view.declared.source
     found = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
     now = datetime.datetime.now(datetime.UTC)
-    say_declared(view, now)
+    say_declared(view, now, cluster)
     if found.errors and not is_quiet():
         words = f"what is wrong counts for nothing here: {counted(len(found.errors), 'problem')}, see `allot validate`"
         click.echo(words, err=True)

@@ -12,13 +12,13 @@ import click
 from allotment.cli.completing import ANY_THING
 from allotment.cli.looking import (
     LOOK_SECONDS,
-    Invalid,
     check_known,
     clone_of,
     cluster_option,
     near,
     parted,
     place_options,
+    publish_check,
     silent_clusters,
 )
 from allotment.cli.options import Period, is_quiet, output_option
@@ -90,7 +90,7 @@ class _Waiting:
 
     def __init__(self, clone: Clone, awaited: Awaited, style: str) -> None:
         self._clone, self._awaited, self._style = clone, awaited, style
-        self._invalid = Invalid(clone.root)
+        self._check_publishing = publish_check(clone.root)
         self._rows: list[Joined] = []
         self._said: tuple[str, ...] = ()
         self._unknown: dict[str, str] = {}  # the clusters of which nobody knows what runs there, and why
@@ -139,6 +139,7 @@ class _Waiting:
 
     def _look(self, view: View) -> Verdict:
         from allotment.observed.awaited import GOALS, GONE, verdict
+        from allotment.pipeline.status_view.publish_check import explained
 
         tenant, name, cluster, goal = self._awaited
         chosen = [
@@ -146,7 +147,7 @@ class _Waiting:
             for row in view.rows
             if row.thing.name == name and row.thing.kind in GOALS[goal] and cluster in (None, row.thing.cluster)
         ]
-        self._rows, silent = list(self._invalid.explained(view, chosen)), silent_clusters(view)
+        self._rows, silent = list(explained(view, chosen, self._check_publishing)), silent_clusters(view)
         self._unknown = {
             one: view.now.troubles.get(one, "it has been silent for long")
             for one in sorted(silent & {row.thing.cluster for row in chosen})

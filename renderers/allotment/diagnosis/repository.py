@@ -23,8 +23,8 @@ class ClusterBranches(NamedTuple):
 
 class Repository(NamedTuple):
     """What is known of the repository. `missing` are the files of CI and of its pinned program that aren't there. `unpublished`
-    counts the things that are merged and not published; `trouble` says why that can't be told. `clusters` is None without a
-    remote to look at."""
+    counts the resources that are merged, or removed, and not published; `trouble` says why that is not known. `lag` says in a line how
+    far publishing is behind, `stopped` why it has stopped. `clusters` is None without a remote to look at."""
 
     errors: int
     warnings: int
@@ -34,6 +34,8 @@ class Repository(NamedTuple):
     unpublished: int
     trouble: str
     clusters: tuple[ClusterBranches, ...] | None
+    lag: str = ""
+    stopped: str = ""
 
 
 def diagnose(one: Repository) -> list[Diagnosis]:
@@ -83,6 +85,12 @@ def _branches(one: Repository) -> Iterator[Diagnosis]:
         return
     if one.trouble:
         yield error("rendered branches", printable(one.trouble, 1000), "allot publish --dry-run")
+    if one.stopped:
+        yield error("publishing", f"has stopped: {printable(one.lag, 1000)}", printable(one.stopped, 4000))
+    elif one.lag:
+        yield warning(
+            "publishing", printable(one.lag, 1000), "allot status says why; allot publish --dry-run what is next"
+        )
     for each in one.clusters:
         what = f"rendered/{each.name}"
         if each.published:
@@ -91,9 +99,10 @@ def _branches(one: Repository) -> Iterator[Diagnosis]:
             yield error(what, "nothing was ever published there", "allot publish, or let CI do it")
     if one.unpublished:
         words = (
-            f"{counted(one.unpublished, 'thing')} {'is' if one.unpublished == 1 else 'are'} merged and not published"
+            f"{counted(one.unpublished, 'change')} {'is' if one.unpublished == 1 else 'are'} merged and not published"
         )
-        yield warning("rendered branches", words, "allot status --state merged --state kept says why")
+        advice = "allot status --state merged --state kept --state removing says why"
+        yield warning("rendered branches", words, advice)
 
 
 def _status(one: Repository) -> Iterator[Diagnosis]:

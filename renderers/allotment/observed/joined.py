@@ -9,8 +9,9 @@ from allotment.observed import removed
 from allotment.observed.rollout import Merged, Stage, Thing
 from allotment.observed.status import Instance, TenantStatus
 
-_STATES = {"merged": word.MERGED, "kept": word.KEPT, "published": word.PUBLISHED}
+_STATES = {"merged": word.MERGED, "kept": word.KEPT, "published": word.PUBLISHED, "overtaken": word.OVERTAKEN}
 _REASONS = {word.MERGED: word.NOT_PUBLISHED, word.KEPT: word.TENANT_KEPT, word.PUBLISHED: word.NOT_APPLIED}
+_REASONS |= {word.REMOVING: word.REMOVAL_PENDING, word.OVERTAKEN: word.CLONE_BEHIND}
 
 
 class Joined(NamedTuple):
@@ -38,8 +39,15 @@ class Joined(NamedTuple):
         return self.seen is not None and self.seen.observed_blob == self.thing.blob != ""
 
     @property
+    def is_removing(self) -> bool:
+        """Whether nothing declares it any more, and it is still published."""
+        return not self.thing.blob and self.stage.state in ("merged", "kept")
+
+    @property
     def state(self) -> str:
         """Its state in the cluster; of what no cluster shows, how far its declaration is."""
+        if self.is_removing:
+            return word.REMOVING
         if self.seen is not None:
             return self.seen.state
         return _STATES.get(self.stage.state, self.stage.state.capitalize())
@@ -47,7 +55,9 @@ class Joined(NamedTuple):
     @property
     def reason(self) -> str:
         """The reason of its state, as programs read it."""
-        return self.seen.reason if self.seen is not None else _REASONS.get(self.state, "")
+        if self.seen is not None and not self.is_removing:
+            return self.seen.reason
+        return _REASONS.get(self.state, "")
 
     @property
     def is_as_declared(self) -> bool:

@@ -87,7 +87,7 @@ def stage(
         return Stage("done", "overtaken", "a later change replaced this one")
     if published.rendered != thing.blob:
         what = "still published as it was before" if published.rendered else "not published"
-        return Stage("failed", "kept", f"{what}: something of its tenant is invalid", way_out="run `allot validate`")
+        return Stage("failed", "kept", what, way_out="run `allot validate`, or `allot publish --dry-run`")
     seen = _seen(thing, statuses)
     if not thing.blob:
         if seen is None:

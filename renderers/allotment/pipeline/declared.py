@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pydantic import TypeAdapter, ValidationError
+
 from allotment.adapters.source import Source
+from allotment.declared.documents import read
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import read_folder
+from allotment.declared.values import BranchName
+
+PLATFORM_FILE = "platform/platform.yaml"
 
 
 def platform_of(source: Source) -> Platform | None:
     """Return what a source declares of the platform itself; None where that can't be read."""
-    path = "platform/platform.yaml"
     try:
-        declared = read_folder(PLATFORM, [(path, source.read(path))])[0].one(Platform)
+        declared = read_folder(PLATFORM, [(PLATFORM_FILE, source.read(PLATFORM_FILE))])[0].one(Platform)
     except (KeyError, OSError):
         return None
     return declared.model if declared else None
+
+
+def branch_of(source: Source) -> str:
+    """Return the branch that counts, spec.git.branch of the platform; where the declaration is invalid otherwise, the branch
+    that its file names, and `main` where it names none."""
+    try:
+        value = read(source.read(PLATFORM_FILE)).value
+        return str(TypeAdapter(BranchName).validate_python(value["spec"]["git"].get("branch", "main")))  # type: ignore[index]
+    except (OSError, KeyError, TypeError, AttributeError, ValidationError):
+        return "main"
 
 
 def publisher_key(source: Source) -> str | None:

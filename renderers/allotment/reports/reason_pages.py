@@ -76,8 +76,16 @@ REASONS: dict[str, Reason] = {
         "after minutes: the publisher",
     ),
     word.TENANT_KEPT: Reason(
-        "something of its tenant is invalid, so the tenant keeps what it had",
-        "`allot validate tenants/TENANT`, and mend it by a pull request",
+        "its tenant is retained at its last published manifests: invalid, or stopped by the brake or a deletion that loses data",
+        "read the reason that stands beside it; `allot validate tenants/TENANT`, then correct it by a pull request",
+    ),
+    word.REMOVAL_PENDING: Reason(
+        "it is removed from Git, and no publish has taken that yet",
+        "read the reason that stands beside it: Publishing has stopped",
+    ),
+    word.CLONE_BEHIND: Reason(
+        "a later commit is published than this clone knows",
+        "`git pull`, then ask again",
     ),
     word.NOT_APPLIED: Reason(
         "it is published, and its cluster doesn't show it",

@@ -26,6 +26,8 @@ _STYLES = {
     word.MERGED: "yellow",
     word.PUBLISHED: "yellow",
     word.KEPT: "red",
+    word.REMOVING: "yellow",
+    word.OVERTAKEN: "dim",
     word.WAITING: "yellow",
     word.FAILED: "red",
     word.LOST: "red",

@@ -176,6 +176,10 @@ class Repository:
         ends = self.git.text("merge_base", "--independent", *here).split() if len(here) > 1 else here
         return (*ends, *(one for one in several if one not in here))
 
+    def count_between(self, old: str, new: str) -> int:
+        """Return how many commits `new` contains and `old` doesn't."""
+        return int(self.git.text("rev_list", "--count", new, f"^{old}"))
+
     def author(self, commit: str) -> bytes:
         """Return who wrote a commit and when, as its header has it: `name <mail> time zone`.
 

@@ -10,9 +10,10 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.uncommitted import differing
 from allotment.declared.layout import ROOTS
-from allotment.pipeline.declared import Places, places, platform_of
+from allotment.pipeline.declared import Places, branch_of, places, platform_of
 
 ORIGIN = "origin"
+MOST_SEARCHED = 100  # commits before one whose platform cannot be read
 
 
 class DeclaredCommit(NamedTuple):
@@ -56,15 +57,25 @@ class Clone:
         Raises Refused where origin doesn't answer.
         """
         here = CommitSource(self.root, "HEAD", self.repository)
-        platform = platform_of(here)
-        if platform is None or not self.has_origin:
+        if not self.has_origin:
             return DeclaredCommit(here)
-        branch = platform.spec.git.branch
+        branch = branch_of(here)
         name = f"refs/heads/{branch}"
         tip = self.remote(ORIGIN).fetch(name).get(name)
         if tip is None:
             return DeclaredCommit(here)
         return DeclaredCommit(CommitSource(self.root, tip, self.repository, like=here), branch)
+
+    def settings(self, declared: DeclaredCommit) -> CommitSource:
+        """Return the commit whose platform counts: the declared commit, or the newest before it whose platform can be
+        read."""
+        source = declared.source
+        for _ in range(MOST_SEARCHED):
+            parents = self.repository.parents(source.commit)
+            if platform_of(source) is not None or not parents or not self.repository.has(parents[0]):
+                break
+            source = CommitSource(self.root, parents[0], self.repository, like=source)
+        return source if platform_of(source) is not None else declared.source
 
     def differing(self, declared: DeclaredCommit) -> int:
         """Return how many files of this folder aren't as they are declared."""
@@ -75,5 +86,5 @@ class Clone:
     def places(self, declared: DeclaredCommit) -> Places:
         """Return where it is published and reported. What came from nowhere is published where it is reported, if that
         was said."""
-        where = places(declared.source, ORIGIN, status=self._status)
+        where = places(self.settings(declared), ORIGIN, status=self._status)
         return where._replace(rendered=self._status) if self._status and not self.has_origin else where

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.layout import PLATFORM, path_of
 from allotment.declared.things import THINGS
+from allotment.declared.things import thing_at as thing_of
 from allotment.manifests import paths
 from allotment.manifests.names import rendered_branch, status_branch
 from allotment.observed.joined import Joined
@@ -33,28 +33,27 @@ from allotment.pipeline.report.things import (
     published_blobs,
     things_of,
 )
-from allotment.problems import Problem, Refused
+from allotment.problems import Refused
 
 Seen = tuple[TenantStatus, Thing]
 
 
-class Wrong(NamedTuple):
-    """What is invalid in a commit: of the platform, which stops all, and of each tenant, which keeps that one."""
-
-    platform: list[Problem]
-    tenants: Mapping[str, list[Problem]]
-
-
-Judge = Callable[[CommitSource], Wrong]
-
-
 class Published(NamedTuple):
-    """What is published: of which commit, None where nothing was, and each cluster's branch. `trouble` has in words why
-    that can't be told."""
+    """The published release: its source commit, None where it is not known, and each cluster's branch.
+
+    `trouble` says why the source is not known. `never` says that nothing was ever published.
+    """
 
     source: CommitSource | None
     branches: Mapping[str, Branch]
     trouble: str = ""
+    never: bool = False
+
+    @property
+    def tips(self) -> list[str]:
+        """The tips of the branches, and the source commit."""
+        tips = [branch.tip or "" for branch in self.branches.values()]
+        return [*tips, self.source.commit if self.source else ""]
 
 
 class View:
@@ -128,6 +127,8 @@ class View:
             for status, seen in several:
                 if (kind, tenant, name, status.cluster) not in taken:
                     rows.append(self._left_row(Merged(kind, tenant, name, status.cluster, ""), status, seen))
+                    taken.add((kind, tenant, name, status.cluster))
+        rows += [self._removing_row(thing) for thing in self._still_published() if thing[:4] not in taken]
         return sorted(rows, key=lambda one: (one.thing.tenant, one.thing.name, one.thing.cluster))
 
     def _declared_row(self, spot: DeclaredThing) -> Joined:
@@ -154,6 +155,19 @@ class View:
         path = THINGS[thing.kind].declaration(thing.tenant, thing.name)
         return Joined(thing, self._stage(thing), seen, status, path, getattr(seen, "gpu_spec", ""))
 
+    def _still_published(self) -> Iterator[Merged]:
+        """Yield the resources that are published, also while they leave, as if nothing declared them."""
+        for cluster, branch in self.published.branches.items():
+            for path in branch.files:
+                spot = paths.spot_of(path)
+                found = thing_of(spot.part, spot.name.removesuffix(paths.LEAVING)) if spot else None
+                if spot is not None and found is not None and self._tenant in (None, spot.tenant):
+                    yield Merged(found[0].word, spot.tenant, found[1], cluster, "")
+
+    def _removing_row(self, thing: Merged) -> Joined:
+        path = THINGS[thing.kind].declaration(thing.tenant, thing.name)
+        return Joined(thing, self._stage(thing), None, self._status(thing), path)
+
     def _status(self, thing: Merged) -> TenantStatus | None:
         return next((one for one in self._statuses.get(thing.tenant, ()) if one.cluster == thing.cluster), None)
 
@@ -162,7 +176,7 @@ class View:
         if published.source is None:
             return stage(thing, None, ())
         blobs = published_blobs(thing, published.source, published.branches)
-        behind = blobs.source != thing.blob and not self._is_newer
+        behind = blobs.source != thing.blob and not self.is_behind
         statuses = self._statuses.get(thing.tenant, ())
         found = stage(thing, None if behind else blobs, statuses, self.now.troubles)
         if found.state == "published" and self.now.troubles.get(thing.cluster) == NEVER:
@@ -170,23 +184,28 @@ class View:
         return found
 
     @cached_property
-    def _is_newer(self) -> bool:
-        """Whether more is published than is declared here: this clone is behind."""
-        source, declared = self.published.source, self.declared.source
-        return source is not None and self.clone.repository.is_ancestor(declared.commit, source.commit)
+    def is_behind(self) -> bool:
+        """Whether more is published than this clone knows to be merged. The newest commit of a branch of origin is never
+        behind: where that lacks what is published, the branch was rewound."""
+        source, declared = self.published.source, self.declared
+        if source is None or declared.branch or source.commit == declared.source.commit:
+            return False
+        return self.clone.repository.is_ancestor(declared.source.commit, source.commit)
 
     @cached_property
     def published(self) -> Published:
         """What is published."""
         if not self.clone.knows(self.places.rendered):
-            return Published(None, {}, f"this repository has no remote named {ORIGIN} to publish to")
-        repository, key = self.clone.repository, publisher_key(self.declared.source)
+            return Published(None, {}, f"this repository has no remote named {ORIGIN} to publish to", never=True)
+        repository, key = self.clone.repository, publisher_key(self.clone.settings(self.declared))
         try:
             found = look(repository, self.clone.remote(self.places.rendered), self.keys, key)
         except Refused as error:
             return Published(None, {}, str(error))
         if found.source is None:
-            return Published(None, found.branches, "nothing was ever published: `allot publish` or `allot run` does it")
+            return Published(
+                None, found.branches, "nothing was ever published: `allot publish` or `allot run` does it", never=True
+            )
         if not repository.has(found.source):
             return Published(None, found.branches, f"commit {found.source}, of which it is, isn't here")
         source = CommitSource(self.clone.root, found.source, repository, like=self.declared.source)
@@ -202,42 +221,7 @@ class View:
         branches = self.published.branches.items()
         return [where for where, one in branches if cluster in (None, where) and files & one.files.keys()]
 
-    def explained(self, rows: Iterable[Joined], judge: Judge) -> Iterator[Joined]:
-        """Yield rows that say why they aren't published, where they aren't. `judge` tells what is invalid in a commit."""
-        for row in rows:
-            if row.stage.state == "merged":
-                words = f"{row.stage.words}: {self._why_unpublished(row, judge)}"
-            elif row.stage.state == "kept" and self.published.source is not None:
-                invalid = judge(self.published.source).tenants.get(row.thing.tenant, [])
-                why = _several(invalid) or "it passes `allot validate`, so `allot publish --dry-run` says why"
-                words = f"{row.stage.words}: {why}"
-            else:
-                yield row
-                continue
-            yield row._replace(stage=row.stage._replace(words=words))
-
-    def _why_unpublished(self, row: Joined, judge: Judge) -> str:
-        found = self.published
-        invalid = judge(self.declared.source)
-        if invalid.platform:
-            return f"nothing can be: what the platform declares is wrong: {_several(invalid.platform)}"
-        if row.thing.tenant in invalid.tenants:
-            return f"something of its tenant is invalid: {_several(invalid.tenants[row.thing.tenant])}"
-        if found.source is None:
-            return found.trouble
-        made = self.clone.repository.committed_at(found.source.commit)
-        day = datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"what is published is of {found.source.commit[:12]}, of {day}"
-
 
 def reporting(cluster: str) -> str:
     """Return in words what reports a cluster."""
     return f"to have it reported, run `allot run --report {cluster}`, or `allot report --cluster {cluster}` in it"
-
-
-def _several(problems: Sequence[Problem]) -> str:
-    """Return the first of some problems, and how many more there are; empty where there is none."""
-    if not problems:
-        return ""
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{problems[0]}{more}"

@@ -10,6 +10,7 @@ import msgspec
 from allotment.accounts.capacity import StockUse
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.joined import Joined
+from allotment.observed.publishing import PublishState
 from allotment.observed.status import (
     ApplicationStatus,
     ClusterStatus,
@@ -39,8 +40,9 @@ class ConditionOutput(Part, frozen=True):
 class ThingOutput(Part, frozen=True):
     """What an instance, storage or snapshot has in common.
 
-    `state` is that in the cluster; of what no cluster shows it is Merged (not published yet), Kept (not published: something of
-    its tenant is invalid) or Published (not seen in its cluster yet). `path` and `declaredBlob` are its declaration's, the blob is
+    `state` is that in the cluster; of what no cluster shows it is Merged (not published yet), Kept (not published: its tenant
+    is retained), Published (not seen in its cluster yet) or Overtaken (a later commit is published than this clone knows).
+    Removing is removed from Git and still published. `path` and `declaredBlob` are its declaration's, the blob is
     null where it isn't declared any more; `observedBlob` is the one that the cluster has. `asDeclared` says whether it is what its
     declaration wants; where it isn't, `why` says so in words, and `wayOut` what to do, if anything is known.
     """
@@ -170,12 +172,31 @@ class DeclaredOutput(Part, frozen=True):
     differing: int
 
 
+class PublishedOutput(Part, frozen=True):
+    """How far publishing is. `commit` is the published source, null where nothing is published; `ahead` counts the declared
+    commits that are not published. `reason` says why no publish takes them; it is null where nothing stops publishing.
+    `retained` are the tenants that stay at their last published manifests."""
+
+    commit: str | None
+    ahead: int
+    reason: Literal["pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"] | None
+    message: str
+    retained: tuple[str, ...]
+
+
 class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
     """What is declared, and how far it is in the clusters. With --stocks there are no tenants."""
 
     declared: DeclaredOutput
     clusters: tuple[ClusterOutput, ...]
     tenants: tuple[TenantOutput, ...]
+    published: PublishedOutput | None = None
+
+
+def published_output(state: PublishState) -> PublishedOutput:
+    """Return the state of publishing as it is printed."""
+    retained = tuple(sorted(state.retained))
+    return PublishedOutput(state.commit or None, state.ahead, state.reason or None, state.words, retained)
 
 
 def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUse] = ()) -> ClusterOutput:
@@ -232,6 +253,8 @@ def _snapshot(row: Joined) -> SnapshotOutput:
 
 def _joined(row: Joined) -> dict[str, Any]:
     return {
+        "state": row.state,
+        "reason": row.reason,
         "path": row.path,
         "declared_blob": row.thing.blob,
         "progress": row.stage.progress,

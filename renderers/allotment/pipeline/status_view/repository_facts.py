@@ -10,9 +10,11 @@ from allotment.adapters.folder import FolderSource, is_regular
 from allotment.adapters.git.repository import Repository as Git
 from allotment.declared.kinds.platform import Platform
 from allotment.diagnosis.repository import ClusterBranches, Repository
+from allotment.observed.publishing import headline
 from allotment.pipeline.check.survey import Survey
 from allotment.pipeline.report.clone import Clone
 from allotment.pipeline.report.joining import View
+from allotment.pipeline.status_view.publish_check import PublishCheck
 from allotment.problems import Refused
 from allotment.reports.tables import age, is_stale
 from allotment.rules import placeholders
@@ -20,8 +22,9 @@ from allotment.starter.ci import PATHS
 from allotment.starter.program import LOCK, PROGRAM
 
 
-def repository_facts(root: Path, found: Survey) -> Repository:
-    """Return what is known of a repository of which this was found; without a commit or a remote, of its files alone."""
+def repository_facts(root: Path, found: Survey, check: PublishCheck) -> Repository:
+    """Return the facts of a repository that was checked; without a commit or a remote, those of its files alone. `check`
+    finds out whether publishing keeps up."""
     platform = found.offers.platform.one(Platform)
     workflow = PATHS[platform.model.spec.git.forge] if platform else None
     facts = Repository(
@@ -38,7 +41,7 @@ def repository_facts(root: Path, found: Survey) -> Repository:
         clone = Clone(root) if Git(root).has_commits() else None
     except Refused:  # no repository of Git's
         clone = None
-    return _with_branches(View(clone), facts) if clone is not None and clone.has_origin else facts
+    return _with_branches(View(clone), facts, check) if clone is not None and clone.has_origin else facts
 
 
 def _missing(root: Path, workflow: str) -> Iterator[str]:
@@ -55,13 +58,14 @@ def _missing(root: Path, workflow: str) -> Iterator[str]:
     yield from (path for path in (LOCK, PROGRAM) if path in text and not is_regular(root, path))
 
 
-def _with_branches(view: View, facts: Repository) -> Repository:
-    published = view.published
+def _with_branches(view: View, facts: Repository, check: PublishCheck) -> Repository:
+    published, state = view.published, check.state(view)
     behind = sum(row.stage.state in ("merged", "kept") for row in view.rows) if published.source else 0
-    nothing = all(one.published is None for one in published.branches.values())
     return facts._replace(
         unpublished=behind,
-        trouble="" if published.source or nothing else published.trouble,
+        trouble="" if published.source or published.never else published.trouble,
+        lag=headline(state, view.declared.branch or "HEAD") if published.source else "",
+        stopped=state.words if published.source and (state.stopped or state.reason == "unknown") else "",
         clusters=tuple(_branches(view, name) for name in sorted(view.keys)),
     )
 

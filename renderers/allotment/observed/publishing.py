@@ -1,0 +1,49 @@
+"""How far publishing is, and a line that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from allotment.problems import Problem, counted
+
+Reason = Literal["", "pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"]
+STOPS: tuple[Reason, ...] = ("braked", "rewound", "platform-invalid", "unproven")
+
+
+class PublishState(NamedTuple):
+    """How far publishing is.
+
+    `reason` is empty where the declared commit is published, `pending` where the next publish takes it, and else why no
+    publish does; `brief` and `words` say it, in a few words and in full. `retained` are the tenants that stay at their
+    last published manifests, with their problems. `ahead` counts the declared commits that are not published.
+    """
+
+    commit: str
+    ahead: int
+    reason: Reason
+    brief: str = ""
+    words: str = ""
+    retained: Mapping[str, list[Problem]] = {}
+
+    @property
+    def stopped(self) -> bool:
+        """Whether publishing has stopped until somebody acts."""
+        return self.reason in STOPS
+
+
+def headline(state: PublishState, branch: str) -> str:
+    """Return in a line that publishing lags behind a branch, or who is retained; empty where all is published."""
+    parts = []
+    if state.reason == "rewound":
+        parts.append(f"{branch} does not contain it: {state.brief}")
+    elif state.ahead or state.reason not in ("", "never"):
+        ahead = f"{branch} is {counted(state.ahead, 'commit')} ahead" if state.ahead else ""
+        parts.append(": ".join(part for part in (ahead, state.brief) if part))
+    if state.retained:
+        named = ", ".join(sorted(state.retained)[:5]) + (" …" if len(state.retained) > 5 else "")
+        parts.append(f"{counted(len(state.retained), 'tenant')} retained: {named}")
+    if not parts:
+        return ""
+    commit = f"published is {state.commit[:12]}, " if state.commit else "nothing is published: "
+    return commit + "; ".join(parts)
