@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -214,14 +215,25 @@ def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> 
 
 def test_what_the_platform_declares_wrongly_stops_everything(published: Place) -> None:
     before = published.refs()
-    edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
+    edit(published.root, "platform/specs/l4-quarter.yaml", "gpu:\n", "gpus:\n")
     edit(published.root, WEBUI, *STOPPED)
     said = published.merged()
     assert (said.code, said.out, published.refs()) == (1, "", before)
-    assert "clusters/" in said.err and "[domain]" in said.err
-    (published.root / "clusters/eu-1/cluster.yaml").write_text("kind: [\n")
+    assert "platform/specs/l4-quarter.yaml:" in said.err
+    (published.root / "platform/platform.yaml").write_text("kind: [\n")
     assert published.merged().code == 1
     assert published.refs() == before
+
+
+def test_a_fault_of_two_clusters_retains_both(published: Place) -> None:
+    before = published.tree("eu-1"), published.tree("us-1")
+    edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
+    edit(published.root, WEBUI, *STOPPED)
+    said = published.merged()
+    assert said.code == 4
+    assert re.findall(r"kept as it was: cluster (\S+),", said.err) == ["eu-1", "us-1"]
+    assert "[domain]" in said.err
+    assert (published.tree("eu-1"), published.tree("us-1")) == before
 
 
 def test_a_link_in_a_tenants_folder_is_that_tenants_problem(published: Place) -> None:
@@ -260,6 +272,45 @@ def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published:
     assert "HTTPRoute" not in [one["kind"] for one in kept]
     assert "Deployment" in [one["kind"] for one in kept]
     assert "what was published of it no longer fits its cluster, and is left out" in said.err
+
+
+def test_a_cluster_that_is_removed_while_an_add_on_names_it_stops_nobody(published: Place) -> None:
+    before = published.tree("us-1")
+    shutil.rmtree(published.root / "clusters/us-1")
+    edit(published.root, WEBUI, *STOPPED)
+    said = published.merged()
+    assert said.code == 4
+    assert "platform/add-ons/karpenter.yaml:16:7: spec.clusters[0]: no Cluster is named 'us-1'" in said.err
+    assert sorted(re.findall(r"kept as it was: tenant (\S+),", said.err)) == ["acme-robotics", "ml-orbit"]
+    assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
+    assert published.tree("us-1") == before
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("clusters/us-1/stocks/l40s-spot.yaml", "gpuSpec: l40s-spot", "gpuSpec: nothing"),
+        ("clusters/us-1/cluster.yaml", "kind: Cluster", "kind: []"),
+        ("clusters/us-1/cluster.yaml", "spec:", "spec: 3\nx:"),
+    ],
+)
+def test_a_fault_of_a_cluster_retains_that_cluster_and_its_tenants_alone(
+    published: Place, path: str, old: str, new: str
+) -> None:
+    before = published.tree("us-1")
+    edit(published.root, path, old, new)
+    edit(published.root, WEBUI, *STOPPED)
+    edit(published.root, "tenants/ml-orbit/instances/chat.yaml", "spec:\n", "spec:\n  displayName: New\n")
+    said = published.merged()
+    assert said.code == 4, said.err
+    assert "kept as it was: cluster us-1, " in said.err
+    assert f"{path}:" in said.err
+    assert "tenants/ml-orbit:1:1: (file): cluster us-1 is invalid: " in said.err
+    assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
+    assert published.tree("us-1") == before
+    edit(published.root, path, new, old)
+    assert published.merged().code == 0
+    assert published.tree("us-1") != before
 
 
 # Units

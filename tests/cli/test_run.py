@@ -86,7 +86,7 @@ def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running:
     assert (kept["tenant"], kept["level"]) == ("solo-ada", "warning")
     assert "no GPUSpec is named 'l4-fifth'" in kept["problems"][0]
     assert running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 1
-    edit(place.root, "clusters/eu-1/cluster.yaml", "domain: eu-1", "domain: us-1")
+    edit(place.root, "platform/specs/l4-quarter.yaml", "gpu:\n", "gpus:\n")
     place.merge()
     running.get("/webhook", b"")
     assert running.event("nothing published")["reason"] == "platform-invalid"

@@ -117,7 +117,7 @@ def command(
         _say(outcome, remote, dry_run)
     for cluster, words in sorted(publisher.statuses.troubles.items()):
         click.echo(f"status of {cluster}: {words}", err=True)
-    if outcome.assembly is not None and outcome.assembly.kept:
+    if outcome.assembly is not None and (outcome.assembly.kept or outcome.assembly.retained_clusters):
         report_tenants(outcome.assembly.traces)
         raise click.exceptions.Exit(TO_LOOK_AT)
 
@@ -155,7 +155,7 @@ def _demand(root: Path, checksum: str, day: datetime.date, published: str | None
 def _as_json(outcome: Outcome, dry_run: bool) -> str:
     from allotment.manifests.names import rendered_branch
     from allotment.reports import outputs
-    from allotment.reports.outputs.publish import CommittedOutput, KeptOutput, PublishOutput
+    from allotment.reports.outputs.publish import CommittedOutput, KeptOutput, PublishOutput, RetainedClusterOutput
     from allotment.reports.outputs.validate import problem_output
 
     def files(one: Committed, letter: str) -> tuple[str, ...]:
@@ -176,6 +176,7 @@ def _as_json(outcome: Outcome, dry_run: bool) -> str:
     )
     moved = {one.cluster for one in committed}
     kept = () if made is None else made.kept.items()
+    clusters = () if made is None else made.retained_clusters.items()
     said = PublishOutput(
         source=outcome.source,
         newer=outcome.newer,
@@ -187,6 +188,9 @@ def _as_json(outcome: Outcome, dry_run: bool) -> str:
         holding=() if made is None else tuple(made.holding),
         leaving=() if made is None else tuple(made.leaving),
         warnings=() if made is None else tuple(map(problem_output, made.problems)),
+        retained_clusters=tuple(
+            RetainedClusterOutput(cluster, tuple(map(problem_output, problems))) for cluster, problems in clusters
+        ),
     )
     return outputs.as_json(said)
 
@@ -229,6 +233,10 @@ def _say_exceptions(assembly: Assembly) -> None:
         click.echo(f"holds: {words}", err=True)
     for words in assembly.leaving:
         click.echo(f"leaving: {words}", err=True)
+    for cluster, problems in assembly.retained_clusters.items():
+        click.echo(f"kept as it was: cluster {printable(cluster)}, {counted(len(problems), 'problem')}:", err=True)
+        for problem in problems:
+            click.echo(f"  {problem}", err=True)
     for tenant, problems in assembly.kept.items():
         click.echo(f"kept as it was: tenant {printable(tenant)}, {counted(len(problems), 'problem')}:", err=True)
         for problem in problems:

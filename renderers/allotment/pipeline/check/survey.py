@@ -22,6 +22,7 @@ from allotment.readiness.standing import Standings, nothing_known
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Folder, Offers
+    from allotment.pipeline.check.platform_faults import PlatformFaults
     from allotment.rules.tally import Base, Part
 
 
@@ -47,6 +48,19 @@ class Survey(NamedTuple):
     shared: list[Problem]
     standings: Standings
     traces: Mapping[str, str] = MappingProxyType({})
+    sound: Offers | None = None
+
+    @property
+    def sound_offers(self) -> Offers:
+        """The catalog with the clusters that have no error."""
+        return self.sound or self.offers
+
+    @property
+    def faults(self) -> PlatformFaults:
+        """The errors of the platform and the clusters, by reach."""
+        from allotment.pipeline.check.platform_faults import platform_faults
+
+        return platform_faults(self.of_offers)
 
     def letters(self, cluster: str) -> set[str]:
         """Return the first letters of the tenants that declare something in a cluster."""
@@ -85,6 +99,7 @@ def survey(
     base: Source | None = None,
     standings: Standings = nothing_known,
     share: float | None = None,
+    partial: bool = False,
     today: datetime.date | None = None,
 ) -> Survey:
     """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them;
@@ -92,7 +107,8 @@ def survey(
 
     `share` is the processor time that each tenant may take, in seconds: one that takes longer has a problem that
     says so. `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are
-    remembered aren't read, nor rendered. `today` is the day that no new price may begin on, where that isn't `as_of`.
+    remembered aren't read, nor rendered. With `partial` a fault of a cluster rejects the tenants of that cluster alone; else
+    any fault of the platform keeps all tenants from being rendered. `today` is the day that no new price may begin on, where that isn't `as_of`.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -104,8 +120,14 @@ def survey(
     parts, files = _recalled(source, memory, set(tenants), contents)
     remembered = len(parts)
     unknown = [name for name in tenants if name not in parts]
-    fine = all(problem.warning for problem in wrong)  # nothing is made of tenants whose platform can't be relied on
-    work = TenantCheck(source, offers, render if fine else None, recall is not None, standings, share)
+    from allotment.pipeline.check.platform_faults import platform_faults
+
+    faults = platform_faults(problems)
+    fine = all(problem.warning for problem in wrong) or (partial and not faults.of_all)
+    rejected = faults.by_cluster if partial else {}
+    sound = offers._replace(clusters={name: one for name, one in offers.clusters.items() if name not in rejected})
+    clusters = {name: str(several[0]) for name, several in rejected.items()}
+    work = TenantCheck(source, offers, render if fine else None, recall is not None, standings, share, sound, clusters)
     made: dict[str, Any] = {}
     take = take or made.__setitem__
     by_tenant: dict[str, list[Problem]] = {}
@@ -134,7 +156,9 @@ def survey(
     shared = _shared(offers, parts, was, source)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
-    return Survey(offers, parts, everything, files, remembered, made, problems, by_tenant, shared, standings, traces)
+    return Survey(
+        offers, parts, everything, files, remembered, made, problems, by_tenant, shared, standings, traces, sound
+    )
 
 
 def resurvey(

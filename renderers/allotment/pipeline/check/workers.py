@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from allotment.adapters.source import ScopeFiles, Source, content_key, place_problem
@@ -119,7 +120,8 @@ def _placed_most(findings: list[Finding], source: Source) -> list[Problem]:
 
 class TenantCheck(NamedTuple):
     """What a process needs to check tenants; `standings` says what is known of each, `seconds` is each one's share of
-    processor time, None for any."""
+    processor time, None for any. Tenants are rendered with `sound`, the catalog without the clusters that have an error;
+    `unsound` has those clusters' first errors, and a tenant that declares something there is rejected."""
 
     source: Source
     offers: Offers
@@ -127,6 +129,8 @@ class TenantCheck(NamedTuple):
     stamped: bool
     standings: Standings
     seconds: float | None = None
+    sound: Offers | None = None
+    unsound: Mapping[str, str] = MappingProxyType({})
 
     def check(self, names: list[str]) -> list[TenantResult]:
         """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
@@ -139,9 +143,11 @@ class TenantCheck(NamedTuple):
         for one in several:
             one.count(self.offers, self.standings)
         if self.render is not None:
+            for one in several:
+                one.require(self.unsound)
             fine = [(one, folder) for one in several if (folder := one.fine()) is not None]
             some = [(folder, self.standings(folder.name), one.share) for one, folder in fine]
-            made = self.render(self.offers, some)
+            made = self.render(self.sound or self.offers, some)
             for (one, _), files in zip(fine, made, strict=True):
                 one.take(files)
         return [one.result() for one in several]
@@ -182,6 +188,17 @@ class _Checked:
         if (folder := self.folder) is not None:
             with self._within_its_share():
                 self.part = tuple(part_of(offers, folder, standings(folder.name)))
+
+    def require(self, unsound: Mapping[str, str]) -> None:
+        """Reject it where it declares something in a cluster that has an error."""
+        if (folder := self.fine()) is None or not unsound:
+            return
+        from allotment.manifests.tree import clusters_of
+
+        for cluster in clusters_of(folder):
+            if cluster in unsound:
+                self._stop(Stopped(f"cluster {cluster} is invalid: {unsound[cluster]}", "cluster"))
+                return
 
     def fine(self) -> Folder | None:
         """Return its folder if there is nothing wrong with it."""

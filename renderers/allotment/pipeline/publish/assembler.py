@@ -25,7 +25,7 @@ from allotment.pipeline.publish.assembly import Assembly, ClusterTrees
 from allotment.pipeline.publish.before import Before, Blobs
 from allotment.pipeline.publish.brake_tenants import brake_tenants
 from allotment.pipeline.publish.granted import Granted, grant
-from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle
+from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle, of_unsound_clusters
 from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
 from allotment.pipeline.publish.published_units import held_by_pods
@@ -90,15 +90,17 @@ class Assembler:
             except Exception as error:
                 _reject(tenant, error, kept, traces)
         kept |= may_not_settle(settled, source)
-        braked = brake_tenants(found.offers, settled, rendered, before, window, kept)
+        braked = brake_tenants(found.sound_offers, settled, rendered, before, window, kept)
         kept |= braked.retained
 
         claims = {name: one.claims for name, one in rendered.items() if name not in kept}
         claims |= {name: tuple(before.claims(name)) for name in kept}
-        granted = grant(found.offers, claims, held_by_pods(known, branches), observed, preparations.published)
+        offers = found.sound_offers
+        claims = {name: tuple(one for one in some if one.cluster in offers.clusters) for name, some in claims.items()}
+        granted = grant(offers, claims, held_by_pods(known, branches), observed, preparations.published)
         reduced = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
         rendered, kept = _with_rerendered(reduced, rendered, kept, traces)
-        turnover = Turnover(found.offers, before, known, observed, doubted)
+        turnover = Turnover(offers, before, known, observed, doubted)
         made = _assembled(source, found, kept, rendered, settled, granted, turnover, before, traces)
         return made._replace(released=braked.released)
 
@@ -108,7 +110,7 @@ class Assembler:
         """Return the checked source, who is kept, and what the others are rendered to. Raises PlatformInvalid."""
         try:
             found = self._checked(source, as_of, before, preparations)
-            kept = invalid(found)
+            kept = of_unsound_clusters(found, before) | invalid(found)
             return found, kept, self._taken_up(found, kept)
         except BaseException:
             self._remembered.forget()  # the survey noted tenants as known whose files weren't taken up
@@ -126,6 +128,7 @@ class Assembler:
             processes=self._processes,
             standings=lambda tenant: Standing(prepared.get(tenant, frozenset())),
             share=self._share,
+            partial=True,
         )
 
     def _taken_up(self, found: Survey, kept: Kept) -> dict[str, Rendered]:
@@ -192,7 +195,7 @@ def _assembled(
     traces: dict[str, str],
 ) -> Assembly:
     """Return the trees of all clusters, and in words who isn't in them as declared."""
-    trees = ClusterTrees(found.offers, before)
+    trees = ClusterTrees(found.sound_offers, before)
     published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
     for tenant, one in list(published.items()):
         try:
@@ -207,9 +210,11 @@ def _assembled(
     claims = granted.all({name: one.claims for name, one in rendered.items() if name not in kept})
     trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster), turnover)
     trees.take_markers()
-    problems = [one for one in found.shared if one.rule != stock.RULE and not one.warning]
+    faults = found.faults
+    trees.retain_clusters(faults.by_cluster)
+    problems = [*faults.harmless, *(one for one in found.shared if one.rule != stock.RULE and not one.warning)]
     return Assembly(
-        offers=found.offers,
+        offers=found.sound_offers,
         files=trees.files,
         data=trees.data,
         kept=dict(sorted(kept.items())),
@@ -217,8 +222,9 @@ def _assembled(
         leaving=[words for one in published.values() for words in one.leaving],
         held=[*turnover.held, *(words for one in published.values() for words in one.held)],
         holding=granted.holding,
-        problems=[*problems, *placed(stock.beneath_held(found.offers, claims), source)],
+        problems=[*problems, *placed(stock.beneath_held(found.sound_offers, claims), source)],
         declared=frozenset(found.parts),
         rendered=len(found.made),
         traces=traces,
+        retained_clusters=faults.by_cluster,
     )

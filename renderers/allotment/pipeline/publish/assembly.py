@@ -32,6 +32,7 @@ class Assembly(NamedTuple):
     instances that wait for a unit, removals in progress, preparations and node replacements that wait, and pods that
     keep units without a claim. `problems` concern no tenant in particular. `declared` are the tenants that have a
     folder, `rendered` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
+    `retained_clusters` are the clusters that stay as they were published, with their problems.
     `released` are the clusters in which an approval released a deletion that the brake would stop.
     """
 
@@ -48,6 +49,7 @@ class Assembly(NamedTuple):
     rendered: int
     traces: Mapping[str, str] = MappingProxyType({})
     released: frozenset[str] = frozenset()
+    retained_clusters: Mapping[str, list[Problem]] = MappingProxyType({})
 
 
 class ClusterTrees:
@@ -117,6 +119,12 @@ class ClusterTrees:
                 over[cluster] = dict.fromkeys(strayed, branch.tip or "")
         for path, data in list(marker_files(self._offers, self.files, self._touched, over)):
             self._put(path, data)
+
+    def retain_clusters(self, clusters: Iterable[str]) -> None:
+        """Keep the whole trees of some clusters as they were published."""
+        for cluster in clusters:
+            self.files[cluster] = dict(self._before.branches[cluster].files)
+            self.data[cluster] = {}
 
     def _put(self, path: str, data: bytes) -> None:
         cluster, _, inner = path.partition("/")

@@ -6,6 +6,7 @@
                       what `pipeline/check` and `pipeline/render` found
     may_not_settle    something is gone that may not go (`changes/departure`), or a volume would become what it can't
                       (`changes/volumes`)
+    of_unsound_clusters  a cluster that it has anything in is invalid
     brake_tenants     the tenant deletes more of its own than the brake allows
     rendered.Again    what had to be rendered once more is stopped: because it wasn't remembered, or because the tenant
                       gets fewer units than it declares
@@ -18,9 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from allotment.adapters.source import Source
+from allotment.adapters.source import Source, place_problem
+from allotment.declared.layout import Scope, folder_of
 from allotment.manifests.paths import spot_of
 from allotment.manifests.published import with_budget
+from allotment.pipeline.check.platform_faults import CLUSTER_RULE
 from allotment.pipeline.check.survey import Survey
 from allotment.pipeline.check.workers import placed
 from allotment.pipeline.publish.before import Before
@@ -44,10 +47,21 @@ class PlatformInvalid(AllotmentError):
 
 
 def invalid(found: Survey) -> Kept:
-    """Return the tenants whose own declarations are wrong. Raises PlatformInvalid where the platform's are."""
-    stops, kept = found.by_owner()
-    if stops:
+    """Return the tenants whose own declarations, or one of whose clusters, are invalid. Raises PlatformInvalid where the
+    catalog is."""
+    if stops := found.faults.of_all:
         raise PlatformInvalid(stops, found.files, len(found.parts))
+    return found.by_owner()[1]
+
+
+def of_unsound_clusters(found: Survey, before: Before) -> Kept:
+    """Return the tenants with published files in a cluster that is invalid."""
+    kept: Kept = {}
+    for cluster, problems in found.faults.by_cluster.items():
+        for tenant, files in before.tenants.items():
+            if tenant not in kept and any(path.startswith(f"{cluster}/") for path in files):
+                words = f"cluster {cluster} is invalid: {problems[0]}"
+                kept[tenant] = [place_problem(folder_of(Scope("tenant", tenant)), words, CLUSTER_RULE)]
     return kept
 
 
@@ -65,6 +79,8 @@ def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes
     files: dict[str, bytes] = {}
     problems = []
     for path in before.tenants.get(tenant, ()):
+        if path.partition("/")[0] not in gate.clusters:
+            continue  # the cluster is retained as a whole
         data, dropped = gate.sift(path, before.read(path))
         if dropped:
             words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"

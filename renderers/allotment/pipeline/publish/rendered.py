@@ -58,7 +58,7 @@ class Again:
             granted = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
             return self._found.standings(tenant)._replace(granted=granted)
 
-        work = TenantCheck(self._source, self._found.offers, Renderer(self._before.made), False, standing)
+        work = TenantCheck(self._source, self._found.sound_offers, Renderer(self._before.made), False, standing)
         again = Rerendered({}, {}, {})
         for result in results(work, sorted(tenants), self._processes):
             wrong = [one for one in result.problems if not one.warning]

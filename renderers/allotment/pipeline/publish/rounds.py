@@ -136,6 +136,10 @@ class Rounds(Loop):
                 for tenant, problems in assembly.kept.items()
             ),
             *(
+                (self.log.warning, "cluster retained", {"cluster": name, "problems": [str(one) for one in problems]})
+                for name, problems in assembly.retained_clusters.items()
+            ),
+            *(
                 (self.log.error, "tenant ran into a bug", {"tenant": tenant, "trace": trace})
                 for tenant, trace in assembly.traces.items()
             ),

@@ -26,6 +26,13 @@ class KeptOutput(Part, frozen=True):
     problems: tuple[ProblemOutput, ...]
 
 
+class RetainedClusterOutput(Part, frozen=True):
+    """A cluster that stays as it was published, with its problems: its tenants are among `kept`."""
+
+    cluster: str
+    problems: tuple[ProblemOutput, ...]
+
+
 class PublishOutput(Output, frozen=True, kw_only=True, tag="PublishOutput"):
     """A publish of the commit `source`, unless `newer` was published already; with `dryRun` nothing was written.
 
@@ -43,3 +50,4 @@ class PublishOutput(Output, frozen=True, kw_only=True, tag="PublishOutput"):
     holding: tuple[str, ...]
     leaving: tuple[str, ...]
     warnings: tuple[ProblemOutput, ...]
+    retained_clusters: tuple[RetainedClusterOutput, ...] = ()
