@@ -363,3 +363,14 @@ def test_locks_that_a_killed_git_left_keep_no_reporter_unready(bed: Bed) -> None
     for _ in range(3):
         bed.report(*CRASHED)
     assert (bed.reporter.ready(), bed.commits()) == (True, 2)
+
+
+def test_a_deleted_job_that_runs_again_is_reported_without_preparing(bed: Bed) -> None:
+    bed.report(live.claim(), live.job(condition="Complete"))
+    bed.report(live.claim(), live.job(uid="again", created=5))
+    [storage] = bed.status().storages
+    assert (storage.state, storage.message) == (
+        "Ready",
+        "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume",
+    )
+    assert bed.status().transitions == ()
