@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from allotment.adapters.cluster.store import STOCKS, Store
+from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import published_ref
@@ -48,7 +49,7 @@ class Bed:
         self.clock = 0
         self.watch = Watching()
         self.remote = remote
-        self.repository = Repository.at(folder)
+        self.repository = Clone.at(folder)
         with (folder / "config").open("a", encoding="utf-8") as settings:
             settings.write("[user]\n\tname = reporter\n\temail = reporter@northlight.example\n")
         self.place = Destination(

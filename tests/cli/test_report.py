@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests import live
+from tests import damage, live
 from tests.conftest import Allot
 from tests.controlplane.processes import eventually
 from tests.faults import Answer, Request, Server, listed, serving, stays
@@ -99,6 +99,17 @@ def test_once_writes_what_is_seen_now(words: list[str], allot: Allot) -> None:
     assert (said.code, said.err) == (0, "")
     assert state(words) == "Running"
     assert git(remote(words), "rev-parse", BRANCH) == git(remote(words), "rev-parse", OURS)
+
+
+@pytest.mark.parametrize("harm", damage.DAMAGES)
+def test_once_reports_from_a_damaged_clone(
+    words: list[str], cluster: Cluster, allot: Allot, harm: Callable[[Path], None]
+) -> None:
+    assert allot(*words, "--once").code == 0
+    harm(Path(words[words.index("--data") + 1]))
+    cluster.objects = CRASHED
+    assert allot(*words, "--once").code == 0
+    assert state(words) == "Failed"
 
 
 def begin(words: list[str], log: Path) -> subprocess.Popen[bytes]:

@@ -283,3 +283,28 @@ def test_a_volume_made_anew_is_another_one() -> None:
         ("models", "", "Ready", "VolumeBound"),
     ]
     assert (again.storages[0].claim, again.storages[0].prepare) == ("c2", None)
+
+
+@pytest.mark.parametrize("pods", [(), (live.job_pod(container=live.started(3)),)], ids=["no pod yet", "runs"])
+def test_a_job_that_somebody_deleted_runs_again_and_its_storage_stays_available(
+    pods: tuple[dict[str, Any], ...],
+) -> None:
+    done = look(live.claim(), live.job(condition="Complete"))
+    before = done.storages[0]
+    again = live.job(created=5)
+    again["metadata"]["uid"] = "j-again"
+    found = look(live.claim(), again, *pods, before=done).storages[0]
+    assert (found.state, found.since) == (before.state, before.since)
+    assert found.message == "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume"
+    assert found.prepare == before.prepare
+    assert [one for one in found.conditions if one.type == "Prepared"] == [
+        one for one in before.conditions if one.type == "Prepared"
+    ]
+
+
+def test_another_attempt_or_volume_prepares_again() -> None:
+    done = look(live.claim(), live.job(condition="Complete"))
+    assert look(live.claim(), live.job(attempt=2, created=5), before=done).storages[0].state == "Preparing"
+    made_anew = live.claim(created=4)
+    made_anew["metadata"]["uid"] = "another"
+    assert look(made_anew, live.job(created=5), before=done).storages[0].state == "Preparing"

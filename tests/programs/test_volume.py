@@ -400,3 +400,46 @@ def test_a_volume_is_sealed(tmp_path: Path) -> None:
     assert volume.is_complete(str(tmp_path), JOB)
     assert status_of("seal", tmp_path, "--alone", job="other") == 0
     assert volume.is_complete(str(tmp_path), "other")
+
+
+def everything(root: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return inode, time of change and content of every file on a volume, ours too."""
+    return {
+        str(path.relative_to(root)): (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("fetch_url", ("--url=https://files.invalid/model", "--sha256=", "--path=model")),
+        ("fetch_s3", ("--endpoint=https://s3.invalid", "--bucket=b", "--prefix=", "--region=r")),
+        ("copy_shared", ("--source=http://files.invalid/",)),
+        ("copy_folder", ("--source=/nothing-is-here",)),
+        ("seal", ("--alone",)),
+        ("check", ()),
+    ],
+)
+def test_a_job_that_runs_again_writes_nothing_on_a_complete_volume(
+    tmp_path: Path, name: str, arguments: tuple[str, ...]
+) -> None:
+    """The Job was deleted by hand, and Argo CD makes it again. It asks no source either: none of these exists."""
+    root = tmp_path / "volume"
+    root.mkdir()
+    filled_by(root, JOB)
+    before = everything(root)
+    status = ending.ALREADY_COMPLETE if name == "check" else 0
+    assert status_of(name, root, *arguments) == status
+    assert everything(root) == before
+    step = 1
+    while killed_at(step, lambda: _run(name, root, *arguments)):
+        assert everything(root) == before
+        step += 1
+    assert step > 1
+    assert everything(root) == before
+
+
+def _run(name: str, root: Path, *arguments: str) -> None:
+    assert status_of(name, root, *arguments) in (0, ending.ALREADY_COMPLETE)

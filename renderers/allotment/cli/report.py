@@ -60,7 +60,7 @@ def command(
       allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data /data
       allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data /tmp/eu-1 --once
     """
-    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.git.clone import Clone, release_clones
     from allotment.adapters.metrics import registry
     from allotment.cli.reporter import leadership, reporter
     from allotment.cli.serving import addresses, ends_with, loaded, logger, serving
@@ -68,14 +68,13 @@ def command(
 
     if wrong := wrong_name(cluster, 24):
         raise click.UsageError(f"--cluster: {wrong}")
+    click.get_current_context().call_on_close(release_clones)
     sight = Sight(**more)
     addresses(listen, metrics_listen)
     counts, log = registry(), logger()
     leader = None if once else leadership(sight, log, lambda: None)
     leading = leader.leads if leader else lambda: True
-    one = reporter(
-        cluster, sight, Repository.at(data), to, rendered or to, interval, counts, log, leading, lambda: None
-    )
+    one = reporter(cluster, sight, Clone.at(data), to, rendered or to, interval, counts, log, leading, lambda: None)
     loaded()
     if once:
         one.report_once()

@@ -129,7 +129,7 @@ def command(
       allot run --source https://git.example.com/acme/gpus --publish --data /data
       allot run --source https://git.example.com/acme/gpus --report eu-1 --data /data
     """
-    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.git.clone import Clone, release_clones
     from allotment.adapters.metrics import CommentMetrics, registry
     from allotment.cli.reporter import leadership, reporter
     from allotment.cli.serving import addresses, ends_with, loaded, logger, secret_of, serving
@@ -138,6 +138,7 @@ def command(
 
     if not (publish or cluster or comment):
         raise click.UsageError("Say what to run: --publish, --report CLUSTER, --comment, or several of them.")
+    click.get_current_context().call_on_close(release_clones)
     sight = Sight(**more)
     addresses(listen, metrics_listen)
     secret = secret_of(webhook_secret_file) if webhook_secret_file else b""
@@ -167,9 +168,9 @@ def command(
             )
         )
     if cluster is not None:
-        folder = Repository.at(data / "report")
-        rendered, reported = _declared(folder, source, branch, to, status)
-        parts.append(reporter(cluster, sight, folder, reported, rendered, report_interval, counts, log, leading, wake))
+        clone = Clone.at(data / "report")
+        rendered, reported = clone.repaired(lambda: _declared(clone, source, branch, to, status))
+        parts.append(reporter(cluster, sight, clone, reported, rendered, report_interval, counts, log, leading, wake))
     if comment and parts:
         token_of(forge_token_file)
         words = _words(
@@ -229,12 +230,14 @@ def _work(
     status: str | None,
     budget: PlanBudget,
 ) -> PullWork:
+    from allotment.adapters.git.clone import Clone
     from allotment.adapters.git.remote import Remote
-    from allotment.adapters.git.repository import Repository
 
-    origin = Remote(Repository.at(data), source, keep=True)
-    return work(
-        data, origin, branch, token, api, rendered=to, status=status, budget=budget, cache=data.with_name("cache")
+    clone = Clone.at(data)
+    origin = Remote(clone, source, keep=True)
+    cache = data.with_name("cache")
+    return clone.repaired(
+        lambda: work(data, origin, branch, token, api, rendered=to, status=status, budget=budget, cache=cache)
     )
 
 
@@ -266,8 +269,8 @@ def _rounds(
     signing_key: Path | None,
     share: float,
 ) -> Rounds:
+    from allotment.adapters.git.clone import Clone
     from allotment.adapters.git.remote import Remote
-    from allotment.adapters.git.repository import Repository
     from allotment.adapters.metrics import Metrics
     from allotment.cli.options import day_of
     from allotment.pipeline.declared import places
@@ -275,7 +278,7 @@ def _rounds(
     from allotment.pipeline.publish.publication import Publisher
     from allotment.pipeline.publish.rounds import Rounds
 
-    repository = Repository.at(data)
+    repository = Clone.at(data)
     remote = lru_cache(partial(Remote, repository, keep=True))
 
     def declared(one: Source) -> tuple[Remote, Remote]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from allotment import conditions as word
 from allotment.declared.values import size_of
 from allotment.manifests import names
@@ -65,7 +67,11 @@ def storage(view: StorageView, before: Storage | None) -> Storage:
     claim = view.claim
     known = before if before is not None and before.claim == claim.uid else None  # made anew it is another volume
     prepare = _prepare(view)
-    found = _state(view, prepare)
+    completed = _completed_before(prepare, known)
+    found = _state(view, completed or prepare)
+    if completed is not None and found.state == word.AVAILABLE_STORAGE:
+        found = found._replace(message=_running_again(completed))
+    prepare = completed or prepare
     urls = sorted(route.url for route in view.routes if route.url)
     return Storage(
         name=claim.storage,
@@ -167,6 +173,18 @@ def _prepare(view: StorageView) -> Preparation | None:
     )
 
 
+def _completed_before(prepare: Preparation | None, known: Storage | None) -> Preparation | None:
+    """Return the attempt that filled the volume, where its Job runs again because somebody deleted it; else None. The
+    marker on the volume keeps the second run from writing."""
+    if prepare is None or prepare.state in (word.SUCCEEDED, word.FAILED) or known is None or known.prepare is None:
+        return None
+    earlier = known.prepare
+    same = (earlier.input_hash, earlier.attempt) == (prepare.input_hash, prepare.attempt)
+    if earlier.state != word.SUCCEEDED or not same:
+        return None
+    return msgspec.structs.replace(earlier, kept=prepare.kept)
+
+
 def _exit_code(view: StorageView, job: Job) -> int | None:
     """Return the exit code of the last pod that ended, as far as pods or the Job itself say it."""
     if job.was_complete:
@@ -236,6 +254,10 @@ def _failure(prepare: Preparation) -> str:
         return f"preparation failed in attempt {prepare.attempt}: {_WORDS[prepare.reason]}; {again}"
     code = f"exit {prepare.exit_code}" if prepare.exit_code is not None else "its pod never ran"
     return f"preparation failed in attempt {prepare.attempt}: {code}; {again}"
+
+
+def _running_again(prepare: Preparation) -> str:
+    return f"the Job of attempt {prepare.attempt} was deleted and runs again: it writes nothing on a complete volume"
 
 
 def _going_on(prepare: Preparation) -> str:

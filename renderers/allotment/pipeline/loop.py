@@ -7,14 +7,16 @@ import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from allotment.adapters.git.clone import Clone, Damage
+from allotment.adapters.git.repository import Repository
 from allotment.pipeline.log import Log
 from allotment.problems import AllotmentError
 
 TOLD_SECONDS = 600.0  # an error that stays is told again so often
-REASONS = ("refused", "bug")  # of a failure, where a loop knows no others
+REASONS = ("refused", "damaged", "bug")  # of a failure, where a loop knows no others
 STALLED_TURNS = 20  # a turn that takes as long as so many pauses has stalled, if it isn't allowed longer
 
 
@@ -87,6 +89,27 @@ class Loop(ABC):
             return Failure("refused", str(error))
         return Failure("bug", "".join(traceback.format_exception(error)))
 
+    def repair(self, errors: Sequence[str]) -> Damage | None:
+        """Check the clone for damage after errors, with those that the turn itself got over; return the damage. If the
+        clone was replaced, forget its objects. A loop without a clone has no damage."""
+        return None
+
+    def _repair(self, failure: Failure | None) -> Failure | None:
+        """Return why the turn failed: the damage of the clone, where that is the reason. If the clone was replaced,
+        the next turn begins at once."""
+        try:
+            damage = self.repair([] if failure is None else [failure.words])
+        except OSError as error:
+            return Failure("damaged", f"the local clone can't be repaired: {error}")
+        if damage is None:
+            return failure
+        if damage.replaced:
+            self.log.warning("clone replaced", message=damage.words)
+            self._woken.set()
+            return Failure("damaged", f"the local clone was damaged, and is fetched again: {damage.words}", seconds=0)
+        again = f"in {damage.seconds:.0f} seconds at the earliest"
+        return Failure("damaged", f"the local clone is damaged, and is replaced {again}: {damage.words}")
+
     def is_due(self) -> bool:
         """Return whether a turn is taken now: after an error there is none for a while."""
         return not self.rests()
@@ -111,6 +134,7 @@ class Loop(ABC):
             failure = self.turn()
         except Exception as error:  # a bug of ours in one turn is no reason to end
             failure = self.failure(error)
+        failure = self._repair(failure)
         if failure is not None:
             self._fail(failure)
         elif not self.rests():
@@ -159,3 +183,8 @@ class Loop(ABC):
     def ready(self) -> bool:
         """Return whether the last turn reached all it needs."""
         return self._good
+
+
+def repair(repository: Repository, errors: Sequence[str]) -> Damage | None:
+    """Return the damage of a clone, None where it has none, or where the repository is not a clone of the program."""
+    return repository.repair(errors) if isinstance(repository, Clone) else None

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from tests import damage
 from tests.cli.test_gating import replicas, seen, waiting
 from tests.conftest import DAY, edit
 from tests.pipeline.pulls.test_commenting import Said
 from tests.published import Place, git
 
+from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import Trees
 from allotment.adapters.metrics import Metrics, text_of
 from allotment.declared import documents, reading
@@ -40,7 +43,7 @@ class Bed:
     """Rounds of a place, one at a time, and what they counted."""
 
     def __init__(self, place: Place, data: Path) -> None:
-        repository = Repository.at(data)
+        repository = Clone.at(data)
         remote = Asked(repository, str(place.remote), keep=True)
         day = datetime.date.fromisoformat(DAY)
         self.remote, self.registry, self.log = remote, CollectorRegistry(), Said()
@@ -167,3 +170,54 @@ def test_a_branch_that_went_back_is_a_rewind_whose_way_out_is_named(bed: Bed, wa
     (said,) = [about for event, about in bed.log.events if event == "nothing published"]
     assert said["reason"] == "rewound"
     assert "--delete refs/allotment/source" in said["message"]
+
+
+@pytest.mark.parametrize("harm", damage.DAMAGES)
+def test_a_damaged_clone_is_fetched_again_and_publishes(
+    bed: Bed, waiting: Place, tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    bed.rounds.once()
+    (tmp_path / "data/report").mkdir()
+    (tmp_path / "data/report/HEAD").write_text("of another clone")
+    harm(tmp_path / "data")
+    seen(waiting)
+    bed.rounds.once()
+    assert not bed.rounds.ready()
+    assert 'allotment_errors_total{reason="damaged"} 1.0' in text_of(bed.registry).decode()
+    assert [event for event, _ in bed.log.events].count("clone replaced") == 1
+    bed.rounds.once()
+    assert (bed.rounds.ready(), bed.publishes, replicas(waiting)) == (True, 2, 1)
+    assert git(tmp_path / "data", "fsck", "--full", "--no-dangling") == ""
+    assert (tmp_path / "data/report/HEAD").read_text() == "of another clone"
+    waiting.merge()
+    bed.rounds.once()
+    assert bed.rounds.ready()
+    assert [event for event, _ in bed.log.events].count("clone replaced") == 1
+
+
+def test_locks_that_a_killed_git_left_keep_no_publisher_unready(bed: Bed, waiting: Place, tmp_path: Path) -> None:
+    bed.rounds.once()
+    damage.leave_locks(tmp_path / "data")
+    seen(waiting)
+    bed.rounds.once()
+    bed.rounds.once()
+    assert (bed.rounds.ready(), replicas(waiting)) == (True, 1)
+    assert damage.locks(tmp_path / "data") == []
+
+
+def test_a_clone_that_is_damaged_again_is_not_replaced_at_once(bed: Bed, waiting: Place, tmp_path: Path) -> None:
+    """A disk that fails would have the whole repository fetched in each turn."""
+    for part in ("first", "second"):
+        bed.rounds.once()
+        damage.remove_packs(tmp_path / "data")
+        (waiting.root / part).touch()
+        waiting.merge()
+        time.sleep(0.5)  # a check takes at most a tenth of the time
+        bed.rounds.once()
+        if part == "first":
+            bed.rounds.once()
+    assert [event for event, _ in bed.log.events].count("clone replaced") == 1
+    event, about = bed.log.events[-1]
+    assert (event, about["reason"]) == ("nothing published", "damaged")
+    assert "the local clone is damaged, and is replaced in " in about["message"]
+    assert not bed.rounds.ready()

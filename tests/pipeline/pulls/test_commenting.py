@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from tests import damage
 from tests.adapters.forge.server import TOKEN, Answer, GitHubWorld
 from tests.adapters.git.malformed import write
 from tests.cli.test_comment import WEBUI, Desk
@@ -18,6 +19,7 @@ from tests.pulled import plan_here
 
 from allotment.adapters.forge.forge import PullRequest, Token, Unreachable
 from allotment.adapters.git import quarantine
+from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import CommentMetrics, text_of
@@ -46,7 +48,7 @@ class Bed:
     def __init__(self, desk: Desk, folder: Path) -> None:
         self.desk, self.world = desk, desk.world
         self.log, self.registry = Said(), CollectorRegistry()
-        repository = Repository.at(folder)
+        repository = Clone.at(folder)
         remote = Remote(repository, str(desk.place.remote), keep=True)
         self.commenter = Commenter(
             lambda: work(folder, remote, "main", Token(TOKEN), desk.world.api, processes=1),
@@ -484,3 +486,27 @@ def test_another_branch_is_none_of_ours(bed: Bed) -> None:
     bed.round()
     assert bed.desk.status(head) == "success"
     assert bed.world.bodies(2) == []
+
+
+@pytest.mark.parametrize("harm", damage.DAMAGES)
+def test_a_damaged_clone_is_fetched_again_and_comments(bed: Bed, tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    bed.round()
+    harm(tmp_path / "clone")
+    second = bed.desk.propose(1, "spec:\n", "spec:\n  description: Ours.\n")
+    for _ in range(3):
+        bed.commenter._again = 0.0
+        bed.round()
+    assert second != head
+    assert bed.desk.status(second) == "success"
+    assert [event for event, _ in bed.log.events].count("clone replaced") == 1
+
+
+def test_locks_that_a_killed_git_left_keep_no_comment_back(bed: Bed, tmp_path: Path) -> None:
+    bed.round()
+    damage.leave_locks(tmp_path / "clone")
+    head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    for _ in range(2):
+        bed.commenter._again = 0.0
+        bed.round()
+    assert bed.desk.status(head) == "success"

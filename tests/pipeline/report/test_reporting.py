@@ -8,11 +8,12 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from tests import live
+from tests import damage, live
 from tests.adapters.git.malformed import write
 from tests.observed.test_cold_starts import PENDING, placed
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
@@ -329,3 +330,47 @@ def test_a_cold_start_that_ended_while_nothing_could_be_written_is_told_once(bed
     bed.report(*placed(40), seconds=70)
     found = read_cluster((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
     assert [one.seconds for one in found.cold_starts] == [40]
+
+
+@pytest.mark.parametrize("harm", damage.DAMAGES)
+def test_a_damaged_clone_is_fetched_again_and_reports(bed: Bed, harm: Callable[[Path], None]) -> None:
+    bed.publish(live.claim())
+    bed.report(*RUNS)
+    harm(bed.repository.folder)
+    bed.reporter.repair(["any error"])
+    bed.report(*CRASHED)
+    bed.report(*CRASHED)
+    assert bed.reporter.ready(), bed.log.calls
+    assert (bed.commits(), bed.subject()) == (2, "solo-ada/webui: Running → Failed")
+    assert git(bed.repository.folder, "fsck", "--full", "--no-dangling") == ""
+
+
+@pytest.mark.parametrize("harm", damage.DAMAGES)
+def test_a_turn_that_fails_by_a_damaged_clone_replaces_it(bed: Bed, harm: Callable[[Path], None]) -> None:
+    bed.report(*RUNS)
+    bed.reporter.stand_by()
+    harm(bed.repository.folder)
+    for _ in range(3):
+        bed.report(*CRASHED)
+    assert bed.reporter.ready()
+    assert (bed.commits(), bed.subject()) == (2, "solo-ada/webui: Running → Failed")
+
+
+def test_locks_that_a_killed_git_left_keep_no_reporter_unready(bed: Bed) -> None:
+    bed.report(*RUNS)
+    bed.reporter.stand_by()
+    damage.leave_locks(bed.repository.folder)
+    for _ in range(3):
+        bed.report(*CRASHED)
+    assert (bed.reporter.ready(), bed.commits()) == (True, 2)
+
+
+def test_a_deleted_job_that_runs_again_is_reported_without_preparing(bed: Bed) -> None:
+    bed.report(live.claim(), live.job(condition="Complete"))
+    bed.report(live.claim(), live.job(uid="again", created=5))
+    [storage] = bed.status().storages
+    assert (storage.state, storage.message) == (
+        "Ready",
+        "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume",
+    )
+    assert bed.status().transitions == ()

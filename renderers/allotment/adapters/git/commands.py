@@ -60,19 +60,27 @@ class Commands:
 
     With `apart` that is Git's folder instead (`apart.py`), and objects of the repository are read besides its own.
     `offline` asks no other repository: what a partial clone lacks Git would fetch as it is asked for, by a program that
-    the repository names.
+    the repository names. `alone` says that the folder itself is the repository: where it is damaged, Git must not take
+    a repository around the folder instead.
     """
 
-    def __init__(self, folder: Path, apart: Path | None = None, *, offline: bool = False) -> None:
+    def __init__(self, folder: Path, apart: Path | None = None, *, offline: bool = False, alone: bool = False) -> None:
         self._around = folder
         self._apart = apart
+        self._alone = alone
         self._more = {"GIT_ALLOW_PROTOCOL": "none"} if offline or apart is not None else {}
+        if alone:
+            self._more["GIT_DIR"] = str(folder)
         self._opened: tuple[int, git.Repo] | None = None
 
     @staticmethod
     def init(folder: Path) -> None:
         """Make a new repository without a work tree."""
         git.Repo.init(folder, bare=True)
+
+    def forget(self) -> None:
+        """Open the repository again when it is next used."""
+        self._opened = None
 
     def text(self, command: str, *arguments: str, settings: Iterable[str] = ()) -> str:
         """Return what a command writes, without the last line's end. Raises SaidNo."""
@@ -162,7 +170,7 @@ class Commands:
         """Return GitPython's object, one a process."""
         if self._opened is None or self._opened[0] != os.getpid():
             try:
-                found = git.Repo(self._around, search_parent_directories=True)
+                found = git.Repo(self._around, search_parent_directories=not self._alone)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise Refused(f"{self._around} is in no Git repository, so there is no commit to read") from None
             found.git.update_environment(**{**ENVIRONMENT, **self._more, **self._elsewhere(Path(found.common_dir))})

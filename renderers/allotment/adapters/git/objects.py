@@ -43,6 +43,12 @@ class Objects:
         self._begin = begin
         self._reader: tuple[int, Any, Any] | None = None
 
+    def close(self) -> None:
+        """End the reader. The next question starts a new reader, which opens the packs of that time."""
+        if self._reader is not None:
+            self._reader[2]()
+            self._reader = None
+
     def info(self, ids: Iterable[str]) -> dict[str, Info]:
         """Return what each object is, without reading it."""
         found: dict[str, Info] = {}

@@ -16,7 +16,7 @@ from allotment.adapters.git.commands import Commands, SaidNo
 from allotment.adapters.git.objects import IS_ID, Objects, TooMuch
 from allotment.adapters.git.tree_comparison import TreeComparison
 from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, Trees, check_limits
-from allotment.problems import Refused, quoted
+from allotment.problems import Refused, printable, quoted
 
 NOTHING_YET = "nothing is committed here yet: run `git add --all` and `git commit` first"
 MOST_FILES = 1_000_000  # of a listing
@@ -50,6 +50,14 @@ class Repository:
         if not (folder / "HEAD").exists():
             Commands.init(folder)
         return cls(folder)
+
+    def forget(self) -> None:
+        """Forget all objects that were read: the repository no longer holds them."""
+        self.objects.close()
+        self.git.forget()
+        self._listings.clear()
+        self._listed.clear()
+        self._verified.clear()
 
     def tidy(self) -> None:
         """Let Git's housekeeping run, if it is due, and wait for it. It compares nothing large with each other:
@@ -166,8 +174,13 @@ class Repository:
         return one if kind == "commit" else None
 
     def is_ancestor(self, one: str, other: str) -> bool:
-        """Return whether commit `one` is `other` or comes before it."""
-        return one == other or self._said("merge_base", "--is-ancestor", one, other) is not None
+        """Return whether commit `one` is `other` or comes before it. Raises Refused where the history can't be read."""
+        if one == other:
+            return True
+        ended = self.git.run("merge_base", "--is-ancestor", one, other)
+        if ended.status > 1 and self.has(one) and self.has(other):
+            raise Refused(f"the history of commit {other} can't be read: {printable(ended.said, 400)}")
+        return ended.status == 0
 
     def newest_of(self, commits: Iterable[str]) -> tuple[str, ...]:
         """Return those of some commits that no other of them contains; also each that isn't here."""

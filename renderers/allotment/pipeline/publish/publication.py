@@ -130,6 +130,11 @@ class Publisher:
         self._adopt = adopt
         self._last: CommitSource | None = None
 
+    def forget(self) -> None:
+        """Forget all objects of the clone."""
+        self._last = None
+        self.statuses = Statuses(self.repository, self.statuses.remote)
+
     def publish(self, ref: str) -> Outcome:
         """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
         for attempt in range(TRIES):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from allotment.adapters.git.clone import Damage
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Remote, Unsound
 from allotment.adapters.git.rendered import Unproven, tips
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.pipeline.log import Log
-from allotment.pipeline.loop import REASONS, Failure, Loop, Pace
+from allotment.pipeline.loop import REASONS, Failure, Loop, Pace, repair
 from allotment.pipeline.publish.kept import PlatformInvalid
 from allotment.pipeline.publish.known import Known
 from allotment.pipeline.publish.publication import Braked, KeyMissing, Outcome, Publisher, Rewound
@@ -67,6 +68,13 @@ class Rounds(Loop):
     def stand_by(self) -> None:
         """Forget what was seen."""
         self._seen = None
+
+    def repair(self, errors: Sequence[str]) -> Damage | None:
+        """Check the clone, and forget its objects if it was replaced."""
+        damage = repair(self._publisher.repository, [*errors, *self._publisher.statuses.troubles.values()])
+        if damage is not None and damage.replaced:
+            self._publisher.forget()
+        return damage
 
     def failure(self, error: Exception) -> Failure:
         """Return why nothing was published."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 import datetime
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
+from allotment.adapters.git.clone import Damage
 from allotment.adapters.metrics import CommentMetrics
 from allotment.pipeline.log import Log
-from allotment.pipeline.loop import REASONS, Failure, Loop, Pace
+from allotment.pipeline.loop import REASONS, Failure, Loop, Pace, repair
 from allotment.pipeline.pulls.reviewing import Origin, Reviews, by_head
 from allotment.pipeline.pulls.rollouts import Rollouts
 from allotment.pipeline.pulls.troubles import Trouble, tried
@@ -60,6 +61,7 @@ class Commenter(Loop):
         self._retried: dict[int, float] = {}  # when those are reviewed again of which nothing could be said
         self._open: dict[str, int] = {}  # a pull request of each commit, as it was in the last round
         self._troubles: dict[int, str] = {}
+        self._turn_troubles: list[str] = []  # with single pull requests, in this turn
 
     def ready(self) -> bool:
         """Return whether this replica does what it should: a forge that is away is no reason to be restarted."""
@@ -72,6 +74,18 @@ class Commenter(Loop):
 
     def stand_by(self) -> None:
         """Forget nothing: what was said is read from the forge each time."""
+
+    def repair(self, errors: Sequence[str]) -> Damage | None:
+        """Check the clone, and begin again if it was replaced: what was said of each pull request is reviewed again."""
+        several, self._turn_troubles = [*errors, *self._turn_troubles], []
+        if self._work is None:
+            return None
+        damage = repair(self._work.place.source.repository, several)
+        if damage is not None and damage.replaced:
+            self._work = None
+            self._reviewed.clear()
+            self._retried.clear()
+        return damage
 
     def failure(self, error: Exception) -> Failure:
         """Return why there are no comments now, and for how long where the forge says so."""
@@ -163,6 +177,7 @@ class Commenter(Loop):
 
     def _tell_of(self, event: str, number: int, trouble: Trouble) -> None:
         self._metrics.failed(trouble.reason)
+        self._turn_troubles.append(trouble.words)
         if self._troubles.get(number) != trouble.words:
             self._troubles[number] = trouble.words
             self.log.error(event, number=number, reason=trouble.reason, message=trouble.words)

@@ -46,6 +46,11 @@ class PublishedBranch:
         self.commit: str | None = None
         self.trouble = ""
 
+    def forget(self) -> None:
+        """Forget that the branch is here."""
+        self._looked = self._fetched = float("-inf")
+        self.commit, self.trouble = None, ""
+
     def look(self) -> None:
         """Fetch the branch, unless that was just done."""
         if time.monotonic() - self._looked >= LOOK_SECONDS:

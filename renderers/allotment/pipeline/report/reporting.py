@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from allotment.adapters.git.branch import Branch
+from allotment.adapters.git.clone import Damage
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
@@ -36,7 +37,7 @@ from allotment.observed.status import (
     text_of,
 )
 from allotment.pipeline.log import Log
-from allotment.pipeline.loop import REASONS, Loop, Pace
+from allotment.pipeline.loop import REASONS, Loop, Pace, repair
 from allotment.pipeline.report.observing import LiveSources, Observed, Seeing, plain
 from allotment.pipeline.report.published import PublishedBranch
 from allotment.problems import Refused
@@ -110,7 +111,14 @@ class Reporter(Loop):
             time.sleep(0.05)
         self._interval = 0
         for _ in range(TRIES):
-            self._report()
+            try:
+                self._report()
+            except Exception as error:
+                damage = self.repair([str(error)])
+                if damage is None or not damage.replaced:
+                    raise
+                self.log.warning("clone replaced", cluster=self._seeing.cluster, message=damage.words)
+                continue
             if self._branch is not None and not self._is_due(self._observed.cluster_status(self._cluster)):
                 return
         raise Refused(f"others were quicker {TRIES} times: try again")
@@ -131,6 +139,18 @@ class Reporter(Loop):
         """Forget the branch: who leads again looks at what others wrote."""
         self._branch, self._believed = None, None
         self._metrics.stands_by()
+
+    def repair(self, errors: Sequence[str]) -> Damage | None:
+        """Check the clone, and look at the branches again if it was replaced. After an error always look at the status
+        branch again: no ref of the clone names the last commit, so git fsck doesn't notice that the commit is lost."""
+        trouble = [self._published.trouble] if self._published.trouble else []
+        damage = repair(self._place.repository, [*errors, *trouble])
+        if errors:
+            self._branch = None
+        if damage is not None and damage.replaced:
+            self._believed = None
+            self._published.forget()
+        return damage
 
     def once(self) -> None:
         """Take one turn, unless the cluster can't be seen yet: that is told, and says nothing of what was wrong before."""
