@@ -41,4 +41,4 @@ def platform_faults(problems: Iterable[Problem]) -> PlatformFaults:
             faults.harmless.append(problem)  # an add-on is installed in the clusters that exist
         else:
             faults.of_all.append(problem)
-    return faults
+    return faults._replace(by_cluster=dict(sorted(faults.by_cluster.items())))
