@@ -51,7 +51,8 @@ def live(published: Object) -> Object:
     }
     made["metadata"].setdefault("annotations", {})["argocd.argoproj.io/tracking-id"] = "x:y/z:a/b"
     made["status"] = {"observedGeneration": 1}
-    FILL.get(made["kind"], lambda one: None)(made)
+    if made["kind"] in FILL:
+        FILL[made["kind"]](made)
     return made
 
 

@@ -1,4 +1,4 @@
-"""What an API server and its controllers add to an object that is applied: each field with the value that it then has.
+"""Fields that an API server and its controllers add to an applied object, each with the value that it then has.
 
 A field here is a path from the object's root, an element of a list as `*`. A field that isn't here, or has another value,
 was written by somebody.
@@ -141,7 +141,7 @@ DEFAULTS: dict[str, dict[str, Default]] = {
     "ResourceQuota": {},
     "LimitRange": {},
 }
-# What controllers write into `metadata`. `kubectl rollout restart` annotates the pod template, and counts as an edit.
+# Annotations that controllers write. `kubectl rollout restart` annotates the pod template, and counts as an edit.
 ANNOTATIONS: dict[str, frozenset[str]] = {
     "Deployment": frozenset({"deployment.kubernetes.io/revision"}),
     "PersistentVolumeClaim": frozenset(

@@ -66,7 +66,7 @@ class _Path(NamedTuple):
 
 
 def differences(published: Object, live: Object) -> tuple[Difference, ...]:
-    """Return what differs between a published manifest and the live object of the same kind and name, at most MOST.
+    """Return the differences between a published manifest and the live object of the same kind and name, at most MOST.
 
     `live` may be without apiVersion, kind and status. Its kind is that of `published`, one of KINDS.
     """
@@ -82,7 +82,7 @@ class _Comparison:
         self._defaults = DEFAULTS[kind]
 
     def object(self, published: Object, live: Object) -> Iterator[Difference]:
-        """Yield what differs in `metadata`, and beside it."""
+        """Yield the differences of `metadata` and of the other fields."""
         ours, theirs = published.get("metadata", {}), live.get("metadata", {})
         root = _Path().key("metadata")
         for name in _COMPARED:
@@ -170,7 +170,7 @@ def _is_same(published: Any, live: Any, path: _Path) -> bool:
 
 
 def _keys_of(path: _Path, *lists: list[Any]) -> tuple[str, ...] | None:
-    """Return the fields by which the elements of both lists are told apart; None where they have no such."""
+    """Return the fields that identify an element of both lists; None if there are no such fields."""
     keys = _SERVICE_PORTS[1] if path.pattern == _SERVICE_PORTS[0] else _LIST_KEYS.get(path.pattern.rpartition("/")[2])
     if keys is None:
         return None
