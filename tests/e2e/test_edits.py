@@ -6,9 +6,11 @@ import time
 
 import pytest
 
+from allotment.observed.drift import KINDS, differences
 from allotment.observed.status import Condition, Instance, Snapshot, Storage
 from allotment.pipeline.report.comparing import EDITED_SECONDS
 from tests.controlplane.processes import eventually
+from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.e2e.test_report import TENANT, instance, status, until
 from tests.published import git
@@ -43,6 +45,22 @@ def test_nothing_of_the_sample_differs(reported_cloud: Cloud) -> None:
 
     time.sleep(SETTLED_SECONDS)
     assert said(reported_cloud) == {}
+
+
+def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) -> None:
+    """Also those for which the reporter waits 5 minutes."""
+    client = reported_cloud.clusters["eu-1"].client
+    found, kinds = {}, set()
+    for prefix in ("tenants/", "control/namespaces/"):
+        for _, one in oracle.objects(reported_cloud, "refs/heads/rendered/eu-1", prefix):
+            if one["kind"] in KINDS:
+                metadata = one["metadata"]
+                live = client.get(one["apiVersion"], one["kind"], metadata["name"], metadata.get("namespace"))
+                kinds.add(one["kind"])
+                if differing := differences(one, live):
+                    found[f"{metadata.get('namespace')}/{metadata['name']}"] = [str(each) for each in differing]
+    assert found == {}
+    assert kinds == set(KINDS)
 
 
 def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
