@@ -67,6 +67,12 @@ PROTECTED = "Protected"
 # Condition of what is removed from the rendered branch and still there; nothing else has it.
 DECLARED = "Declared"
 
+# Conditions of objects that aren't as they are published, though Argo CD says Synced; nothing else has them.
+AS_PUBLISHED = "AsPublished"
+ONLY_PUBLISHED = "OnlyPublished"
+EDITED_BY_HAND = "EditedByHand"
+FOREIGN_OBJECT = "ForeignObject"
+
 # Condition of an instance that is published without replicas and still has pods; nothing else has it.
 STOPPED_DECLARED = "Stopped"
 STOPPING = "Stopping"

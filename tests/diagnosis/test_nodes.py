@@ -14,8 +14,8 @@ from tests.ways_of_sharing import declare_all
 
 from allotment.diagnosis import looked
 from allotment.diagnosis.nodes import requested
-from allotment.diagnosis.quantity import amount
 from allotment.manifests import names
+from allotment.observed.quantity import amount
 
 
 def labels(bed: Bed, node: str) -> dict[str, str]:

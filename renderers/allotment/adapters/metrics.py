@@ -128,6 +128,18 @@ class ReportMetrics:
             ["cluster"],
             registry=registry,
         )
+        self._edited = Gauge(
+            "allotment_edited_objects",
+            "Objects of tenants that somebody edited by hand.",
+            ["cluster"],
+            registry=registry,
+        )
+        self._foreign_objects = Gauge(
+            "allotment_foreign_objects",
+            "Objects in tenants' namespaces that somebody added by hand.",
+            ["cluster"],
+            registry=registry,
+        )
         self._observed = Gauge(
             "allotment_status_info",
             "The time that the last status commit says.",
@@ -167,10 +179,15 @@ class ReportMetrics:
         self._removed.labels(self._cluster).set(count)
         self._stopped.labels(self._cluster).set(stopped)
 
+    def edited(self, count: int, foreign: int) -> None:
+        """Note how many objects are edited by hand, and how many are added."""
+        self._edited.labels(self._cluster).set(count)
+        self._foreign_objects.labels(self._cluster).set(foreign)
+
     def stands_by(self) -> None:
-        """Say nothing of what is removed or stopped and stays: another replica does."""
-        self._removed.clear()
-        self._stopped.clear()
+        """Drop the counts of objects and instances: the replica that leads reports them."""
+        for gauge in (self._removed, self._stopped, self._edited, self._foreign_objects):
+            gauge.clear()
 
 
 class CommentMetrics:

@@ -13,9 +13,9 @@ from allotment.declared.kinds.sharing import EXCLUSIVE
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
 from allotment.diagnosis.looked import PLUGIN_CONFIG, SLICES, Looked, Object, name_of
 from allotment.diagnosis.pool_nodes import PRESENT, PoolNodes, labels_of, pools_with_nodes
-from allotment.diagnosis.quantity import amount
 from allotment.manifests import names
 from allotment.manifests.cluster import device_plugin
+from allotment.observed.quantity import amount
 from allotment.problems import counted
 
 DRIVER = "gpu.nvidia.com"

@@ -12,9 +12,9 @@ from allotment.declared.values import GIBI, MEBI, cpu_text, size_text
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
 from allotment.diagnosis.looked import NODES, OTHER_PODS, Looked, Object, Unseen, name_of
 from allotment.diagnosis.pool_nodes import PoolNodes, has_gpus, is_of, is_ready, labels_of, pools_with_nodes
-from allotment.diagnosis.quantity import amount
 from allotment.manifests import names
 from allotment.manifests.tenant.gpu_instance import TOPOLOGIES
+from allotment.observed.quantity import amount
 from allotment.problems import counted
 
 _KUBERNETES_OWN = ("node.kubernetes.io/", "karpenter.sh/")  # taints that come and go with a node's state

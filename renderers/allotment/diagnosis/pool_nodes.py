@@ -8,8 +8,8 @@ from typing import NamedTuple
 from allotment.declared.inventory import Folder
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.diagnosis.looked import NODES, Looked, Object, condition, name_of
-from allotment.diagnosis.quantity import amount
 from allotment.manifests.pods import pool_labels
+from allotment.observed.quantity import amount
 
 INITIALIZED = "karpenter.sh/initialized"
 PRESENT = "nvidia.com/gpu.present"

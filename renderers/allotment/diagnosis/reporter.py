@@ -28,7 +28,7 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
     }
     lacking = [
         f"{resource}.{group}" if group else resource
-        for group, resource in sorted(watched())
+        for group, resource in sorted(set(watched()))
         if not may & {(group, resource), (group, "*"), ("*", resource), ("*", "*")}
     ]
     if lacking:

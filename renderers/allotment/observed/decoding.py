@@ -21,6 +21,7 @@ from allotment.observed.shapes import (
     route,
     volume_claim,
     volume_snapshot,
+    whole,
 )
 from allotment.observed.shapes.base import Shape
 
@@ -85,14 +86,23 @@ class Event(NamedTuple):
 
 
 class WatchedKind:
-    """A kind that is watched: where the API has it, and how it is read. `metadata_only` asks for no more than that."""
+    """A kind that is watched: where the API has it, and how it is read. `metadata_only` asks for no more than that, `selector`
+    for objects with these labels, all of them if it is empty."""
 
     def __init__(
-        self, name: str, path: str, raw: type[Any], flat: Callable[[Any], Seen], *, metadata_only: bool = False
+        self,
+        name: str,
+        path: str,
+        raw: type[Any],
+        flat: Callable[[Any], Seen],
+        *,
+        metadata_only: bool = False,
+        selector: str = names.OURS,
     ) -> None:
         self.name = name
         self.path = path
         self.metadata_only = metadata_only
+        self.selector = selector
         self._flat = flat
         self._pages: Any = msgspec.json.Decoder(_List[raw])  # type: ignore[valid-type]
         self._one: Any = msgspec.json.Decoder(raw)
@@ -176,4 +186,21 @@ APPLICATIONS = WatchedKind(
     application.RawApplication,
     application.application,
 )
-IN_CLUSTER = (NAMESPACES, DISRUPTION_BUDGETS, PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES)
+_WHOLE_PATHS = {
+    "Namespace": NAMESPACES.path,
+    "Deployment": DEPLOYMENTS.path,
+    "Service": "/api/v1/services",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
+    "PersistentVolumeClaim": CLAIMS.path,
+    "HTTPRoute": ROUTES.path,
+    "PodDisruptionBudget": DISRUPTION_BUDGETS.path,
+    "ResourceQuota": "/api/v1/resourcequotas",
+    "LimitRange": "/api/v1/limitranges",
+}
+# Whole objects, also those without our label, to compare them with their manifests: of the kinds of `drift.KINDS`.
+WHOLE = {
+    kind: WatchedKind(f"whole {path.rpartition('/')[2]}", path, whole.RawObject, whole.reader(kind), selector="")
+    for kind, path in _WHOLE_PATHS.items()
+}
+SUMMARIES = NAMESPACES, DISRUPTION_BUDGETS, PODS, DEPLOYMENTS, REPLICA_SETS, JOBS, CLAIMS, BUCKETS, SNAPSHOTS, ROUTES
+IN_CLUSTER = *SUMMARIES, *WHOLE.values()

@@ -218,6 +218,21 @@ class Application(NamedTuple):
     failed: frozenset[tuple[str, str]]
 
 
+class LiveObject(NamedTuple):
+    """Any object in a tenant's namespace, or that namespace itself, to compare with its manifest. `content` is JSON of the
+    fields that are compared, compressed. `owned` says that a controller made it, `managed` that it has our label."""
+
+    uid: str
+    kind: str
+    name: str
+    tenant: str
+    created: str
+    ending: bool
+    owned: bool
+    managed: bool
+    content: bytes
+
+
 Seen = (
     Namespace
     | DisruptionBudget
@@ -230,4 +245,5 @@ Seen = (
     | VolumeSnapshot
     | Route
     | Application
+    | LiveObject
 )

@@ -155,7 +155,7 @@ class TenantStatus(_Part, frozen=True):
     `namespace` says whether its namespace is Protected or Unprotected, empty where there is none; `disruption` is
     Protected where its instances have a PodDisruptionBudget, else empty.
     `transitions` are those since `previous`, the status commit in which this file was written before: following it back
-    gives the whole history.
+    gives the whole history. `conditions` are of the namespace and of what isolates it.
     """
 
     tenant: str
@@ -168,6 +168,7 @@ class TenantStatus(_Part, frozen=True):
     disruption: str = ""
     transitions: tuple[Transition, ...] = ()
     previous: str = ""
+    conditions: tuple[Condition, ...] = ()
 
 
 class Stock(_Part, frozen=True):

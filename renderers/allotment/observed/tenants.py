@@ -19,6 +19,7 @@ from allotment.observed.objects import (
     Deployment,
     DisruptionBudget,
     Job,
+    LiveObject,
     Namespace,
     Pod,
     ReplicaSet,
@@ -44,6 +45,7 @@ class Live(NamedTuple):
     applications: list[Application]
     namespaces: list[Namespace]
     budgets: list[DisruptionBudget]
+    whole: list[LiveObject]
 
     @staticmethod
     def of(objects: Iterable[Seen]) -> Live:
@@ -52,13 +54,18 @@ class Live(NamedTuple):
         for one in objects:
             kinds[type(one)].append(one)
         about = Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot
-        order = *about, Route, Application, Namespace, DisruptionBudget
+        order = *about, Route, Application, Namespace, DisruptionBudget, LiveObject
         return Live(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
 
     @property
     def rendered(self) -> list[removed.Object]:
         """The objects that we render; pods and ReplicaSets follow from them."""
         return [*self.deployments, *self.jobs, *self.claims, *self.buckets, *self.snapshots, *self.routes]
+
+    @property
+    def is_of_tenant(self) -> bool:
+        """Whether anything here has the tenant's label, rather than only to lie in a namespace that is named like its own."""
+        return any(several for several in self if several is not self.whole)
 
     def published_last(self, published: removed.Published) -> Live:
         """Return the same with what isn't published first: of two that claim to be one thing, the last counts."""

@@ -40,9 +40,21 @@ CONDITIONS: dict[str, Held] = {
     word.UNPROTECTED: Held("it was let go, and may be deleted", "what holds data"),
     word.PROTECTED: Held("its namespace can't be deleted", "a tenant"),
     word.DECLARED: Held("never: it is `False` of what is removed from Git and still there", "all"),
+    word.AS_PUBLISHED: Held("never: it is `False` of an object that somebody edited by hand", "all"),
+    word.ONLY_PUBLISHED: Held(
+        "never: it is `False` of a namespace that has an object which isn't published", "a tenant"
+    ),
     word.STOPPED_DECLARED: Held("never: it is `False` of what is declared stopped and still runs", "an instance"),
 }
 REASONS: dict[str, Reason] = {
+    word.EDITED_BY_HAND: Reason(
+        "somebody edited an object by hand, and Argo CD says Synced: the message names each field",
+        "if the edit is an attack, look at the audit log first. Run the command that the message names, and remove the field; or declare it in Git. A Deployment may be deleted instead: Argo CD makes it again",
+    ),
+    word.FOREIGN_OBJECT: Reason(
+        "somebody added an object to a tenant's namespace by hand",
+        "if it is an attack, look at the audit log first. Run the command that the message names",
+    ),
     word.NO_FREE_UNIT: Reason(
         "no unit of its GPUSpec is free in the cluster",
         "wait, stop something, or choose another GPUSpec or cluster (`allot catalog`). Where nodes come when needed, `allot stock list` says how long that takes. A platform admin adds nodes and stock. If units should be free, see which nodes are not Ready",

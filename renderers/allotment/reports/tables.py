@@ -61,7 +61,7 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
 
 def overview(clusters: Sequence[ClusterStatus], rows: Sequence[Joined], now: datetime.datetime) -> RenderableType:
     """Return all instances, storages and snapshots, and first which clusters' words may be old."""
-    parts: list[RenderableType] = list(notices(clusters, now))
+    parts: list[RenderableType] = [*notices(clusters, now), *_edits(rows)]
     for sheet in (_instances(rows, now), _storages(rows, now), _snapshots(rows)):
         if sheet:
             parts += [*([Text()] if parts and isinstance(parts[-1], Sheet) else []), sheet]
@@ -77,6 +77,15 @@ def notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> Iterat
             yield Text(f"{name}: STALE: it has not answered for {age(one.silent_since, now)}", style="bold red")
         elif is_stale(one, now):
             yield Text(f"{name}: STALE: its reporter has said nothing for {seen}", style="bold red")
+
+
+def _edits(rows: Iterable[Joined]) -> Iterator[Text]:
+    """Yield the conditions of tenants themselves: what isn't as published in their namespaces."""
+    statuses = {(row.status.tenant, row.status.cluster): row.status for row in rows if row.status is not None}
+    for _, status in sorted(statuses.items()):
+        for one in status.conditions:
+            place = f"{printable(status.tenant)} in {printable(status.cluster)}"
+            yield Text.assemble(f"{place}: ", words(one.message), style="yellow")
 
 
 def _state(state: str) -> Text:

@@ -19,6 +19,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import text_of
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.published import identities, leaving_volume
+from allotment.observed import drift
 from allotment.observed.removed import KINDS, WITHOUT_REPLICAS
 from allotment.observed.status import Condition, Instance
 from allotment.pipeline.report import published, reporting
@@ -324,12 +325,13 @@ def test_all_that_we_render_for_a_tenant_is_published(cluster: str, bed: Bed, co
     bed.publish(files=files)
     branch = PublishedBranch(counting.repository, counting, CLUSTER, bed.now)
     branch.look()
-    rendered = defaultdict(set)
+    rendered, kinds = defaultdict(set), {*KINDS.values(), *drift.KINDS}
     for data in files.values():
         for one in yaml.safe_load_all(data):
             metadata = one["metadata"]
-            if one["kind"] in KINDS.values() and "allotment.dev/tenant" in metadata.get("labels", ()):
-                assert metadata["namespace"] == f"t-{metadata['labels']['allotment.dev/tenant']}"
+            if one["kind"] in kinds and "allotment.dev/tenant" in metadata.get("labels", ()):
+                space = metadata["name"] if one["kind"] == "Namespace" else metadata["namespace"]
+                assert space == f"t-{metadata['labels']['allotment.dev/tenant']}"
                 objects = rendered[metadata["labels"]["allotment.dev/tenant"]]
                 objects.add((one["kind"], metadata["name"]))
                 if one["kind"] == "Deployment" and one["spec"]["replicas"] == 0:

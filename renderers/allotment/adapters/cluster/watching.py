@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 import urllib3
 
 from allotment.adapters.cluster.api import Answered, Api, Unanswered
-from allotment.manifests import names
 from allotment.observed.decoding import Event, Page, Unreadable, WatchedKind
 from allotment.observed.objects import Seen
 
@@ -75,13 +74,15 @@ class Watch:
     there once, or the kind isn't installed; `trouble` says in a word what it suffers from.
     """
 
-    def __init__(self, api: Api, kind: WatchedKind, sink: Sink, pace: Pace = _PACE, selector: str = names.OURS) -> None:
+    def __init__(
+        self, api: Api, kind: WatchedKind, sink: Sink, pace: Pace = _PACE, selector: str | None = None
+    ) -> None:
         self._api = api
         self.kind = kind
         self.name = kind.name
         self._sink = sink
         self._pace = pace
-        self._selector = selector
+        self._selector = kind.selector if selector is None else selector
         self._stopped = threading.Event()
         self._version = ""
         self._failures = 0

@@ -16,10 +16,12 @@ from allotment.adapters.git.rendered import live_source
 from allotment.adapters.git.repository import Repository
 from allotment.observed import removed
 from allotment.observed.cold_starts import cold_starts, newest
+from allotment.observed.edits import Edit, with_conditions_of, with_edits
 from allotment.observed.objects import Deployment, Pod, Seen
 from allotment.observed.status import ClusterStatus, ColdStart, TenantStatus, Transition
 from allotment.observed.stocks import stocks
 from allotment.observed.tenants import Live, Sources, tenant_status, unsettled
+from allotment.pipeline.report.comparing import Comparison, compared_or_none
 from allotment.pipeline.report.published import PublishedBranch
 
 SILENT_SECONDS = 180  # three bookmarks that didn't come
@@ -98,6 +100,7 @@ class Observed:
         self._judged: dict[str, frozenset[tuple[str, str]]] = {}  # by tenant: what was published when it was looked at
         self._judged_by: str | None = None
         self._unsettled: set[str] = set()
+        self._comparison = Comparison(branch)
         self._marks: dict[str, str] = {}  # by tenant, the newest
         self.statuses: dict[str, TenantStatus] = {}
         self.pending: dict[str, list[Transition]] = defaultdict(list)
@@ -110,6 +113,7 @@ class Observed:
         self.statuses = dict(written)
         for known in (self.pending, self.left, self._judged, self._unsettled, self._marks):
             known.clear()
+        self._comparison.clear()
         self._branch.look()
         self._judged_by = self._branch.commit
         self._observe(set(written) | self._seeing.store.owners())
@@ -117,7 +121,9 @@ class Observed:
     def look(self) -> None:
         """Take what changed since the last look."""
         self._branch.look()
-        self._observe(self._seeing.store.take_changed() | self._unsettled | self._published_anew())
+        self._observe(
+            self._seeing.store.take_changed() | self._unsettled | self._comparison.waiting | self._published_anew()
+        )
 
     def _published_anew(self) -> set[str]:
         """Return the tenants of whom other objects are published than when they were looked at, or known to be."""
@@ -129,6 +135,11 @@ class Observed:
             return set()
         now = {tenant: self._branch.of(tenant) for tenant in self.statuses}
         return {tenant for tenant, one in now.items() if one is None or self._judged.get(tenant) != one.objects}
+
+    @property
+    def edits(self) -> list[Edit]:
+        """The edited and foreign objects of all tenants."""
+        return [edit for several in self._comparison.edits.values() for edit in several]
 
     def told(self, tenants: Iterable[str]) -> None:
         """What was pending of these tenants is written."""
@@ -170,9 +181,13 @@ class Observed:
         now, cluster = self._seeing.now(), self._seeing.cluster
         for tenant in sorted(tenants - {self._seeing.stocks}):
             live, before = Live.of(self._seeing.store.objects(tenant)), self.statuses.get(tenant)
+            if before is None and not live.is_of_tenant:
+                continue
             sources = self._sources.of(tenant, live, before)
             published = self._branch.of(tenant)
             found = tenant_status(tenant, cluster, live, before, now, sources, published)
+            edits = compared_or_none(self._comparison, found, before, live.whole, published, now)
+            found = with_conditions_of(found, before) if edits is None else with_edits(found, edits)
             pending = self.pending[tenant]
             pending += found.transitions[: max(0, MOST_TRANSITIONS - len(pending))]
             if not pending:

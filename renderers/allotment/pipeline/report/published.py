@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.rendered import published_ref
@@ -13,16 +14,26 @@ from allotment.declared.things import PARTS
 from allotment.manifests import paths
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.published import identities, without_replicas
-from allotment.manifests.text import Malformed
+from allotment.manifests.text import Malformed, Object, load
+from allotment.observed import drift
 from allotment.observed.removed import KINDS, WITHOUT_REPLICAS, Published
 from allotment.problems import Refused
 
 LOOK_SECONDS = 30.0  # how often the branch is looked at
 FETCH_SECONDS = 1.0  # between two fetches for a commit that isn't here
 AT_ONCE = 500  # files that are read at once
-_WATCHED = frozenset(KINDS.values())
+_WATCHED = frozenset({*KINDS.values(), *drift.KINDS})
+
+NAMESPACES = "namespaces"  # the part that has a tenant's namespace and its isolation
 
 Objects = frozenset[tuple[str, str]]
+
+
+class PublishedFile(NamedTuple):
+    """A file of the rendered branch: what it means, and its Git blob."""
+
+    spot: paths.Spot
+    blob: str
 
 
 class PublishedBranch:
@@ -43,6 +54,7 @@ class PublishedBranch:
         self._read_commit = ""
         self._files: dict[str, Objects] = {}  # by blob
         self._tenants: dict[str, Objects] = {}
+        self._spots: dict[str, dict[paths.Spot, str]] = {}  # by tenant: the blob of each file
         self.commit: str | None = None
         self.trouble = ""
 
@@ -70,6 +82,22 @@ class PublishedBranch:
         """Return what is published of a tenant; None where that isn't known."""
         return Published(self._tenants.get(tenant, frozenset()), self._time) if self.commit is not None else None
 
+    def files_of(self, tenant: str) -> dict[tuple[str, str], PublishedFile]:
+        """Return the file of each published object of a tenant, by the object's kind and name."""
+        return {
+            identity: PublishedFile(spot, blob)
+            for spot, blob in self._spots.get(tenant, {}).items()
+            for identity in self._files[blob]
+        }
+
+    def manifests_in(self, blobs: Sequence[str]) -> Iterator[list[Object]]:
+        """Yield the objects of each of some published files. Raises Refused or Malformed where a file can't be read."""
+        yield from (load(data) for data in self._repository.read_all(blobs))
+
+    def tree_of(self, folder: str) -> str | None:
+        """Return the Git tree of a published folder; None where there is none, or that isn't known."""
+        return self._repository.tree_of(self.commit, folder) if self.commit is not None else None
+
     def _fetch(self) -> None:
         self._looked = time.monotonic()
         begun, name = self._now(), published_ref(self._cluster)
@@ -87,16 +115,18 @@ class PublishedBranch:
         """Read the files of tenants in a commit; what was read before isn't read again."""
         if commit == self._read_commit:
             return
-        blobs = defaultdict(list)
+        spots = defaultdict[str, dict[paths.Spot, str]](dict)
         for path, blob in self._repository.listing(commit).items():
             spot = paths.spot_of(paths.today(path))
-            if spot is not None and spot.part in PARTS:
-                blobs[spot.tenant].append(blob)
-        self._files = self._contents({blob for several in blobs.values() for blob in several})
+            if spot is not None and spot.part in (*PARTS, NAMESPACES):
+                spots[spot.tenant][spot] = blob
+        self._files = self._contents({blob for several in spots.values() for blob in several.values()})
         nothing: Objects = frozenset()
         self._tenants = {
-            tenant: nothing.union(*(self._files[blob] for blob in several)) for tenant, several in blobs.items()
+            tenant: nothing.union(*(self._files[blob] for blob in several.values()))
+            for tenant, several in spots.items()
         }
+        self._spots = dict(spots)
         self._read_commit = commit
 
     def _contents(self, blobs: set[str]) -> dict[str, Objects]:

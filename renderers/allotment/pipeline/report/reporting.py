@@ -93,6 +93,7 @@ class Reporter(Loop):
         self._published = PublishedBranch(place.repository, place.rendered, seeing.cluster, seeing.now)
         self._observed = Observed(seeing, LiveSources(place.repository, self._published), self._published)
         self._left: set[tuple[str, str, str, str]] = set()
+        self._edited: set[tuple[str, str, str]] = set()
         self._unknown = ""
         self._written: dict[str, TenantStatus] = {}
         self._cluster = ClusterStatus(seeing.cluster, "")
@@ -197,9 +198,26 @@ class Reporter(Loop):
                 event = "stopped, still running" if one.is_stopped else "removed, not gone"
                 self.log.warning(event, cluster=cluster, what=what, message=words)
         self._left = {one.key for one in left}
+        self._warn_of_edits()
         if self._published.trouble and self._published.trouble != self._unknown:
             self.log.warning("published objects not known", cluster=cluster, message=self._published.trouble)
         self._unknown = self._published.trouble
+
+    def _warn_of_edits(self) -> None:
+        """Log once each object that isn't as published."""
+        edits = self._observed.edits
+        foreign = len([edit for edit in edits if edit.is_foreign])
+        self._metrics.edited(len(edits) - foreign, foreign)
+        for edit in edits:
+            if edit.key in self._edited:
+                continue
+            about = {"cluster": self._seeing.cluster, "what": f"{edit.tenant}: {edit.label}"}
+            words = f"{edit.words}; undo: {edit.way_out}"
+            if edit.is_foreign:
+                self.log.warning("foreign object", **about, message=words)
+            else:
+                self.log.warning("edited by hand", **about, message=words)
+        self._edited = {edit.key for edit in edits}
 
     def _look(self) -> None:
         """Look at the branch, and resume from it only if its tip is trusted."""

@@ -134,6 +134,7 @@ class TenantOutput(Part, frozen=True):
     storages: tuple[StorageOutput, ...]
     snapshots: tuple[SnapshotOutput, ...]
     namespace: str | None
+    conditions: tuple[ConditionOutput, ...] = ()
 
 
 class StockOutput(Part, frozen=True):
@@ -231,6 +232,7 @@ def _tenant(tenant: str, cluster: str, rows: list[Joined]) -> TenantOutput:
         instances=tuple(_instance(one) for one in of(INSTANCE.word)),
         storages=tuple(_storage(one) for one in of(STORAGE.word)),
         snapshots=tuple(_snapshot(one) for one in of(SNAPSHOT.word)),
+        conditions=_conditions(status.conditions),
     )
 
 

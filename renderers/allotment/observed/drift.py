@@ -1,0 +1,186 @@
+"""A live object against its published manifest, field by field: what somebody changed, added or removed by hand.
+
+Argo CD applies a manifest server-side. The API server then keeps each field that another manager owns, so Argo CD says
+Synced of a Deployment to which somebody added a container. `metadata.managedFields` isn't read: whoever edits an object
+chooses the manager's name.
+
+A difference names its field and never a value: an environment variable that somebody added may hold a secret, and a status
+is a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from allotment.manifests.text import Object
+from allotment.observed.defaults import ANNOTATIONS, DEFAULTS, FINALIZERS, OMITTED, TRACKING
+from allotment.observed.quantity import amount
+from allotment.problems import printable
+
+MOST = 5  # differences of one object that are kept
+MOST_SEGMENT = 80  # characters of a field's name
+KINDS = tuple(DEFAULTS)
+_COMPARED = ("labels", "annotations", "finalizers")  # of metadata; the API server and controllers write the rest
+# How the API server merges a list of mappings: by these fields of its elements.
+_LIST_KEYS: dict[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "env": ("name",),
+    "volumes": ("name",),
+    "volumeMounts": ("mountPath",),
+    "ports": ("containerPort", "protocol"),
+}
+_SERVICE_PORTS = "spec/ports", ("port", "protocol")
+_QUANTITIES = frozenset({"limits", "requests", "hard", "default", "defaultRequest"})
+_WORDS = {"added": "isn't published", "missing": "is missing", "changed": "isn't as published"}
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+
+class Difference(NamedTuple):
+    """A field that isn't as it is published, as `spec.template.spec.containers[sidecar]`; printable."""
+
+    field: str
+    change: Literal["added", "missing", "changed"]
+
+    def __str__(self) -> str:
+        return f"{self.field} {_WORDS[self.change]}"
+
+
+class _Path(NamedTuple):
+    """A field: how it is shown, and its pattern in the tables of `defaults`."""
+
+    shown: str = ""
+    pattern: str = ""
+
+    def key(self, name: str) -> _Path:
+        """Return the field of a mapping."""
+        text = printable(name, MOST_SEGMENT)
+        step = f".{text}" if _PLAIN.issuperset(name) else f"[{text}]"
+        return _Path(f"{self.shown}{step}".removeprefix("."), f"{self.pattern}/{name}".removeprefix("/"))
+
+    def element(self, name: object) -> _Path:
+        """Return the element of a list."""
+        return _Path(f"{self.shown}[{printable(str(name), MOST_SEGMENT)}]", f"{self.pattern}/*")
+
+
+def differences(published: Object, live: Object) -> tuple[Difference, ...]:
+    """Return the differences between a published manifest and the live object of the same kind and name, at most MOST.
+
+    `live` may be without apiVersion, kind and status. Its kind is that of `published`, one of KINDS.
+    """
+    kind = published["kind"]
+    return tuple(islice(_Comparison(kind).object(published, live), MOST))
+
+
+class _Comparison:
+    """Compares objects of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._defaults = DEFAULTS[kind]
+
+    def object(self, published: Object, live: Object) -> Iterator[Difference]:
+        """Yield the differences of `metadata` and of the other fields."""
+        ours, theirs = published.get("metadata", {}), live.get("metadata", {})
+        root = _Path().key("metadata")
+        for name in _COMPARED:
+            path = root.key(name)
+            if name == "finalizers":
+                yield from self._finalizers(ours.get(name) or [], theirs.get(name) or [], path)
+            else:
+                yield from self._mapping(ours.get(name) or {}, theirs.get(name) or {}, path)
+        head = {"apiVersion", "kind", "metadata", "status"}
+        wanted = {key: value for key, value in published.items() if key not in head}
+        found = {key: value for key, value in live.items() if key not in head}
+        yield from self._mapping(wanted, found, _Path())
+
+    def _finalizers(self, published: Sequence[str], live: Sequence[str], path: _Path) -> Iterator[Difference]:
+        known = {*published, *FINALIZERS.get(self._kind, ())}
+        yield from (Difference(path.element(name).shown, "added") for name in live if name not in known)
+        yield from (Difference(path.element(name).shown, "missing") for name in published if name not in live)
+
+    def _mapping(self, published: Mapping[str, Any], live: Mapping[str, Any], path: _Path) -> Iterator[Difference]:
+        for name, value in published.items():
+            field = path.key(name)
+            if live.get(name) is not None:
+                yield from self._value(value, live[name], field)
+            elif value is not None and not _is_omitted(field, value):
+                yield Difference(field.shown, "missing")
+        for name, value in live.items():
+            if published.get(name) is None and value is not None and not self._is_default(path, name, live):
+                yield Difference(path.key(name).shown, "added")
+
+    def _is_default(self, path: _Path, name: str, live: Mapping[str, Any]) -> bool:
+        """Return whether a live field that isn't published has the value that it has by itself."""
+        if path.pattern == "metadata/annotations" and name in {TRACKING, *ANNOTATIONS.get(self._kind, ())}:
+            return True
+        default = self._defaults.get(path.key(name).pattern)
+        return default is not None and default(live[name], live)
+
+    def _value(self, published: Any, live: Any, path: _Path) -> Iterator[Difference]:
+        if isinstance(published, Mapping) and isinstance(live, Mapping):
+            yield from self._mapping(published, live, path)
+        elif isinstance(published, list) and isinstance(live, list):
+            yield from self._list(published, live, path)
+        elif not _is_same(published, live, path):
+            yield Difference(path.shown, "changed")
+
+    def _list(self, published: list[Any], live: list[Any], path: _Path) -> Iterator[Difference]:
+        keys = _keys_of(path, published, live)
+        if keys is not None:
+            yield from self._keyed(_by_key(published, keys), _by_key(live, keys), path)
+        elif len(published) == len(live) and all(isinstance(each, Mapping) for each in (*published, *live)):
+            for index, (ours, theirs) in enumerate(zip(published, live, strict=True)):
+                yield from self._value(ours, theirs, path.element(index))
+        elif published != live:
+            yield Difference(path.shown, "changed")
+
+    def _keyed(
+        self, published: Mapping[tuple[Any, ...], Any], live: Mapping[tuple[Any, ...], Any], path: _Path
+    ) -> Iterator[Difference]:
+        for key, value in published.items():
+            element = path.element(key[0])
+            if key in live:
+                yield from self._value(value, live[key], element)
+            else:
+                yield Difference(element.shown, "missing")
+        for key in live:
+            if key not in published:
+                yield Difference(path.element(key[0]).shown, "added")
+
+
+def _is_omitted(path: _Path, value: Any) -> bool:
+    return any(path.pattern.endswith(f"/{field}") and _is_identical(value, empty) for field, empty in OMITTED.items())
+
+
+def _is_identical(value: Any, other: Any) -> bool:
+    """Return whether two values are equal and of one type: 1 isn't true."""
+    return type(value) is type(other) and bool(value == other)
+
+
+def _is_same(published: Any, live: Any, path: _Path) -> bool:
+    if _is_identical(published, live):
+        return True
+    parts = path.pattern.split("/")
+    if parts[-1] == "sizeLimit" or _QUANTITIES & set(parts[:-1]):
+        return amount(published) == amount(live) != 0
+    return False
+
+
+def _keys_of(path: _Path, *lists: list[Any]) -> tuple[str, ...] | None:
+    """Return the fields that identify an element of both lists; None if there are no such fields."""
+    keys = _SERVICE_PORTS[1] if path.pattern == _SERVICE_PORTS[0] else _LIST_KEYS.get(path.pattern.rpartition("/")[2])
+    if keys is None:
+        return None
+    for elements in lists:
+        if not all(isinstance(each, Mapping) and keys[0] in each for each in elements):
+            return None
+        if len(_by_key(elements, keys)) < len(elements):
+            return None
+    return keys
+
+
+def _by_key(elements: list[Any], keys: tuple[str, ...]) -> dict[tuple[Any, ...], Any]:
+    return {tuple(str(each.get(key, "TCP")) for key in keys): each for each in elements}

@@ -1,0 +1,135 @@
+"""What somebody changed or added by hand in a tenant's namespace, as conditions: of the instance, storage or snapshot that an
+edited object belongs to, else of the tenant.
+
+The state stays as it is: an instance with a foreign container runs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from allotment import conditions as word
+from allotment.declared.things import THINGS
+from allotment.manifests import names
+from allotment.observed.drift import Difference
+from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
+from allotment.problems import printable
+
+MOST_OBJECTS = 5  # that a message names
+TYPES = (word.AS_PUBLISHED, word.ONLY_PUBLISHED)
+T = TypeVar("T", Instance, Storage, Snapshot)
+
+
+class Edit(NamedTuple):
+    """One object that isn't as it is published: its differences, none if it isn't published at all. `thing` is the word and
+    the name of the instance, storage or snapshot that it belongs to, both empty where it is the tenant's; `since` is when it was
+    first seen so."""
+
+    tenant: str
+    kind: str
+    name: str
+    thing: tuple[str, str]
+    differences: tuple[Difference, ...]
+    since: str
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether nothing of its kind and name is published."""
+        return not self.differences
+
+    @property
+    def label(self) -> str:
+        """Its kind and name."""
+        return f"{self.kind} {printable(self.name, 63)}"
+
+    @property
+    def words(self) -> str:
+        """What differs."""
+        if self.is_foreign:
+            return f"{self.label} isn't published"
+        return f"{self.label} was edited by hand: {', '.join(map(str, self.differences))}"
+
+    @property
+    def way_out(self) -> str:
+        """The command that undoes it. A volume must never be deleted for that, and a namespace neither."""
+        resource = f"{self.kind.lower()} {printable(self.name, 63)}"
+        if self.kind == "Namespace":
+            return f"kubectl edit {resource}"
+        return f"kubectl -n {names.namespace(self.tenant)} {'delete' if self.is_foreign else 'edit'} {resource}"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The object's tenant, kind and name."""
+        return self.tenant, self.kind, self.name
+
+
+def with_edits(status: TenantStatus, edits: Iterable[Edit]) -> TenantStatus:
+    """Return a status that says what isn't as published."""
+    by_thing: dict[tuple[str, str], list[Edit]] = defaultdict(list)
+    reported = {(kind.word, one.name) for kind in THINGS.values() for one in getattr(status, kind.plural)}
+    for edit in edits:
+        by_thing[edit.thing if edit.thing in reported else ("", "")].append(edit)
+
+    def edited(kind: str, things: Sequence[T]) -> tuple[T, ...]:
+        return tuple(_with_conditions(one, _conditions(by_thing.get((kind, one.name), ()))) for one in things)
+
+    return msgspec.structs.replace(
+        status,
+        instances=edited("instance", status.instances),
+        storages=edited("storage", status.storages),
+        snapshots=edited("snapshot", status.snapshots),
+        conditions=tuple(_conditions(by_thing["", ""])),
+    )
+
+
+def with_conditions_of(status: TenantStatus, before: TenantStatus | None) -> TenantStatus:
+    """Return a status that says of edits the same as its predecessor, because nothing is known of them now."""
+    if before is None:
+        return status
+
+    def same(things: Sequence[T], known: Sequence[T]) -> tuple[T, ...]:
+        conditions = {one.name: [each for each in one.conditions if each.type in TYPES] for one in known}
+        return tuple(_with_conditions(one, conditions.get(one.name, ())) for one in things)
+
+    return msgspec.structs.replace(
+        status,
+        instances=same(status.instances, before.instances),
+        storages=same(status.storages, before.storages),
+        snapshots=same(status.snapshots, before.snapshots),
+        conditions=before.conditions,
+    )
+
+
+def _with_conditions(thing: T, conditions: Iterable[Condition]) -> T:
+    """Return a thing with conditions, and with their messages beside its own."""
+    found: tuple[Condition, ...] = tuple(conditions)
+    if not found:
+        return thing
+    message = "; ".join(part for part in (thing.message, *(one.message for one in found)) if part)
+    return msgspec.structs.replace(thing, message=message, conditions=(*thing.conditions, *found))
+
+
+def _conditions(edits: Iterable[Edit]) -> Iterator[Condition]:
+    several = sorted(edits)
+    for kind, reason, is_foreign in (
+        (word.AS_PUBLISHED, word.EDITED_BY_HAND, False),
+        (word.ONLY_PUBLISHED, word.FOREIGN_OBJECT, True),
+    ):
+        own = [edit for edit in several if edit.is_foreign == is_foreign]
+        if own:
+            words = [f"{edit.words} (undo: {edit.way_out})" for edit in own[:MOST_OBJECTS]]
+            more = [f"and {len(own) - MOST_OBJECTS} more objects"] if len(own) > MOST_OBJECTS else []
+            yield Condition(kind, "False", reason, "; ".join([*words, *more]), min(edit.since for edit in own))
+
+
+def conditions_of(status: TenantStatus, thing: tuple[str, str]) -> dict[str, str]:
+    """Return since when a status says of a thing, or of the tenant (both empty), that something isn't as published: by the
+    condition's type."""
+    kind, name = thing
+    things = getattr(status, THINGS[kind].plural) if kind else ()
+    conditions = next((one.conditions for one in things if one.name == name), status.conditions)
+    return {one.type: one.last_transition_time for one in conditions if one.type in TYPES}

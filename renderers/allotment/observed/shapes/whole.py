@@ -1,0 +1,79 @@
+"""Whole objects of tenants' namespaces: what is compared with their manifests."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from allotment.manifests import names
+from allotment.observed.objects import LiveObject
+from allotment.observed.shapes.base import OwnerReference, Shape
+
+_NAMESPACE = names.namespace("")
+
+
+class _Metadata(Shape, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class RawObject(Shape, frozen=True):
+    """An object of any kind that has no more than metadata, spec and status."""
+
+    metadata: _Metadata
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+def reader(kind: str) -> Callable[[RawObject], LiveObject]:
+    """Return what makes of a kind's object what is kept of it. An object outside of tenants' namespaces has no tenant, and no
+    content."""
+
+    def read(raw: RawObject) -> LiveObject:
+        metadata = raw.metadata
+        namespace = metadata.name if kind == "Namespace" else metadata.namespace
+        tenant = namespace.removeprefix(_NAMESPACE) if namespace.startswith(_NAMESPACE) else ""
+        key, _, value = names.OURS.partition("=")
+        return LiveObject(
+            f"{metadata.uid}/{kind}" if metadata.uid else "",
+            kind,
+            metadata.name,
+            tenant,
+            metadata.creation_timestamp,
+            metadata.deletion_timestamp is not None,
+            bool(metadata.owner_references),
+            metadata.labels.get(key) == value,
+            _content(raw) if tenant else b"",
+        )
+
+    return read
+
+
+def _content(raw: RawObject) -> bytes:
+    """Return the fields that are compared. They are compressed, since a reporter keeps those of all tenants: a Deployment takes
+    about 1 KB."""
+    metadata = raw.metadata
+    compared = {
+        "metadata": {
+            "labels": metadata.labels,
+            "annotations": metadata.annotations,
+            "finalizers": metadata.finalizers,
+        },
+        "spec": raw.spec,
+    }
+    return zlib.compress(msgspec.json.encode(compared, order="sorted"))
+
+
+def content_of(one: LiveObject) -> dict[str, Any]:
+    """Return the fields of an object that are compared with its manifest."""
+    return msgspec.json.decode(zlib.decompress(one.content), type=dict[str, Any])

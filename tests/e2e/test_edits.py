@@ -1,0 +1,100 @@
+"""Somebody edits a rendered object by hand, or adds one: Argo CD says Synced, and the status names it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from allotment.observed.drift import KINDS, differences
+from allotment.observed.status import Condition, Instance, Snapshot, Storage
+from allotment.pipeline.report.comparing import EDITED_SECONDS
+from tests.controlplane.processes import eventually
+from tests.e2e import oracle
+from tests.e2e.cloud import Cloud
+from tests.e2e.test_report import TENANT, instance, status, until
+from tests.published import git
+
+pytestmark = pytest.mark.e2e
+
+SPACE = f"t-{TENANT}"
+POD = "spec.template.spec"
+SECONDS = 120  # an edit must last for half a minute
+SETTLED_SECONDS = EDITED_SECONDS + 15
+
+
+def said(cloud: Cloud) -> dict[str, Condition]:
+    """Return what the status says of edits, by the condition's type and whose it is."""
+    names = git(cloud.forge, "ls-tree", "--name-only", "refs/heads/status/eu-1", "tenants/").splitlines()
+    found: dict[str, Condition] = {}
+    for name in names:
+        one = status(cloud, name.removeprefix("tenants/").removesuffix(".yaml"))
+        things: list[Instance | Storage | Snapshot] = [*one.instances, *one.storages, *one.snapshots]
+        for label, conditions in [("", one.conditions), *((each.name, each.conditions) for each in things)]:
+            found |= {
+                f"{one.tenant}/{label} {each.type}": each
+                for each in conditions
+                if each.type in ("AsPublished", "OnlyPublished")
+            }
+    return found
+
+
+def test_nothing_of_the_sample_differs(reported_cloud: Cloud) -> None:
+    until(reported_cloud, "webui", "Running")
+    reported_cloud.all_synced(300)
+
+    time.sleep(SETTLED_SECONDS)
+    assert said(reported_cloud) == {}
+
+
+def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) -> None:
+    """Also those for which the reporter waits 5 minutes."""
+    client = reported_cloud.clusters["eu-1"].client
+    found, kinds = {}, set()
+    for prefix in ("tenants/", "control/namespaces/"):
+        for _, one in oracle.objects(reported_cloud, "refs/heads/rendered/eu-1", prefix):
+            if one["kind"] in KINDS:
+                metadata = one["metadata"]
+                live = client.get(one["apiVersion"], one["kind"], metadata["name"], metadata.get("namespace"))
+                kinds.add(one["kind"])
+                if differing := differences(one, live):
+                    found[f"{metadata.get('namespace')}/{metadata['name']}"] = [str(each) for each in differing]
+    assert found == {}
+    assert kinds == set(KINDS)
+
+
+def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    (container,) = client.get("apps/v1", "Deployment", "webui", SPACE)["spec"]["template"]["spec"]["containers"]
+    sidecar = {key: container[key] for key in ("image", "securityContext")} | {"name": "sidecar"}
+    main = {**container, "env": [*container.get("env", ()), {"name": "EDITED", "value": "yes"}]}
+    change = {
+        "metadata": {"labels": {"edited": "yes"}},
+        "spec": {"template": {"spec": {"containers": [main, sidecar]}}},
+    }
+    client.patch("apps/v1", "Deployment", "webui", change, SPACE)
+    fields = "metadata.labels.edited", f"{POD}.containers[main].env[EDITED]", f"{POD}.containers[sidecar]"
+    foreign = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "open", "namespace": SPACE},
+        "spec": {"podSelector": {}, "ingress": [{}]},
+    }
+    client.apply(foreign)
+
+    def named() -> bool:
+        found = said(cloud)
+        assert set(found) == {f"{TENANT}/webui AsPublished", f"{TENANT}/ OnlyPublished"}, found
+        edited = found[f"{TENANT}/webui AsPublished"]
+        assert edited.reason == "EditedByHand"
+        assert all(f"{field} isn't published" in edited.message for field in fields), edited.message
+        assert found[f"{TENANT}/ OnlyPublished"].message.startswith("NetworkPolicy open isn't published")
+        return True
+
+    eventually(named, "the edits to be named", SECONDS, pause=1)
+    part = next(one for one in status(cloud).applications if one.name == "compute")
+    assert part.sync == "Synced"
+    assert instance(cloud, "webui").state != "Failed"
+    client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", SPACE)
+    client.delete("apps/v1", "Deployment", "webui", SPACE)
+    eventually(lambda: said(cloud) == {}, "nothing to differ any more", SECONDS, pause=1)

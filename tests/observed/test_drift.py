@@ -1,0 +1,291 @@
+"""What somebody changed by hand in a live object is found, and what an API server fills in by itself isn't."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import PROJECT
+
+from allotment.manifests.text import load
+from allotment.observed.defaults import DEFAULTS
+from allotment.observed.drift import MOST, differences
+
+GOLDEN = PROJECT / "tests/manifests/golden"
+Object = dict[str, Any]
+
+
+def rendered() -> Iterator[Object]:
+    """Yield every object of the sample's tenants that is compared."""
+    for folder in ("*/tenants", "*/control/namespaces"):
+        for file in sorted(GOLDEN.glob(f"{folder}/**/*.rendered.yaml")):
+            yield from (one for one in load(file.read_bytes()) if one["kind"] in DEFAULTS)
+
+
+OBJECTS = list(rendered())
+
+
+def of(kind: str, name: str) -> Object:
+    return copy.deepcopy(next(one for one in OBJECTS if (one["kind"], one["metadata"]["name"]) == (kind, name)))
+
+
+def fill(target: Object, **defaults: Any) -> None:
+    for name, value in defaults.items():
+        target.setdefault(name, value)
+
+
+def live(published: Object) -> Object:
+    """Return an object as an API server of Kubernetes 1.36 answers it once it was applied."""
+    made = copy.deepcopy(published)
+    made["metadata"] |= {
+        "uid": "8d0c",
+        "resourceVersion": "7",
+        "generation": 1,
+        "creationTimestamp": "2026-11-21T10:00:00Z",
+        "managedFields": [{"manager": "argocd-controller"}],
+    }
+    made["metadata"].setdefault("annotations", {})["argocd.argoproj.io/tracking-id"] = "x:y/z:a/b"
+    made["status"] = {"observedGeneration": 1}
+    if made["kind"] in FILL:
+        FILL[made["kind"]](made)
+    return made
+
+
+def fill_deployment(made: Object) -> None:
+    made["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "3"
+    fill(made["spec"], progressDeadlineSeconds=600)
+    made["spec"]["template"]["metadata"]["creationTimestamp"] = None
+    pod = made["spec"]["template"]["spec"]
+    fill(pod, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler")
+    fill(pod, terminationGracePeriodSeconds=30, securityContext={})
+    for container in pod["containers"]:
+        fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
+        fill(container, imagePullPolicy="IfNotPresent")
+        for probe in ("startupProbe", "readinessProbe"):
+            if probe in container:
+                fill(container[probe], successThreshold=1)
+        for variable in container.get("env", []):
+            if variable.get("value") == "":
+                del variable["value"]
+        for mount in container.get("volumeMounts", []):
+            if mount.get("readOnly") is False:
+                del mount["readOnly"]
+    for volume in pod.get("volumes", []):
+        if "configMap" in volume:
+            fill(volume["configMap"], defaultMode=420)
+        if "ephemeral" in volume:
+            fill(volume["ephemeral"]["volumeClaimTemplate"], metadata={"creationTimestamp": None})
+
+
+def fill_service(made: Object) -> None:
+    fill(made["spec"], clusterIP="10.96.0.7", clusterIPs=["10.96.0.7"], ipFamilies=["IPv4"])
+    fill(made["spec"], ipFamilyPolicy="SingleStack", internalTrafficPolicy="Cluster", sessionAffinity="None")
+
+
+def fill_claim(made: Object) -> None:
+    made["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
+    made["metadata"]["annotations"] |= {
+        "pv.kubernetes.io/bind-completed": "yes",
+        "volume.kubernetes.io/storage-provisioner": "rook-ceph.rbd.csi.ceph.com",
+    }
+    made["spec"]["volumeName"] = "pvc-8d0c"
+    if "dataSourceRef" in made["spec"]:
+        made["spec"]["dataSource"] = copy.deepcopy(made["spec"]["dataSourceRef"])
+
+
+def fill_namespace(made: Object) -> None:
+    made["metadata"]["labels"]["kubernetes.io/metadata.name"] = made["metadata"]["name"]
+    made["spec"] = {"finalizers": ["kubernetes"]}
+
+
+FILL: dict[str, Callable[[Object], None]] = {
+    "Deployment": fill_deployment,
+    "Service": fill_service,
+    "PersistentVolumeClaim": fill_claim,
+    "Namespace": fill_namespace,
+}
+
+
+def said(published: Object, made: Object) -> list[str]:
+    return [str(one) for one in differences(published, made)]
+
+
+def test_what_an_api_server_fills_in_is_no_difference() -> None:
+    assert {one["kind"] for one in OBJECTS} == set(DEFAULTS)
+    assert [one for one in OBJECTS if said(one, live(one))] == []
+
+
+def test_what_the_api_server_writes_otherwise_is_no_difference() -> None:
+    published = of("Deployment", "preview")
+    made = live(published)
+    made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] |= {"cpu": "6000m", "memory": "24576Mi"}
+    made["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "EMPTY"})
+    published["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "EMPTY", "value": ""})
+    assert said(published, made) == []
+
+
+Edit = Callable[[Object, Object, Object], Any]  # of the object, its pod's spec, and the first container
+POD = "spec.template.spec"
+MAIN = f"{POD}.containers[main]"
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda o, p, c: p["containers"].append({"name": "x", "image": "y"}), f"{POD}.containers[x] isn't published"),
+        (lambda o, p, c: p.update(initContainers=[{"name": "x"}]), f"{POD}.initContainers isn't published"),
+        (lambda o, p, c: c["env"].append({"name": "X", "value": "secret"}), f"{MAIN}.env[X] isn't published"),
+        (lambda o, p, c: c["env"].clear(), f"{MAIN}.env[HF_HOME] is missing"),
+        (lambda o, p, c: c["env"][0].update(value="/x"), f"{MAIN}.env[HF_HOME].value isn't as published"),
+        (lambda o, p, c: c.update(image="x:1"), f"{MAIN}.image isn't as published"),
+        (lambda o, p, c: c.update(imagePullPolicy="Always"), f"{MAIN}.imagePullPolicy isn't published"),
+        (lambda o, p, c: c.update(envFrom=[{}]), f"{MAIN}.envFrom isn't published"),
+        (lambda o, p, c: c["args"].append("--x"), f"{MAIN}.args isn't as published"),
+        (lambda o, p, c: c["ports"].append({"containerPort": 22}), f"{MAIN}.ports[22] isn't published"),
+        (
+            lambda o, p, c: c["volumeMounts"].append({"name": "scratch", "mountPath": "/x"}),
+            f"{MAIN}.volumeMounts[/x] isn't published",
+        ),
+        (
+            lambda o, p, c: c["volumeMounts"][2].pop("readOnly"),
+            f"{MAIN}.volumeMounts[/workspace/models].readOnly is missing",
+        ),
+        (
+            lambda o, p, c: c["securityContext"].update(privileged=True),
+            f"{MAIN}.securityContext.privileged isn't published",
+        ),
+        (
+            lambda o, p, c: c["securityContext"].pop("allowPrivilegeEscalation"),
+            f"{MAIN}.securityContext.allowPrivilegeEscalation is missing",
+        ),
+        (lambda o, p, c: c["resources"]["limits"].update(cpu="7"), f"{MAIN}.resources.limits.cpu isn't as published"),
+        (lambda o, p, c: p.pop("hostUsers"), f"{POD}.hostUsers is missing"),
+        (lambda o, p, c: p.update(hostNetwork=True), f"{POD}.hostNetwork isn't published"),
+        (lambda o, p, c: p.update(dnsPolicy="Default"), f"{POD}.dnsPolicy isn't published"),
+        (lambda o, p, c: p["volumes"].append({"name": "x", "hostPath": {}}), f"{POD}.volumes[x] isn't published"),
+        (lambda o, p, c: p["tolerations"].append({"operator": "Exists"}), f"{POD}.tolerations isn't as published"),
+        (
+            lambda o, p, c: p["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0].pop(
+                "namespaceSelector"
+            ),
+            f"{POD}.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector is missing",
+        ),
+        (
+            lambda o, p, c: o["spec"]["template"]["metadata"].update(
+                annotations={"kubectl.kubernetes.io/restartedAt": "2026-11-21T10:00:00Z"}
+            ),
+            "spec.template.metadata.annotations isn't published",
+        ),
+        (lambda o, p, c: o["metadata"]["labels"].update(x="y"), "metadata.labels.x isn't published"),
+        (
+            lambda o, p, c: o["metadata"]["annotations"].update({"a.example/b": ""}),
+            "metadata.annotations[a.example/b] isn't published",
+        ),
+        (
+            lambda o, p, c: o["metadata"].update(finalizers=["a.example/b"]),
+            "metadata.finalizers[a.example/b] isn't published",
+        ),
+        (lambda o, p, c: o["spec"].update(replicas=3), "spec.replicas isn't as published"),
+        (lambda o, p, c: o["spec"].update(paused=True), "spec.paused isn't published"),
+        (lambda o, p, c: o["spec"].update(replicas=True), "spec.replicas isn't as published"),
+    ],
+)
+def test_an_edit_of_a_deployment_is_named(edit: Edit, words: str) -> None:
+    published = of("Deployment", "preview")
+    made = live(published)
+    pod = made["spec"]["template"]["spec"]
+    edit(made, pod, pod["containers"][0])
+    assert said(published, made) == [words]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "spec", "words"),
+    [
+        (
+            "Service",
+            "preview",
+            {"clusterIP": "None", "clusterIPs": ["None"]},
+            ["clusterIP isn't published", "clusterIPs isn't published"],
+        ),
+        ("Service", "preview", {"externalIPs": ["192.0.2.1"]}, ["externalIPs isn't published"]),
+        ("Service", "preview", {"type": "NodePort"}, ["type isn't as published"]),
+        ("NetworkPolicy", "deny-all", {"ingress": [{}]}, ["ingress isn't published"]),
+        ("PodDisruptionBudget", "instances", {"maxUnavailable": 1}, ["maxUnavailable isn't as published"]),
+        ("HTTPRoute", "preview", {"hostnames": ["x.example"]}, ["hostnames isn't as published"]),
+        (
+            "PersistentVolumeClaim",
+            "loras",
+            {"volumeAttributesClassName": "x"},
+            ["volumeAttributesClassName isn't published"],
+        ),
+    ],
+)
+def test_an_edit_of_another_kind_is_named(kind: str, name: str, spec: Object, words: list[str]) -> None:
+    published = of(kind, name)
+    made = live(published)
+    made["spec"] |= spec
+    assert said(published, made) == [f"spec.{one}" for one in words]
+
+
+def test_a_label_that_a_pod_security_check_would_obey_is_named() -> None:
+    published = of("Namespace", "t-film-house")
+    made = live(published)
+    made["metadata"]["labels"] |= {"pod-security.kubernetes.io/enforce": "privileged", "mesh.example/inject": "true"}
+    assert said(published, made) == [
+        "metadata.labels[pod-security.kubernetes.io/enforce] isn't as published",
+        "metadata.labels[mesh.example/inject] isn't published",
+    ]
+
+
+def test_only_the_first_differences_are_kept_and_all_of_them_are_printable() -> None:
+    published = of("Service", "preview")
+    made = live(published)
+    made["metadata"]["labels"] |= {f"{number}\x1b[2J\n{'x' * 300}": "" for number in range(MOST + 1)}
+    found = said(published, made)
+    assert len(found) == MOST
+    assert all("\x1b" not in one and "\n" not in one and len(one) < 160 for one in found)
+
+
+def test_no_value_is_told() -> None:
+    published = of("Deployment", "preview")
+    made = live(published)
+    made["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "HF_HOME", "value": "s3cret"}]
+    assert "s3cret" not in json.dumps(said(published, made))
+
+
+DEPLOYMENTS = [one for one in OBJECTS if one["kind"] == "Deployment"]
+
+
+def mappings(value: Any) -> Iterator[Object]:
+    """Yield every mapping of a value."""
+    if isinstance(value, dict):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from mappings(each)
+
+
+SCALARS = st.one_of(st.text(max_size=5), st.integers(), st.booleans())
+VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.text(max_size=5), SCALARS, max_size=2))
+
+
+@given(st.sampled_from(DEPLOYMENTS), st.data(), st.text(min_size=1, max_size=20), VALUES)
+def test_a_field_that_is_added_anywhere_is_found(published: Object, data: st.DataObject, name: str, value: Any) -> None:
+    made = live(published)
+    places = [*mappings(made["spec"]), made["metadata"]["labels"], made["metadata"]["annotations"]]
+    place = data.draw(st.sampled_from(places))
+    if name not in place:
+        place[name] = value
+        assert len(differences(published, made)) == 1
+
+
+@given(st.sampled_from(DEPLOYMENTS), st.data())
+def test_a_published_field_that_is_removed_anywhere_is_found(published: Object, data: st.DataObject) -> None:
+    made = copy.deepcopy(published)
+    place = data.draw(st.sampled_from([one for one in mappings(made["spec"]) if one]))
+    del place[data.draw(st.sampled_from(sorted(place)))]
+    assert len(differences(published, made)) >= 1
