@@ -377,3 +377,57 @@ def test_what_is_said_of_another_cluster_is_left_out(out: Seen) -> None:
     said = out("--cluster", "eu-1")
     assert "eu-1: nothing has reported it yet" in said.err
     assert "us-1" not in said.err
+
+
+MODELS = "tenants/solo-ada/storages/models.yaml"
+
+
+def minutes_ago(minutes: int) -> str:
+    moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=minutes)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_until_when_a_declaration_keeps_the_data_of_a_removed_storage(out: Seen) -> None:
+    """In the plan of the removal, and in the status while the volume leaves; then that it is too late."""
+    (out.place.root / WEBUI).unlink()
+    edit(out.place.root, MODELS, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    out.place.merged()
+    marked = minutes_ago(20)
+    out.place.synced("eu-1", "solo-ada", marked=marked, observed=now())
+    until = f"{datetime.datetime.fromisoformat(marked) + datetime.timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
+    git(out.place.root, "fetch", "-q", "origin")
+    (out.place.root / MODELS).unlink()
+    keeps = f"its data is kept until {until}: a declaration of its name that is published before then keeps it"
+    plan = out.place._allot("plan", "--repo", out.place.root)
+    assert (
+        f"storage solo-ada/models in eu-1 is deleted: its volume of 20Gi and all data on it are lost; {keeps}"
+        in plan.out
+    )
+    out.place.merged()
+    assert out.row("solo-ada/models", "storages") == Row("Removing", f"removed: {keeps}")
+    out.place.synced("eu-1", "solo-ada", marked=minutes_ago(90), observed=now())
+    out.place.publish()
+    state, why = out.row("solo-ada/models", "storages")
+    assert (state, "its data may be deleted at any moment" in why) == ("Removing", True)
+
+
+def test_a_removal_that_is_too_late_to_take_back_is_said_by_its_plan(out: Seen) -> None:
+    (out.place.root / WEBUI).unlink()
+    edit(out.place.root, MODELS, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    out.place.merged()
+    out.place.synced("eu-1", "solo-ada", marked=minutes_ago(90), observed=now())
+    git(out.place.root, "fetch", "-q", "origin")
+    (out.place.root / MODELS).unlink()
+    plan = out.place._allot("plan", "--repo", out.place.root)
+    assert "its data may go with the next publish: afterwards a new declaration" in " ".join(plan.out.split())
+
+
+def test_nothing_goes_before_it_was_seen_to_be_marked(out: Seen) -> None:
+    (out.place.root / WEBUI).unlink()
+    edit(out.place.root, MODELS, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    out.place.merged()
+    (out.place.root / MODELS).unlink()
+    out.place.merged()
+    said = " ".join(out("solo-ada").out.split())
+    assert "Removing" in said
+    assert "its data is kept until its cluster was seen to have it marked for deletion for 1h" in said

@@ -60,7 +60,11 @@ def compare(before: Side, after: Side, noted: Noted) -> Compared:
             continue
         what = f"{spot.kind} {spot.tenant}/{spot.thing} in {cluster}"
         if lost := _LOSSES.get(spot.kind):
-            losses += lost(what, before, after, spot.thing, old, new)
+            volume = cluster, spot.tenant, spot.kind, spot.thing
+            losses += (
+                replace(loss, volume=volume) if new is None and spot.kind != INSTANCE.word else loss
+                for loss in lost(what, before, after, spot.thing, old, new)
+            )
         action, why = _action(before, after, spot.kind, spot.thing, cluster, (old, new), noted)
         things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why))
     ends = (before.offers, before.folder), (after.offers, after.folder)

@@ -26,10 +26,12 @@ ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that is destroyed: data, or what runs. `what` names it, `words` say how it is destroyed."""
+    """Something that is destroyed: data, or what runs. `what` names it, `words` say how it is destroyed. `volume` is the
+    cluster, tenant, kind and name of a volume that is deleted."""
 
     what: str
     words: str
+    volume: tuple[str, str, str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

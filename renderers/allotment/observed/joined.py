@@ -41,7 +41,7 @@ class Joined(NamedTuple):
     @property
     def is_removing(self) -> bool:
         """Whether nothing declares it any more, and it is still published."""
-        return not self.thing.blob and self.stage.state in ("merged", "kept")
+        return not self.thing.blob and self.stage.state in ("merged", "kept", "removing")
 
     @property
     def state(self) -> str:
@@ -81,7 +81,8 @@ class Joined(NamedTuple):
         """Return what was declared since the cluster's state, and how far that is."""
         if self.seen is None or self.is_current or not self.seen.observed_blob:
             return ""
-        said = ", ".join(part for part in (self.stage.state, self.stage.words) if part)
+        state = "" if self.stage.state == "removing" else self.stage.state
+        said = ", ".join(part for part in (state, self.stage.words) if part)
         if self.thing.blob:
             return f"changed since: {said}"
         return "" if removed.staying(self.seen) else f"removed: {said}"

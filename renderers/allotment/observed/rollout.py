@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from allotment import conditions as word
 from allotment.declared.things import THINGS
 from allotment.observed import removed
+from allotment.observed.deletion_point import LOST, marked_since, saving_words
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 
 Progress = Literal["going", "done", "failed"]
@@ -25,11 +26,21 @@ class Merged(NamedTuple):
     blob: str
 
 
+class LeavingVolume(NamedTuple):
+    """A published volume that nothing declares any more: whether it is protected still, and for how many seconds it must be
+    seen to be marked before it goes."""
+
+    protected: bool
+    after: float
+
+
 class MergedBlobs(NamedTuple):
-    """What is published of a thing: the blob that the source has of it by now, and the one that was rendered."""
+    """The published state of a resource: the blob that the source has of it, the rendered blob, and its volume where that is
+    leaving."""
 
     source: str
     rendered: str
+    leaving: LeavingVolume | None = None
 
 
 class Stage(NamedTuple):
@@ -89,6 +100,10 @@ def stage(
         what = "still published as it was before" if published.rendered else "not published"
         return Stage("failed", "kept", what, way_out="run `allot validate`, or `allot publish --dry-run`")
     seen = _seen(thing, statuses)
+    if not thing.blob and published.leaving is not None:
+        mark = marked_since(seen.conditions) if seen is not None else ""
+        words = saving_words(mark, published.leaving.after) if published.leaving.protected else LOST
+        return (_left(thing, seen, statuses) if seen is not None else None) or Stage("going", "removing", words)
     if not thing.blob:
         if seen is None:
             return Stage("done", "gone")

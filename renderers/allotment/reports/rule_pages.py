@@ -18,6 +18,8 @@ OF_A_FILE = {
     "branch": "A branch is named as Git takes it, and is none of those that the program writes: rendered/, status/, recover/.",
     "checksum": "A checksum is 64 hexadecimal digits, as sha256sum prints them.",
     "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24.",
+    "cluster": "A tenant is published where every cluster that it declares something in is valid. While a cluster's declarations"
+    " have an error, that cluster and its tenants stay as they were published.",
     "date": 'A date is quoted, such as "2026-01-31". It begins at midnight in the platform\'s billing time zone.',
     "depth": "Mappings and lists lie at most 32 deep in one another, and those of a chart's values at most 16.",
     "digest": "A digest is sha256: and 64 hexadecimal digits, and stands only where Argo CD pulls by it: with a chart of a registry.",

@@ -20,15 +20,20 @@ from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.git.work_tree import checked_out, commit_of_folder
 from allotment.adapters.source import place_problem
 from allotment.changes.cold import ColdTime, ColdUnits
-from allotment.changes.plan import Plan, WorkTree
+from allotment.changes.plan import Loss, Plan, WorkTree
+from allotment.observed.deletion_point import point_of_no_return, saving_words
 from allotment.pipeline.check.survey import Recall, Survey, survey
 from allotment.pipeline.check.workers import cores
-from allotment.pipeline.declared import reporter_keys
+from allotment.pipeline.declared import platform_of, reporter_keys
 from allotment.pipeline.pulls.brake_forecast import remembered
 from allotment.pipeline.pulls.merge_plan import Asked, MergePlan, Reviewed, declared_of, is_within_a_tenant
-from allotment.pipeline.report.statuses import remembered_cold_times
+from allotment.pipeline.report.statuses import remembered_cold_times, remembered_mark
 from allotment.readiness.standing import all_prepared
 
+LOST_AT_ONCE = (
+    "its cluster was seen to have it marked for so long already that its data may go with the next publish: afterwards a"
+    " new declaration of its name gets a new, empty volume"
+)
 MOST_BYTES = 64 << 20  # of the files that a change writes
 REMOTES = "refs/remotes/"  # what branches of remotes are named before, and nobody says
 _WHOLE, _SIZE, _TREE = "(pull request)", "size", "tree"
@@ -76,7 +81,24 @@ def plan(
             found = _planned(root, base, commits[1], asked)
         else:
             found = _of_folder(here, root, base, commits[1], asked)
-        return replace(found, cold=tuple(_timed(here, base, found.cold)))
+        losses = tuple(_dated(here, base, found.losses))
+        return replace(found, cold=tuple(_timed(here, base, found.cold)), losses=losses)
+
+
+def _dated(here: Repository, base: CommitSource, losses: Iterable[Loss]) -> Iterator[Loss]:
+    """Yield losses; of a volume that is deleted with the time until which a new declaration keeps its data, by the status that
+    was fetched last."""
+    platform, keys = platform_of(base), reporter_keys(base)
+    now = datetime.datetime.now(datetime.UTC)
+    for loss in losses:
+        if loss.volume is None or platform is None:
+            yield loss
+            continue
+        cluster, tenant, kind, name = loss.volume
+        mark = remembered_mark(here, cluster, keys.get(cluster), tenant, kind, name)
+        point = point_of_no_return(mark, platform.spec.deletion.after)
+        words = LOST_AT_ONCE if point is not None and point <= now else saving_words(mark, platform.spec.deletion.after)
+        yield replace(loss, words=f"{loss.words}; {words}")
 
 
 def _timed(here: Repository, base: CommitSource, several: Iterable[ColdUnits]) -> Iterator[ColdUnits]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,9 +12,11 @@ from allotment.adapters.git.remote import Remote, kept_ref
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, look_statuses, reported_ref, tenant_of, tenant_path
 from allotment.changes.cold import ColdTime
+from allotment.declared.things import THINGS
 from allotment.manifests.names import status_branch
 from allotment.manifests.text import Malformed
 from allotment.observed.cold_starts import cold_times
+from allotment.observed.deletion_point import marked_since
 from allotment.observed.status import (
     ClusterStatus,
     ColdStart,
@@ -119,16 +122,32 @@ def remembered_cold_times(repository: Repository, cluster: str, key: str | None)
     fetch origin` or by any command that shows a status. Nothing is fetched; what isn't here, or isn't signed with the key
     that is declared, says nothing.
     """
+    found: list[ColdStart] = []
+    for data in _remembered(repository, cluster, key, CLUSTER):
+        with contextlib.suppress(Malformed):
+            found += read_cluster(data).cold_starts
+    return cold_times(found)
+
+
+def remembered_mark(repository: Repository, cluster: str, key: str | None, tenant: str, kind: str, name: str) -> str:
+    """Return since when a volume was seen to be marked for deletion, as a clone fetched it last (`remembered_cold_times`); empty
+    where nothing says so."""
+    marks = []
+    for data in _remembered(repository, cluster, key, tenant_path(tenant)):
+        with contextlib.suppress(Malformed):
+            several = getattr(read_tenant(data), THINGS[kind].plural)
+            marks += [marked_since(one.conditions) for one in several if one.name == name]
+    return max(marks, default="")
+
+
+def _remembered(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:
+    """Yield the versions of a file of a cluster's status branch that a clone fetched, and that count."""
     branch = status_branch(cluster)
     fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
-    found: list[ColdStart] = []
     for ref in (kept_ref(branch), kept_ref(reported_ref(cluster)), fetched):
         commit = repository.objects.commit_named(ref)
-        if commit is None:
-            continue
-        try:
-            data = repository.read_at(commit, CLUSTER) if key is None or repository.is_signed_by(commit, key) else None
-            found += read_cluster(data).cold_starts if data is not None else ()
-        except (Malformed, Refused):
-            continue
-    return cold_times(found)
+        with contextlib.suppress(Refused):
+            if commit is None or (key is not None and not repository.is_signed_by(commit, key)):
+                continue
+            if (data := repository.read_at(commit, path)) is not None:
+                yield data

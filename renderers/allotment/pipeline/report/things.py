@@ -20,8 +20,9 @@ from allotment.declared.layout import PLATFORM, Meaning, Scope, path_of, scope_o
 from allotment.declared.reading import read_declaration
 from allotment.declared.things import THINGS, TenantThing
 from allotment.manifests import paths
-from allotment.manifests.published import declared_blob
-from allotment.observed.rollout import Merged, MergedBlobs
+from allotment.manifests.published import declared_blob, volume_of
+from allotment.observed.rollout import LeavingVolume, Merged, MergedBlobs
+from allotment.pipeline.declared import platform_of
 from allotment.readiness.instances import waits_for
 from allotment.readiness.standing import PREPARED
 
@@ -110,4 +111,9 @@ def published_blobs(thing: Merged, source: CommitSource, branches: Mapping[str, 
     branch = branches.get(thing.cluster)
     file = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name))
     rendered = declared_blob(branch.read(file)) if branch is not None and file in branch.files else ""
-    return MergedBlobs(blob, rendered)
+    left = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name) + paths.LEAVING)
+    if thing.blob or rendered or branch is None or left not in branch.files:
+        return MergedBlobs(blob, rendered)
+    volume, platform = volume_of(branch.read(left)), platform_of(source)
+    after = platform.spec.deletion.after if platform is not None else 0
+    return MergedBlobs(blob, rendered, LeavingVolume(volume.protected, after) if volume is not None else None)

@@ -1,0 +1,40 @@
+"""The point of no return of a removed volume: until when a new declaration of its name keeps the data.
+
+A removed storage or snapshot stays protected until its cluster was seen to have it marked for deletion for
+`spec.deletion.after` (`changes/departure`). From then on Argo CD may delete the volume at any moment, and a new declaration
+gets a new, empty volume.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+
+from allotment import conditions as word
+from allotment.declared.values import duration_text
+from allotment.observed.status import Condition, moment_of
+
+LOST = "its data may be deleted at any moment: a new declaration of its name gets a new, empty volume"
+
+
+def marked_since(conditions: Iterable[Condition]) -> str:
+    """Return since when a volume is seen to be marked for deletion, by its API server's clock; empty where it is not."""
+    marks = (one.last_transition_time or "" for one in conditions if one.type == word.MARKED and one.status == "True")
+    return next(marks, "")
+
+
+def point_of_no_return(marked: str, after: float) -> datetime.datetime | None:
+    """Return the time from which a volume that was marked at `marked` may go, `after` seconds later; None where it is not
+    marked."""
+    moment = moment_of(marked)
+    return moment + datetime.timedelta(seconds=after) if moment is not None else None
+
+
+def saving_words(marked: str, after: float) -> str:
+    """Return until when a new declaration keeps the data of a protected volume that was marked at `marked`."""
+    point = point_of_no_return(marked, after)
+    if point is None:
+        until = f"its cluster was seen to have it marked for deletion for {duration_text(after)}"
+        return f"its data is kept until {until}: a declaration of its name before then keeps it"
+    time = point.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"its data is kept until {time}: a declaration of its name that is published before then keeps it"
