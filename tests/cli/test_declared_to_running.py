@@ -400,7 +400,7 @@ def test_until_when_a_declaration_keeps_the_data_of_a_removed_storage(out: Seen)
     keeps = f"its data is kept until {until}: a declaration of its name that is published before then keeps it"
     plan = out.place._allot("plan", "--repo", out.place.root)
     assert (
-        f"storage solo-ada/models in eu-1 is deleted: its volume of 20Gi and all data on it are lost; {keeps}"
+        f"storage solo-ada/models in eu-1 is deleted: its volume of 60Gi and all data on it are lost; {keeps}"
         in plan.out
     )
     out.place.merged()
