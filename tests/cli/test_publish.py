@@ -1013,6 +1013,43 @@ def test_a_commit_of_somebody_else_is_told_and_replaced(published: Place, tmp_pa
     assert published.merged().code == 0
 
 
+def test_a_push_that_was_interrupted_between_two_refs_is_not_called_foreign(published: Place) -> None:
+    """Each ref in turn is put back to where it was before a publish, as a crash of the remote leaves it."""
+    before = published.refs()
+    edit(published.root, WEBUI, *STOPPED)
+    published.merged()
+    after = published.refs()
+    moved = sorted(name for name in after if after[name] != before.get(name))
+    assert moved == ["refs/allotment/published/eu-1", "refs/allotment/source", "refs/heads/rendered/eu-1"]
+    for number in range(1, 7):
+        for at, name in enumerate(moved):
+            git(published.remote, "update-ref", name, (before if number >> at & 1 else after)[name])
+        said = published.publish()
+        assert (said.code, "which Allotment didn't write" in said.out) == (0, False), (number, said.out)
+        assert ("the branch was behind" in said.out) == (number & 5 == 4), (number, said.out)
+        if number & 5 == 5:  # neither the branch nor our ref had moved, so it is a publish as any
+            after = published.refs()
+        assert published.refs() == after, number
+
+
+def test_a_forged_commit_of_the_same_shape_is_replaced(published: Place, tmp_path: Path) -> None:
+    """Its parent and message are those of our next commit, and its files aren't."""
+    before = published.refs()
+    edit(published.root, WEBUI, *STOPPED)
+    published.merged()
+    text = git(published.remote, "log", "-1", "--format=%B", "rendered/eu-1") + "\n"
+    for name, commit in before.items():
+        git(published.remote, "update-ref", name, commit)
+    foreign = push_foreign(published, tmp_path, "tenants/solo-ada/compute/root.rendered.yaml", "kind: ClusterRole\n")
+    tree = git(published.remote, "rev-parse", f"{foreign}^{{tree}}")
+    author = ["-c", "user.name=Ada Löwe", "-c", "user.email=ada@northlight.example"]
+    forged = git(published.remote, *author, "commit-tree", tree, "-p", before["refs/heads/rendered/eu-1"], "-m", text)
+    git(published.remote, "update-ref", "refs/heads/rendered/eu-1", forged)
+    said = published.publish()
+    assert f"it replaces {forged[:12]}, which Allotment didn't write" in said.out
+    assert "root.rendered.yaml" not in " ".join(published.tree("eu-1"))
+
+
 def test_a_tree_of_an_older_version_moves_to_the_endings_of_today_and_nothing_is_removed(
     published: Place, tmp_path: Path
 ) -> None:

@@ -218,7 +218,8 @@ def _line(one: Committed, dry_run: bool) -> str:
     counts = f"{one.count('A'):,} added, {one.count('M'):,} changed, {one.count('D'):,} removed"
     where = f"rendered/{one.cluster} would be committed" if dry_run else f"rendered/{one.cluster} is {one.commit[:12]}"
     replaced = f"; it replaces {one.replaced[:12]}, which Allotment didn't write" if one.replaced else ""
-    return f"{one.cluster}: {counts}: {where}{replaced}"
+    lagged = "; the branch was behind: a push was interrupted, or somebody put it back" if one.lagged else ""
+    return f"{one.cluster}: {counts}: {where}{replaced}{lagged}"
 
 
 def _say_exceptions(assembly: Assembly) -> None:

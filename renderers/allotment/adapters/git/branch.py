@@ -11,6 +11,7 @@ from allotment.adapters.git.commits import NOTHING, Message, write_commit
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import MalformedTree
+from allotment.problems import Refused
 
 
 class Branch:
@@ -71,8 +72,35 @@ class Branch:
 
     @property
     def foreign(self) -> str | None:
-        """The commit, at the branch or at our ref, that isn't our last one; None where all is as we left it."""
-        return self.forged or (self.tip if self.tip != self.published else None)
+        """The commit, at the branch or at our ref, that isn't ours; None where all is as we left it, or the branch lags."""
+        return self.forged or (self.tip if self.tip != self.published and not self.lags else None)
+
+    @cached_property
+    def lags(self) -> bool:
+        """Whether the branch is behind our last commit: a push was interrupted between two refs, or somebody put it back."""
+        if self.tip is None or self.published is None or self.tip == self.published:
+            return False
+        return self._repository.is_ancestor(self.tip, self.published)
+
+    def is_interrupted(self, files: Mapping[str, str], message: Message) -> bool:
+        """Return whether the tip is the very commit that a publish would make: a push moved the branch, and was interrupted
+        before it moved our ref. Its parent, files, message and author are compared, all but the time."""
+        if self.tip is None or self.published is None or self.forged or self.tip == self.published:
+            return False
+        repository = self._repository
+        try:
+            if repository.parents(self.tip) != [self.published] or repository.author(self.tip) != message.author:
+                return False
+            return repository.trees.message(self.tip) == message.text.encode() and self.holds(files)
+        except Refused:
+            return False
+
+    def holds(self, files: Mapping[str, str]) -> bool:
+        """Return whether the branch's tip has exactly these files, blobs by path."""
+        try:
+            return self.tip is not None and self._repository.listing(self.tip) == files
+        except (TooMuch, Refused):
+            return False
 
     @property
     def stuck(self) -> str | None:

@@ -177,6 +177,8 @@ class Repository:
         """Return whether commit `one` is `other` or comes before it. Raises Refused where the history can't be read."""
         if one == other:
             return True
+        if any(info.kind not in ("", "commit", "tag") for info in self.objects.info([one, other]).values()):
+            return False  # somebody pointed a ref at a tree or a blob
         ended = self.git.run("merge_base", "--is-ancestor", one, other)
         if ended.status > 1 and self.has(one) and self.has(other):
             raise Refused(f"the history of commit {other} can't be read: {printable(ended.said, 400)}")

@@ -111,14 +111,25 @@ class ClusterTrees:
         """Take the markers of all folders that hold something else than what their tenant was rendered to, or what
         somebody else wrote there."""
         over = {}
-        for cluster, tree in self.files.items():
+        strayed = {name: found for name in self.files if (found := self._before.branches[name].strayed())}
+        expected = self._with_markers() if strayed else {}
+        for cluster, folders in strayed.items():
             branch = self._before.branches[cluster]
-            if strayed := branch.strayed():
-                strayed &= {folder_of(path) for path in tree}
-                self._touched[cluster] |= {folder for folder in strayed if folder.startswith("tenants/")}
-                over[cluster] = dict.fromkeys(strayed, branch.tip or "")
+            if branch.holds(expected[cluster]):
+                continue  # it is what we publish now: a push was interrupted
+            there = folders & {folder_of(path) for path in self.files[cluster]}
+            self._touched[cluster] |= {folder for folder in there if folder.startswith("tenants/")}
+            over[cluster] = dict.fromkeys(there, branch.tip or "")
         for path, data in list(marker_files(self._offers, self.files, self._touched, over)):
             self._put(path, data)
+
+    def _with_markers(self) -> dict[str, Blobs]:
+        """Return the files of all clusters as they are published where nobody else wrote to a branch."""
+        trees = {cluster: dict(files) for cluster, files in self.files.items()}
+        for path, data in marker_files(self._offers, self.files, self._touched):
+            cluster, _, inner = path.partition("/")
+            trees[cluster][inner] = blob_id(data)
+        return trees
 
     def retain_clusters(self, clusters: Iterable[str]) -> None:
         """Keep the whole trees of some clusters as they were published."""

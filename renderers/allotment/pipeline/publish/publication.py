@@ -61,12 +61,13 @@ class KeyMissing(Refused):
 
 class Committed(NamedTuple):
     """What was, or would be, committed for a cluster: `paths` has A, M or D by path, of all but markers; `replaced`
-    a commit not of ours."""
+    a commit not of ours. `lagged` says that the branch was behind our last commit."""
 
     cluster: str
     commit: str
     paths: dict[str, str]
     replaced: str | None
+    lagged: bool = False
 
     def count(self, letter: str) -> int:
         """Return how many files were added (A), changed (M) or removed (D)."""
@@ -303,14 +304,16 @@ class Publisher:
             changes = branch.changed(files)
             told = {path: letter for path, letter in changes.items() if not is_marker(today(path))}
             replaced = branch.foreign
-            if self._dry_run:
-                if changes or replaced:
-                    committed.append(Committed(cluster, "", told, replaced))
-                continue
             trailers = {"Source-Commit": source.commit, "Status-Commit": self.statuses.commits.get(cluster, "")}
-            text = message(cluster, told, replaced, trailers, approved=cluster in released)
-            commit = branch.commit(files, changes, assembly.data[cluster], Message(text, author))
-            committed.append(Committed(cluster, commit, told, replaced))
+            words = partial(message, cluster, told, trailers=trailers, approved=cluster in released)
+            if branch.is_interrupted(files, Message(words(replaced=None), author)):
+                committed.append(Committed(cluster, branch.tip or "", told, None))
+            elif not self._dry_run:
+                text = Message(words(replaced=replaced), author)
+                commit = branch.commit(files, changes, assembly.data[cluster], text)
+                committed.append(Committed(cluster, commit, told, replaced, branch.lags))
+            elif changes or replaced:
+                committed.append(Committed(cluster, "", told, replaced, branch.lags))
         return committed
 
     def _pushed(self, source: str, found: Look, committed: list[Committed], released: Collection[str]) -> bool:

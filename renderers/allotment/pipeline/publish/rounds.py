@@ -138,6 +138,8 @@ class Rounds(Loop):
             self.log.info("published", cluster=one.cluster, commit=one.commit, source=outcome.source, **counts)
             if one.replaced:
                 self.log.warning("foreign commit replaced", cluster=one.cluster, commit=one.replaced)
+            elif one.lagged:
+                self.log.warning("branch was behind", cluster=one.cluster, commit=one.commit)
         told: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             *(
                 (self.log.warning, "tenant kept", {"tenant": tenant, "problems": [str(one) for one in problems]})
