@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests import fuzz
 from tests.conftest import PROJECT
-from tests.published import Place
+from tests.published import Place, git
 
 from allotment.declared.kinds import KINDS
 
@@ -17,6 +17,7 @@ SEED = 20_261_124
 MOST = 150  # files of a kind that are read
 VALIDATED = 8  # files that the whole sample is validated with
 PLANNED = 6  # files that can be read, and that are planned
+PUBLISHED = 8  # rounds
 
 CASES = list(fuzz.cases(PROJECT))
 
@@ -42,3 +43,27 @@ def test_no_value_that_can_be_read_makes_a_plan_crash(place: Place) -> None:
     readable = islice((case for case in shuffled if fuzz.read(case)), PLANNED)
     for case in readable:
         assert fuzz.run(place.root, case, "plan") in (0, 1)
+
+
+def test_no_value_of_a_tenants_field_stops_the_publish_of_another(published: Place) -> None:
+    """In each round a file of each of a tenant's kinds has a strange value, and another tenant has a change."""
+    chance = random.Random(SEED)
+    own = "tenants/uni-lab/instances/group-a.yaml"
+    original = (published.root / own).read_text()
+    paths = sorted({case.path for case in CASES if case.path.startswith("tenants/")})
+    by_path = {path: [case for case in CASES if case.path == path] for path in paths if "/uni-lab/" not in path}
+    assert len(by_path) > 3
+    for number in range(PUBLISHED):
+        chosen = [chance.choice(cases) for cases in by_path.values()]
+        before = {case.path: (published.root / case.path).read_bytes() for case in chosen}
+        for case in chosen:
+            (published.root / case.path).write_bytes(case.data)
+        (published.root / own).write_text(original.replace("spec:\n", f"spec:\n  displayName: Round {number}\n"))
+        said = published.merged()
+        fields = [(case.path, case.field) for case in chosen]
+        assert said.code in (0, 4), (fields, said.err[-2000:])
+        blob = git(published.root, "rev-parse", f"HEAD:{own}")
+        text = published.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
+        assert blob in text, (fields, said.err)
+        for path, data in before.items():
+            (published.root / path).write_bytes(data)
