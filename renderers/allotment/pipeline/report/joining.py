@@ -183,6 +183,15 @@ class View:
             return found._replace(way_out=reporting(thing.cluster))
         return found
 
+    @property
+    def is_retained(self) -> bool:
+        """Whether anything declared is published in an older version although its commit is published: its tenant is
+        retained. A rewound branch is among that."""
+        source = self.published.source
+        if source is not None and source.commit != self.declared.source.commit:
+            return True
+        return any(row.stage.state == "kept" for row in self.rows)
+
     @cached_property
     def is_behind(self) -> bool:
         """Whether more is published than this clone knows to be merged. The newest commit of a branch of origin is never

@@ -38,8 +38,8 @@ class PublishCheck:
             return PublishState("", 0, reason, view.published.trouble, view.published.trouble)
         ahead = view.clone.repository.count_between(published.commit, declared)
         state = PublishState(published.commit, ahead, "pending" if ahead else "")
-        if view.is_behind:
-            return state
+        if view.is_behind or not (ahead or view.is_retained):
+            return state  # rendering everything only to say that all is well would make every look slow
         try:
             outcome = self._publisher(view).publish(declared)
         except Braked as error:
