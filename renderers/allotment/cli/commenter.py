@@ -108,11 +108,11 @@ def work(
     )
     published = rendered or git.rendered
     reported = status or git.status or published
+    branches = Remote(source.repository, published, keep=True) if published else source
     rollouts = Rollouts(
         place,
-        Remote(source.repository, published, keep=True) if published else source,
+        branches,
         Remote(source.repository, reported, keep=True) if reported else source,
     )
-    return PullWork(
-        place, Reviews(place, lambda one: day_of(one, None), budget or PlanBudget(), cache, processes), rollouts
-    )
+    reviews = Reviews(place, lambda one: day_of(one, None), budget or PlanBudget(), cache, processes, branches)
+    return PullWork(place, reviews, rollouts)

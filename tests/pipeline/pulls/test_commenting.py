@@ -13,6 +13,7 @@ from tests import damage
 from tests.adapters.forge.server import TOKEN, Answer, GitHubWorld
 from tests.adapters.git.malformed import write
 from tests.cli.test_comment import WEBUI, Desk
+from tests.cli.test_publish import GROUPS, brake
 from tests.conftest import Allot, edit
 from tests.published import Place, git
 from tests.pulled import plan_here
@@ -510,3 +511,23 @@ def test_locks_that_a_killed_git_left_keep_no_comment_back(bed: Bed, tmp_path: P
         bed.commenter._again = 0.0
         bed.round()
     assert bed.desk.status(head) == "success"
+
+
+def test_a_verdict_counts_what_was_deleted_and_published_within_the_day(bed: Bed) -> None:
+    """Two of four instances are gone for an hour; a third is one too many, although each merge looks small."""
+    place = bed.desk.place
+    brake(place, 60, 4)
+    place.merged(hours_ago=20)
+    for path in GROUPS[:2]:
+        (place.root / path).unlink()
+        assert place.merged(hours_ago=1).code == 0
+    git(place.root, "checkout", "-q", "-b", "third")
+    (place.root / GROUPS[2]).unlink()
+    git(place.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-a", "-m", "Delete")
+    head = git(place.root, "rev-parse", "HEAD")
+    git(place.root, "checkout", "-q", "main")
+    bed.also(1, head, "pat")
+    bed.round()
+    assert bed.desk.status(head) == "failure"
+    words = "3 of 4 instances of tenant uni-lab would be deleted within 24 hours, more than 60 %"
+    assert words in bed.world.bodies(1)[0]

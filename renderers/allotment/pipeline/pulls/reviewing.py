@@ -3,6 +3,7 @@ status."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -22,9 +23,11 @@ from allotment.adapters.forge.forge import (
 )
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Costly, Remote, Unsound
+from allotment.adapters.git.rendered import look
 from allotment.adapters.processes import Limit
 from allotment.adapters.source import Source
 from allotment.declared.people import Account, same_login
+from allotment.pipeline.declared import cluster_names, publisher_key
 from allotment.pipeline.pulls import apart
 from allotment.pipeline.pulls.apart import MOST_VERDICT, TOO_MUCH, Asked, PlanBudget, Planned, Spent
 from allotment.pipeline.pulls.authority import forge_teams
@@ -99,8 +102,10 @@ class Reviews:
         budget: PlanBudget,
         cache: Path | None,
         processes: int | None = None,
+        rendered: Remote | None = None,
     ) -> None:
         self._place = place
+        self._rendered = rendered or place.source
         self._today = today
         self._budget = budget
         self._cache = cache
@@ -128,6 +133,7 @@ class Reviews:
             if refs is None:
                 return Verdict("", "its head moved on meanwhile")
             self._bring(request, *refs)
+            self._bring_published(refs[0])
             said = self._all_planned(alike, *refs)
         except Unsound as error:
             said = {one.number: _unplanned(error) for one in alike}
@@ -217,6 +223,13 @@ class Reviews:
             raise
         except Refused as error:
             raise Unreachable(str(error)) from None
+
+    def _bring_published(self, base: str) -> None:
+        """Fetch the rendered branches, by which a plan knows what the brake counts. Without them a plan says that it does not
+        know."""
+        source = CommitSource(self._place.root, base, self._place.source.repository)
+        with contextlib.suppress(Refused):
+            look(source.repository, self._rendered, cluster_names(source), publisher_key(source))
 
     def _planned(self, request: PullRequest, base: str, head: str) -> _Outcome:
         """Return state, words and comment. A bug of ours with this one is no reason to let it pass, or to stop the
