@@ -239,7 +239,10 @@ def test_what_is_complete_is_never_prepared_again(prepared: Bench) -> None:
     for job in jobs.values():
         prepared.client.delete("batch/v1", "Job", job["name"], SPACE)
 
+    states: set[str] = set()
+
     def ended() -> bool:
+        states.update(storage(prepared.cloud, name, TENANT).state for name in KINDS)
         found = [prepared.job(name) for name in KINDS]
         assert not {one["metadata"]["uid"] for one in found} & {one["uid"] for one in jobs.values()}
         return all(one["status"].get("succeeded") or one["status"].get("failed") for one in found)
@@ -247,3 +250,4 @@ def test_what_is_complete_is_never_prepared_again(prepared: Bench) -> None:
     eventually(ended, "the Jobs to end once more", 120)
     assert marks() == before
     prepared.ready(*KINDS)
+    assert states == {"Ready"}, "a volume that is complete is not reported as being prepared"
