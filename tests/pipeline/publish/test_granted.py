@@ -6,15 +6,27 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import edit
-from tests.pipeline.publish.written import checked
+from tests.pipeline.publish.written import Written, checked
 
 from allotment.accounts.capacity import Claim
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
 from allotment.pipeline.publish.granted import grant
+from allotment.pipeline.publish.known import Known
+from allotment.pipeline.publish.published_units import PodUnits
 
 ADA = Claim("eu-1", "l4-quarter", "solo-ada", "webui", 1, 1)
 KITE = Claim("eu-1", "l4-quarter", "studio-kite", "webui", 1, 1)
+
+
+def pods(*held: Claim) -> PodUnits:
+    """Return the units of pods that were published, as their statuses say."""
+    known = {
+        claim.tenant: Known(holding={(claim.cluster, claim.instance): (claim.gpu_spec, claim.units)}) for claim in held
+    }
+    return PodUnits(
+        known, {"eu-1": Written("eu-1", {})}, lambda asked: next(one for one in held if one[:4] == asked[:4])
+    )
 
 
 @pytest.fixture
@@ -27,7 +39,7 @@ def offers(sample: Path) -> Offers:
 
 
 def test_all_get_what_they_declare_where_there_is_enough(offers: Offers) -> None:
-    found = grant(offers, {"solo-ada": (ADA,)}, [], {}, lambda _: None)
+    found = grant(offers, {"solo-ada": (ADA,)}, pods(), {}, lambda _: None)
     assert (found.fewer, found.waiting, found.holding, found.all({})) == ({}, [], [], [ADA])
 
 
@@ -35,7 +47,7 @@ def test_all_get_what_they_declare_where_there_is_enough(offers: Offers) -> None
 def test_who_was_published_with_it_keeps_its_unit(offers: Offers, first: Claim) -> None:
     late = KITE if first is ADA else ADA
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    found = grant(offers, claims, [], {}, lambda claim: claim if claim == first else None)
+    found = grant(offers, claims, pods(), {}, lambda claim: claim if claim == first else None)
     assert found.fewer == {(late.tenant, "webui"): 0}
     assert found.waiting == [f"{late.tenant}/webui: gets 0 of 1 units of l4-quarter on eu-1, others held them first"]
     fewer = late._replace(rendered=0)
@@ -43,8 +55,8 @@ def test_who_was_published_with_it_keeps_its_unit(offers: Offers, first: Claim) 
 
 
 def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Offers) -> None:
-    pods = [Claim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)]
-    found = grant(offers, {"solo-ada": (ADA,)}, pods, {"eu-1": "2026-11-21T10:00:00Z"}, lambda _: None)
+    old = Claim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)
+    found = grant(offers, {"solo-ada": (ADA,)}, pods(old), {"eu-1": "2026-11-21T10:00:00Z"}, lambda _: None)
     assert found.fewer == {("solo-ada", "webui"): 0}
     assert found.live == [Claim("eu-1", "l4-quarter", "uni-lab", "old", 1, 1)]
     assert found.holding == [
@@ -54,5 +66,5 @@ def test_pods_that_run_on_keep_the_unit_of_whom_nobody_declares(offers: Offers) 
 
 def test_an_instance_whose_pods_hold_more_than_was_published_keeps_that(offers: Offers) -> None:
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
-    found = grant(offers, claims, [ADA], {}, lambda claim: None)
+    found = grant(offers, claims, pods(ADA), {}, lambda claim: None)
     assert found.fewer == {("studio-kite", "webui"): 0}

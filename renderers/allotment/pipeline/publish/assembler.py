@@ -28,7 +28,7 @@ from allotment.pipeline.publish.granted import Granted, grant
 from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle, of_unsound_clusters
 from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
-from allotment.pipeline.publish.published_units import held_by_pods
+from allotment.pipeline.publish.published_units import PodUnits
 from allotment.pipeline.publish.remembered import Remembered
 from allotment.pipeline.publish.rendered import Again, Rendered, Rerendered, complete, of_made
 from allotment.pipeline.publish.settled import Settled, Watched, settle
@@ -97,7 +97,9 @@ class Assembler:
         claims |= {name: tuple(before.claims(name)) for name in kept}
         offers = found.sound_offers
         claims = {name: tuple(one for one in some if one.cluster in offers.clusters) for name, some in claims.items()}
-        granted = grant(offers, claims, held_by_pods(known, branches), observed, preparations.published)
+        granted = grant(
+            offers, claims, PodUnits(known, branches, preparations.published), observed, preparations.published
+        )
         reduced = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
         rendered, kept = _with_rerendered(reduced, rendered, kept, traces)
         turnover = Turnover(offers, before, known, observed, doubted)

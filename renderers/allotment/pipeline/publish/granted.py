@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.accounts.capacity import Claim
-from allotment.accounts.grants import beyond, grants
+from allotment.accounts.grants import grants
+from allotment.pipeline.publish.published_units import PodUnits
 from allotment.pipeline.publish.rendered import Fewer
 
 if TYPE_CHECKING:
@@ -36,16 +37,15 @@ class Granted(NamedTuple):
 def grant(
     offers: Offers,
     claims: Mapping[str, tuple[Claim, ...]],
-    pods: Sequence[Claim],
+    pods: PodUnits,
     observed: Mapping[str, str],
     published: Callable[[Claim], Claim | None],
 ) -> Granted:
     """Allocate units. `pods` are the units that pods hold (`published_units`); `published` returns the claim
     that an instance was published with, None where it was not."""
     everything = [claim for name in sorted(claims) for claim in claims[name]]
-    live = beyond(everything, pods)
-    held = {claim[:4]: claim.units for claim in pods}
-    fewer = grants(offers, everything, lambda claim: _had(claim, held.get(claim[:4], 0), published(claim)), live)
+    live = pods.beyond(everything)
+    fewer = grants(offers, everything, lambda claim: _had(claim, pods.of(claim), published(claim)), live)
     waiting = [
         f"{one.tenant}/{one.instance}: gets {fewer[one.tenant, one.instance]} of {one.units} units of"
         f" {one.gpu_spec} on {one.cluster}, others held them first"
