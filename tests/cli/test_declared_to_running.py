@@ -411,6 +411,20 @@ def test_until_when_a_declaration_keeps_the_data_of_a_removed_storage(out: Seen)
     assert (state, "its data may be deleted at any moment" in why) == ("Removing", True)
 
 
+@pytest.mark.parametrize("marked", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+23:59", "1969-12-31T23:59:59Z"])
+def test_a_mark_of_a_time_beyond_all_reason_stops_no_command(out: Seen, marked: str) -> None:
+    (out.place.root / WEBUI).unlink()
+    edit(out.place.root, MODELS, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    out.place.merged()
+    out.place.synced("eu-1", "solo-ada", marked=marked, observed=now())
+    git(out.place.root, "fetch", "-q", "origin")
+    (out.place.root / MODELS).unlink()
+    assert out.place._allot("plan", "--repo", out.place.root).code == 0
+    assert out.place.merged().code == 0
+    said = out("solo-ada")
+    assert (said.code, "Removing" in said.out) == (0, True)
+
+
 def test_a_removal_that_is_too_late_to_take_back_is_said_by_its_plan(out: Seen) -> None:
     (out.place.root / WEBUI).unlink()
     edit(out.place.root, MODELS, "spec:\n", "spec:\n  deletionPolicy: Delete\n")

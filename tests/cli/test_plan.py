@@ -986,6 +986,27 @@ def test_a_plan_foresees_that_the_brake_stops_it(pull: Pull) -> None:
     assert pull.planned()["brake"] is None, "5 of 17 are 29 %"
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("clusters/us-1/cluster.yaml", "spec:\n", "spec: 3\nx:\n"),
+        ("platform/add-ons/karpenter.yaml", "- us-1", "- us-9"),
+    ],
+)
+def test_a_fault_elsewhere_hides_no_loss_of_what_is_published_all_the_same(
+    pull: Pull, path: str, old: str, new: str
+) -> None:
+    pull.merge_elsewhere((path, old, new))
+    git(pull.root, "merge", "-q", "main")
+    for file in sorted((pull.root / "tenants/uni-lab/instances").iterdir()):
+        file.unlink()
+    found = pull.planned()
+    assert [one["what"] for one in found["losses"]] == [
+        f"instance uni-lab/{name} in eu-1" for name in ("group-a", "group-b", "group-c")
+    ]
+    assert not [one for one in found["losses"] if "node pool" in one["what"]]
+
+
 def test_what_the_brake_counts_is_counted_in_all_tenants(pull: Pull) -> None:
     for file in (pull.root / "tenants/uni-lab/instances").iterdir():
         file.unlink()

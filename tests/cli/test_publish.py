@@ -20,7 +20,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.manifests import names
 from allotment.manifests.gate.entitlements import Entitlements
 from allotment.manifests.text import load
-from allotment.observed.status import Instance, TenantStatus
+from allotment.observed.status import Instance, TenantStatus, text_of
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STOPPED = ("spec:\n", "spec:\n  state: Stopped\n")
@@ -223,6 +223,25 @@ def test_what_the_platform_declares_wrongly_stops_everything(published: Place) -
     (published.root / "platform/platform.yaml").write_text("kind: [\n")
     assert published.merged().code == 1
     assert published.refs() == before
+
+
+def test_a_folder_of_clusters_without_a_file_is_named(published: Place) -> None:
+    before = published.refs()
+    (published.root / "clusters/new").mkdir()
+    (published.root / "clusters/new/link.yaml").symlink_to("/etc/passwd")
+    said = published.merged()
+    assert (said.code, published.refs()) == (1, before)
+    assert "clusters/new/link.yaml:1:1: " in said.err
+
+
+def test_of_a_new_cluster_that_is_invalid_nothing_is_published(published: Place) -> None:
+    before = published.refs()
+    (published.root / "clusters/new").mkdir()
+    (published.root / "clusters/new/cluster.yaml").write_text("kind: []\n")
+    said = published.merged()
+    assert said.code == 4, said.err
+    assert {name for name in published.refs() if "new" in name} == set()
+    assert published.refs().keys() == before.keys()
 
 
 def test_a_fault_of_two_clusters_retains_both(published: Place) -> None:
@@ -435,6 +454,33 @@ def test_a_forged_status_takes_no_units_of_others(published: Place, tenant: str)
     another(published, "bbb-newcomer")
     waits = [line for line in published.merged().err.splitlines() if line.startswith("waits:")]
     assert waits == ["waits: uni-lab/bbb-newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first"]
+
+
+@pytest.mark.parametrize("name", ["../../../../x", "a\0b", "x" * 200_000, "--all", "a b", ":(exclude)x", ""])
+def test_a_name_of_a_forged_status_reaches_no_command(published: Place, name: str) -> None:
+    forged = {"tenants/uni-lab.yaml": text_of(TenantStatus("uni-lab", "eu-1", instances=(seen(name, 1),)))}
+    published.report("eu-1", also=forged)
+    edit(published.root, WEBUI, *STOPPED)
+    said = published.merged()
+    assert said.code == 0, said.err[-500:]
+    assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
+
+
+def test_a_foreign_commit_on_the_branch_is_no_version_of_an_instance(published: Place, tmp_path: Path) -> None:
+    """The removal is published on top of a commit that somebody pushed, whose file is no instance and claims units."""
+    room(published, 0)
+    unlimited(published)
+    published.merged()
+    text = published.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
+    push_foreign(published, tmp_path, "tenants/uni-lab/compute/group-a.rendered.yaml", "]\n")
+    published.report("eu-1", TenantStatus("uni-lab", "eu-1", instances=(seen("group-a", 100_000),)))
+    another(published, "newcomer")
+    (published.root / GROUP).unlink()
+    published.merged()
+    said = published.publish()
+    assert said.code == 0, said.err
+    assert "keep 5 units" in said.err
+    assert 'allotment.dev/units: "5"' in text
 
 
 def test_units_stay_held_while_pods_of_a_removed_instance_run_but_no_more_than_it_had(published: Place) -> None:

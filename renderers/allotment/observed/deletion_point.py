@@ -24,10 +24,13 @@ def marked_since(conditions: Iterable[Condition]) -> str:
 
 
 def point_of_no_return(marked: str, after: float) -> datetime.datetime | None:
-    """Return the time from which a volume that was marked at `marked` may go, `after` seconds later; None where it is not
-    marked."""
+    """Return the time (UTC) from which a volume that was marked at `marked` may go, `after` seconds later; None where it is
+    not marked, or at a time that no calendar has."""
     moment = moment_of(marked)
-    return moment + datetime.timedelta(seconds=after) if moment is not None else None
+    try:
+        return (moment + datetime.timedelta(seconds=after)).astimezone(datetime.UTC) if moment is not None else None
+    except OverflowError:
+        return None
 
 
 def saving_words(marked: str, after: float) -> str:
@@ -36,5 +39,5 @@ def saving_words(marked: str, after: float) -> str:
     if point is None:
         until = f"its cluster was seen to have it marked for deletion for {duration_text(after)}"
         return f"its data is kept until {until}: a declaration of its name before then keeps it"
-    time = point.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = point.strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"its data is kept until {time}: a declaration of its name that is published before then keeps it"

@@ -16,7 +16,7 @@ class PublishState(NamedTuple):
 
     `reason` is empty where the declared commit is published, `pending` where the next publish takes it, and else why no
     publish does; `brief` and `words` say it, in a few words and in full. `retained` are the tenants that stay at their
-    last published manifests, with their problems. `ahead` counts the declared commits that are not published.
+    last published manifests, with their problems, `retained_clusters` the clusters that do. `ahead` counts the declared commits that are not published.
     """
 
     commit: str
@@ -25,6 +25,7 @@ class PublishState(NamedTuple):
     brief: str = ""
     words: str = ""
     retained: Mapping[str, list[Problem]] = {}
+    retained_clusters: tuple[str, ...] = ()
 
     @property
     def stopped(self) -> bool:
@@ -40,6 +41,9 @@ def headline(state: PublishState, branch: str) -> str:
     elif state.ahead or state.reason not in ("", "never"):
         ahead = f"{branch} is {counted(state.ahead, 'commit')} ahead" if state.ahead else ""
         parts.append(": ".join(part for part in (ahead, state.brief) if part))
+    if state.retained_clusters:
+        clusters = counted(len(state.retained_clusters), "cluster")
+        parts.append(f"{clusters} retained: {', '.join(state.retained_clusters)}")
     if state.retained:
         named = ", ".join(sorted(state.retained)[:5]) + (" …" if len(state.retained) > 5 else "")
         parts.append(f"{counted(len(state.retained), 'tenant')} retained: {named}")

@@ -47,8 +47,8 @@ BREAKS: dict[str, Break] = {
     "gate": lambda patch: _failing_for(
         patch,
         ClusterTrees,
-        "take_tenant",
-        lambda trees, rendered, _: rendered is not None and any("/solo-ada/" in path for path in rendered.blobs),
+        "check",
+        lambda _, settled: any("/solo-ada/" in path for path in settled.follows),
     ),
 }
 

@@ -4,7 +4,7 @@ there."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from allotment.adapters.git.commits import NOTHING, Message, write_commit
@@ -13,6 +13,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import MalformedTree
 from allotment.problems import Refused
 
+MOST_AHEAD = 300.0  # seconds that the clock of another publisher may be ahead
+
 
 class Branch:
     """One cluster's branch as the remote had it: its tip, our last commit there, the last approved one.
@@ -20,7 +22,7 @@ class Branch:
     `now_at` returns where a file lies now that an older version of ours may have published elsewhere.
     `forged` is what somebody else pointed the ref of our last one at, where that is known to be no commit of ours;
     `adopted` says that our last one lacks the signature of that key, so that the next is made whether anything
-    changed or not.
+    changed or not. `signed` says that the platform declares the publisher's key.
     """
 
     def __init__(
@@ -34,7 +36,9 @@ class Branch:
         *,
         forged: str | None = None,
         adopted: bool = False,
+        signed: bool = False,
     ) -> None:
+        self._signed = signed
         self._now_at = now_at
         self._repository = repository
         self.cluster = cluster
@@ -66,9 +70,22 @@ class Branch:
         """Return the bytes of a blob."""
         return self._repository.read(blob)
 
-    def versions(self, paths: Sequence[str]) -> dict[str, list[str]]:
-        """Return the blobs that some files had in our commits, the newest first, by path."""
-        return self._repository.versions(self.published, paths) if self.published else {}
+    def history(self, most: int) -> Iterator[str]:
+        """Yield our commits, the newest first: each follows its last parent, whatever else it has as a parent."""
+        commit = self.published
+        for _ in range(most):
+            if commit is None:
+                return
+            yield commit
+            commit = next(reversed(self._repository.parents(commit)), None)
+
+    def tree_of(self, commit: str, folder: str) -> str | None:
+        """Return the id of a folder's tree in one of our commits; None where there is no such folder."""
+        return self._repository.tree_of(commit, folder)
+
+    def listing(self, commit: str, folder: str) -> Mapping[str, str]:
+        """Return the blob of every file of a folder in one of our commits, by path."""
+        return self._repository.listing(commit, folder)
 
     @property
     def foreign(self) -> str | None:
@@ -84,12 +101,16 @@ class Branch:
 
     def is_interrupted(self, files: Mapping[str, str], message: Message) -> bool:
         """Return whether the tip is the very commit that a publish would make: a push moved the branch, and was interrupted
-        before it moved our ref. Its parent, files, message and author are compared, all but the time."""
-        if self.tip is None or self.published is None or self.forged or self.tip == self.published:
+        before it moved our ref. Its parent, files, message and author are compared; its time must lie between our last commit
+        and now. Where a key is declared, its signature alone proves that a commit is ours."""
+        if self.tip is None or self.published is None or self.forged or self.tip == self.published or self._signed:
             return False
         repository = self._repository
         try:
             if repository.parents(self.tip) != [self.published] or repository.author(self.tip) != message.author:
+                return False
+            earliest, made = repository.committed_at(self.published), repository.committed_at(self.tip)
+            if not earliest <= made <= time.time() + MOST_AHEAD:
                 return False
             return repository.trees.message(self.tip) == message.text.encode() and self.holds(files)
         except Refused:

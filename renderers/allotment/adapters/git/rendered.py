@@ -126,7 +126,9 @@ def _branch(repository: Repository, cluster: str, refs: Mapping[str, str], key: 
 
     def goes_on(last: str | None, *, adopted: bool = False) -> Branch:
         forged = own if own != last and not _is_behind(repository, own, proven, cluster, key) else None
-        return Branch(repository, cluster, tip, last, approved, today, forged=forged, adopted=adopted)
+        return Branch(
+            repository, cluster, tip, last, approved, today, forged=forged, adopted=adopted, signed=key is not None
+        )
 
     if proven is not None and key is not None:
         if not adopt and not _is_approved(repository, approved, proven, cluster, key):
@@ -199,14 +201,21 @@ def last_publish(
     return newest
 
 
-def last_release(repository: Repository, commit: str, cluster: str, key: str | None = None) -> str | None:
-    """Return the newest commit, from one backwards, that says that an approval released a deletion; None where none of the
-    newest does."""
-    for older in repository.back_from(commit, MOST_FORGED):
+class Release(NamedTuple):
+    """The newest commit that an approval released, None where there is none; `known` says whether all were searched."""
+
+    commit: str | None
+    known: bool
+
+
+def last_release(repository: Repository, commit: str, cluster: str, key: str | None = None) -> Release:
+    """Return the newest commit, from one backwards, that says that an approval released a deletion."""
+    searched = repository.back_from(commit, MOST_FORGED)
+    for older in searched:
         with contextlib.suppress(Refused):
             if PAST_BRAKE in _lines(repository, older) and last_publish(repository, [older], cluster, key) == older:
-                return older
-    return None
+                return Release(older, known=True)
+    return Release(None, len(searched) < MOST_FORGED)
 
 
 def _proven(repository: Repository, starts: Iterable[str | None], cluster: str, key: str) -> str | None:

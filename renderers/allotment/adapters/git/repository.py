@@ -22,7 +22,6 @@ NOTHING_YET = "nothing is committed here yet: run `git add --all` and `git commi
 MOST_FILES = 1_000_000  # of a listing
 MOST_LISTINGS = 4  # that are kept: of a branch or two, before and after a commit
 MOST_READ = 32 << 20  # bytes of a file
-MOST_CHANGES = 1_000  # commits that changed a file, of which earlier versions are read
 _COMMITTED = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _PARENT = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
@@ -221,21 +220,6 @@ class Repository:
     def back_from(self, commit: str, most: int) -> list[str]:
         """Return a commit and those before it, each before its parents."""
         return self.git.text("rev_list", "--topo-order", f"--max-count={most}", commit).split()
-
-    def versions(self, commit: str, paths: Sequence[str]) -> dict[str, list[str]]:
-        """Return the blobs that some files had in a commit and those before it, the newest first, by path.
-
-        Searches at most MOST_CHANGES changes.
-        """
-        options = ("-m", "--raw", "--no-abbrev", "--no-renames", "-z", "--format=", f"--max-count={MOST_CHANGES}")
-        words = iter(self.git.text("log", *options, commit, "--", *paths).split("\0"))
-        blobs: dict[str, dict[str, None]] = {path: {} for path in paths}
-        for word in words:
-            if word.startswith(":"):
-                _, _, old, new, _ = word.split(" ")
-                versions = blobs.get(next(words, ""), {})
-                versions.update(dict.fromkeys(blob for blob in (new, old) if blob.strip("0")))
-        return {path: list(versions) for path, versions in blobs.items()}
 
     def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in seconds since 1970; 0 where it doesn't say, as one that Git didn't write."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from allotment.declared.kinds import KINDS
@@ -25,14 +25,14 @@ class PlatformFaults(NamedTuple):
     harmless: list[Problem]
 
 
-def platform_faults(problems: Iterable[Problem]) -> PlatformFaults:
-    """Return the errors among problems of the platform and the clusters, sorted by reach."""
+def platform_faults(problems: Iterable[Problem], clusters: Collection[str]) -> PlatformFaults:
+    """Return the errors among problems of the platform and of `clusters`, which have files that can be read, by reach."""
     faults = PlatformFaults([], {}, [])
     for problem in sorted(problems):
         parts = problem.path.split("/")
         if problem.warning or parts[0] == "tenants":
             continue
-        if parts[0] == "clusters" and len(parts) > 2:
+        if parts[0] == "clusters" and len(parts) > 2 and parts[1] in clusters:
             for cluster in {
                 path.split("/")[1] for path in (problem.path, *problem.related) if path.startswith("clusters/")
             }:

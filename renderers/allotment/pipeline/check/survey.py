@@ -60,7 +60,7 @@ class Survey(NamedTuple):
         """The errors of the platform and the clusters, by reach."""
         from allotment.pipeline.check.platform_faults import platform_faults
 
-        return platform_faults(self.of_offers)
+        return platform_faults(self.of_offers, self.offers.clusters)
 
     def letters(self, cluster: str) -> set[str]:
         """Return the first letters of the tenants that declare something in a cluster."""
@@ -122,7 +122,7 @@ def survey(
     unknown = [name for name in tenants if name not in parts]
     from allotment.pipeline.check.platform_faults import platform_faults
 
-    faults = platform_faults(problems)
+    faults = platform_faults(problems, offers.clusters)
     fine = all(problem.warning for problem in wrong) or (partial and not faults.of_all)
     rejected = faults.by_cluster if partial else {}
     sound = offers._replace(clusters={name: one for name, one in offers.clusters.items() if name not in rejected})

@@ -82,28 +82,36 @@ class Assembler:
         again = Again(source, found, before, self._processes)
         rendered, kept = _with_rerendered(again.render(complete(rendered, before)), rendered, kept, traces)
 
+        trees = ClusterTrees(found.sound_offers, before)
         settled: dict[str, Settled] = {}
         for tenant in sorted((before.tenants.keys() | rendered.keys()) - kept.keys()):
             watched = _watched(tenant, found, known, observed, preparations, before)
             try:
-                settled[tenant] = settle(tenant, tenant in found.parts, rendered.get(tenant), before, watched)
+                one = settle(tenant, tenant in found.parts, rendered.get(tenant), before, watched)
+                trees.check(one)
+                settled[tenant] = one
             except Exception as error:
                 _reject(tenant, error, kept, traces)
         kept |= may_not_settle(settled, source)
         braked = brake_tenants(found.sound_offers, settled, rendered, before, window, kept)
         kept |= braked.retained
 
-        claims = {name: one.claims for name, one in rendered.items() if name not in kept}
-        claims |= {name: tuple(before.claims(name)) for name in kept}
-        offers = found.sound_offers
-        claims = {name: tuple(one for one in some if one.cluster in offers.clusters) for name, some in claims.items()}
-        granted = grant(
-            offers, claims, PodUnits(known, branches, preparations.published), observed, preparations.published
-        )
-        reduced = again.render({tenant for tenant, _ in granted.fewer}, granted.fewer)
-        rendered, kept = _with_rerendered(reduced, rendered, kept, traces)
+        offers, pods = found.sound_offers, PodUnits(known, branches, preparations.published)
+        while True:  # each further round retains a tenant more
+            claims = {name: one.claims for name, one in rendered.items() if name not in kept}
+            claims |= {name: tuple(before.claims(name)) for name in kept}
+            claims = {
+                name: tuple(one for one in some if one.cluster in offers.clusters) for name, some in claims.items()
+            }
+            granted = grant(offers, claims, pods, observed, preparations.published)
+            reduced = again.render({tenant for tenant, _ in granted.fewer if tenant not in kept}, granted.fewer)
+            kept |= reduced.rejected
+            traces |= reduced.traces
+            if not reduced.rejected:
+                break
+        rendered |= reduced.rendered
         turnover = Turnover(offers, before, known, observed, doubted)
-        made = _assembled(source, found, kept, rendered, settled, granted, turnover, before, traces)
+        made = _assembled(source, found, kept, rendered, settled, granted, turnover, before, traces, trees)
         return made._replace(released=braked.released)
 
     def _rendered_now(
@@ -195,16 +203,12 @@ def _assembled(
     turnover: Turnover,
     before: Before,
     traces: dict[str, str],
+    trees: ClusterTrees,
 ) -> Assembly:
     """Return the trees of all clusters, and in words who isn't in them as declared."""
-    trees = ClusterTrees(found.sound_offers, before)
     published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
-    for tenant, one in list(published.items()):
-        try:
-            trees.take_tenant(rendered.get(tenant), one)
-        except Exception as error:
-            _reject(tenant, error, kept, traces)
-            del published[tenant]
+    for tenant, one in published.items():
+        trees.take_tenant(rendered.get(tenant), one)
     for tenant in kept:
         files, problems = kept_files(tenant, before, trees.gate)
         trees.take_kept(files)

@@ -67,9 +67,7 @@ class ClusterTrees:
     def take_tenant(self, rendered: Rendered | None, settled: Settled) -> None:
         """Add a tenant's rendered files, and its published files that stay or change. Raises IsolationBroken, and adds
         nothing, where the gate refuses a file."""
-        for path, data in settled.follows.items():
-            self.gate.check(path, data, published=True)
-        stays = {path: left for path, data in settled.stays.items() if (left := self.gate.sift(path, data)[0])}
+        stays = self.check(settled)
         if rendered is not None:
             for path, blob in rendered.blobs.items():
                 if path in settled.unnamed:
@@ -80,6 +78,13 @@ class ClusterTrees:
                     self.data[cluster][inner] = rendered.data[path]
         for path, data in (*settled.follows.items(), *stays.items()):
             self._put(path, data)
+
+    def check(self, settled: Settled) -> dict[str, bytes]:
+        """Return a tenant's files that stay, as the gate lets them. Raises IsolationBroken where it refuses a file that
+        changes."""
+        for path, data in settled.follows.items():
+            self.gate.check(path, data, published=True)
+        return {path: left for path, data in settled.stays.items() if (left := self.gate.sift(path, data)[0])}
 
     def take_kept(self, files: Mapping[str, bytes]) -> None:
         """Take a kept tenant's files."""

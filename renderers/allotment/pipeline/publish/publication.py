@@ -301,6 +301,8 @@ class Publisher:
         committed = []
         for cluster, files in assembly.files.items():
             branch = found.branches[cluster]
+            if cluster in assembly.retained_clusters and branch.published is None:
+                continue  # nothing was published there yet
             changes = branch.changed(files)
             told = {path: letter for path, letter in changes.items() if not is_marker(today(path))}
             replaced = branch.foreign

@@ -1,7 +1,7 @@
 """Bounds the units that a status says pods hold by the units that were published for them.
 
-Anyone who can push to a status branch can write any number of pods. A status therefore counts for an instance of our own
-published branch or its history alone, and at most for the units of its last published version that held any.
+Anyone who can push to a status branch can write any number of pods and any name. A status therefore counts for an instance of
+our own published branch or its history alone, and at most for the units of its last published version that held any.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from allotment.accounts.capacity import Claim
 from allotment.accounts.grants import beyond
 from allotment.adapters.git.branch import Branch
 from allotment.manifests import paths
+from allotment.manifests.folders import folder_of
 from allotment.manifests.published import claim_of
+from allotment.manifests.text import Malformed
 from allotment.pipeline.publish.known import Known
 
-MOST_SEARCHED = 200  # instances of a cluster whose earlier versions are searched: a forged status may name any number
-MOST_VERSIONS = 20  # of one instance
+MOST_COMMITS = 500  # of a branch that are searched for an instance's last version
+_NOT_OURS = (Malformed, LookupError, TypeError, AttributeError, ValueError)
 
 
 class PodKey(NamedTuple):
@@ -28,6 +30,17 @@ class PodKey(NamedTuple):
     gpu_spec: str
     tenant: str
     instance: str
+
+    @property
+    def file(self) -> str:
+        """The path of the instance's file on its cluster's branch."""
+        return paths.tenant_file(self.tenant, "compute", self.instance)
+
+    @property
+    def is_instance(self) -> bool:
+        """Whether an instance can have that name: a status is read from a branch, which may hold any text."""
+        spot = paths.spot_of(self.file)
+        return spot is not None and (spot.kind, spot.thing) == ("instance", self.instance)
 
 
 class PodUnits:
@@ -44,31 +57,34 @@ class PodUnits:
         published: Callable[[Claim], Claim | None],
     ) -> None:
         self._branches, self._published = branches, published
-        self._seen = {
+        keys = {
             PodKey(cluster, gpu_spec, tenant, instance): units
             for tenant, status in sorted(known.items())
             for (cluster, instance), (gpu_spec, units) in sorted(status.holding.items())
             if cluster in branches
         }
+        self._seen = {key: units for key, units in keys.items() if key.is_instance}
         self._bounded: dict[PodKey, int] = {}
 
     def of(self, claim: Claim) -> int:
         """Return the units that pods of an instance hold, 0 where nothing says so."""
         key = PodKey(*claim[:4])
         if key in self._seen and key not in self._bounded:
-            self._bound([key])
+            same = [other for other in self._seen if other[:2] == key[:2]]
+            self._bound(other for other in same if other not in self._bounded)
         return self._bounded.get(key, 0)
 
     def beyond(self, claims: Iterable[Claim]) -> list[Claim]:
         """Return the units that pods hold beyond the `claims` of their instances."""
         claims = list(claims)
         covered = {PodKey(*claim[:4]): min(claim.units, claim.rendered) for claim in claims}
-        self._bound([key for key, units in self._seen.items() if units > covered.get(key, 0)])
-        held = [Claim(*key, units, units) for key, units in sorted(self._bounded.items()) if units]
+        uncovered = [key for key, units in self._seen.items() if units > covered.get(key, 0)]
+        self._bound(key for key in uncovered if key not in self._bounded)
+        held = [Claim(*key, units, units) for key in sorted(uncovered) if (units := self._bounded[key])]
         return beyond(claims, held)
 
     def _bound(self, keys: Iterable[PodKey]) -> None:
-        """Bound the units of some instances, for each cluster with one look at its history."""
+        """Bound the units of some instances, for each cluster with one walk over its history."""
         by_cluster: dict[str, list[PodKey]] = defaultdict(list)
         for key in keys:
             published = self._published(Claim(*key, 0, 0))
@@ -77,21 +93,39 @@ class PodUnits:
             if self._seen[key] > most:
                 by_cluster[key.cluster].append(key)
         for cluster, several in by_cluster.items():
-            branch, searched = self._branches[cluster], several[:MOST_SEARCHED]
-            versions = branch.versions([_file(key) for key in searched])
-            for key in searched:
-                most = max(self._bounded[key], _last_held(branch, key, versions.get(_file(key), [])))
-                self._bounded[key] = min(self._seen[key], most)
+            for key, units in _last_held(self._branches[cluster], several).items():
+                self._bounded[key] = min(self._seen[key], max(units, self._bounded[key]))
 
 
-def _last_held(branch: Branch, key: PodKey, blobs: list[str]) -> int:
-    """Return the units of the newest version of an instance that held any; `blobs` are its versions, the newest first."""
-    for blob in blobs[:MOST_VERSIONS]:
+def _last_held(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
+    """Return the units of the newest published version of each instance that held any, as far as our newest commits have
+    one."""
+    wanted: dict[str, set[PodKey]] = defaultdict(set)
+    for key in keys:
+        wanted[folder_of(key.file)].add(key)
+    last: dict[str, str | None] = {}
+    found: dict[PodKey, int] = {}
+    for commit in branch.history(MOST_COMMITS):
+        for folder, missing in wanted.items():
+            tree = branch.tree_of(commit, folder) if missing else None
+            if tree is None or tree == last.get(folder):
+                continue
+            last[folder], files = tree, branch.listing(commit, folder)
+            for key in [key for key in missing if key.file in files]:
+                if (units := _units(branch, key, files[key.file])) is not None:
+                    found[key] = units
+                    missing.discard(key)
+        if not any(wanted.values()):
+            break
+    return found
+
+
+def _units(branch: Branch, key: PodKey, blob: str) -> int | None:
+    """Return the units of a version of an instance, 0 where they are of another GPUSpec; None where it held none."""
+    try:
         version = claim_of(key.cluster, key.tenant, branch.read_blob(blob))
-        if version is not None and version.units:
-            return version.units if version.gpu_spec == key.gpu_spec else 0
-    return 0
-
-
-def _file(key: PodKey) -> str:
-    return paths.tenant_file(key.tenant, "compute", key.instance)
+    except _NOT_OURS:  # of a version of ours that wrote something else
+        return None
+    if version is None or not version.units:
+        return None
+    return version.units if version.gpu_spec == key.gpu_spec else 0

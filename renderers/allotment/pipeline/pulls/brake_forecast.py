@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.remote import kept_ref
-from allotment.adapters.git.rendered import last_publish, last_release, published_ref
-from allotment.changes.brake import WINDOW_SECONDS, Counted, Items, Window, by_tenant, items_of
+from allotment.adapters.git.rendered import approved_ref, last_publish, last_release, published_ref
+from allotment.changes.brake import (
+    WINDOW_SECONDS,
+    Counted,
+    Excess,
+    Items,
+    Window,
+    by_tenant,
+    items_of,
+    judge_release,
+    judge_tenant,
+)
+from allotment.declared.kinds.platform import Brake
 from allotment.declared.layout import Meaning, Scope, spot_of
 from allotment.declared.things import THINGS
 from allotment.manifests.names import rendered_branch
@@ -24,10 +36,15 @@ Sides = dict[str, tuple[Items, Items]]  # by tenant: the items before and after 
 
 
 class Remembered(NamedTuple):
-    """The published items by tenant, and the brake's window without its approvals, as a clone fetched them last."""
+    """The published items by tenant, now and 24 hours ago, as a clone fetched them last.
+
+    `used` finds the last commit that an approval released, by cluster, which a checksum depends on; it returns None where
+    that is not known.
+    """
 
     items: Mapping[str, Items] = {}
-    window: Window = Window()
+    day_ago: Mapping[str, Items] = {}
+    used: Callable[[], Mapping[str, str] | None] = lambda: None
 
 
 def remembered(here: Repository, base: CommitSource) -> Remembered | None:
@@ -37,7 +54,7 @@ def remembered(here: Repository, base: CommitSource) -> Remembered | None:
     publisher's key, a branch counts from its newest signed commit on.
     """
     key = publisher_key(base)
-    published, day_ago, used = set[Counted](), set[Counted](), dict[str, str]()
+    published, day_ago, commits = set[Counted](), set[Counted](), dict[str, str]()
     for cluster in cluster_names(base):
         ref = rendered_branch(cluster)
         names = kept_ref(ref), kept_ref(published_ref(cluster)), ref.replace("refs/heads/", "refs/remotes/origin/", 1)
@@ -45,12 +62,26 @@ def remembered(here: Repository, base: CommitSource) -> Remembered | None:
         commit = last_publish(here, tips, cluster, key)
         if commit is None:
             return None
-        if released := last_release(here, commit, cluster, key):
-            used[cluster] = released
-        branch = Branch(here, cluster, commit, commit, released, today)
+        commits[cluster] = commit
+        branch = Branch(
+            here, cluster, commit, commit, here.objects.commit_named(kept_ref(approved_ref(cluster))), today
+        )
         published |= items_of(f"{cluster}/{path}" for path in branch.files)
         day_ago |= items_of(f"{cluster}/{path}" for path in branch.files_before(WINDOW_SECONDS))
-    return Remembered(by_tenant(published), Window(by_tenant(day_ago), (), used))
+    return Remembered(by_tenant(published), by_tenant(day_ago), partial(_used, here, commits, key))
+
+
+def _used(here: Repository, commits: Mapping[str, str], key: str | None) -> Mapping[str, str] | None:
+    """Return the last commit that an approval released, by cluster, up to `commits`; None where the search ends before the
+    beginning of a branch."""
+    used: dict[str, str] = {}
+    for cluster, commit in commits.items():
+        release = last_release(here, commit, cluster, key)
+        if not release.known:
+            return None
+        if release.commit:
+            used[cluster] = release.commit
+    return used
 
 
 class BrakeForecast:
@@ -93,6 +124,21 @@ class BrakeForecast:
         if (items := self._published.get(tenant)) is None:
             return before, after
         return items, frozenset(item for item in items if item._replace(cluster="") in after)
+
+
+def excesses_of(limits: Brake, sides: Sides, others: Items, window: Window) -> list[Excess]:
+    """Return the deletions that the brake will stop, a deletion across tenants first; `others` are the items of the tenants
+    that the merge does not reach."""
+    excesses, sides = [], dict(sides)
+    for tenant, (before, after) in sorted(sides.items()):
+        if before - after and (excess := judge_tenant(limits, tenant, before, after, window).stop):
+            excesses.append(excess)
+            sides[tenant] = before, before  # the tenant is retained
+    if any(before - after for before, after in sides.values()):
+        before, after = (others.union(*(side[end] for side in sides.values())) for end in (0, 1))
+        if excess := judge_release(limits, before, after, window).stop:
+            excesses.insert(0, excess)
+    return excesses
 
 
 def _declared_items(source: TreeSource, scope: Scope) -> Iterator[Counted]:

@@ -30,7 +30,7 @@ from allotment.declared.people import Account
 from allotment.pipeline.check.survey import Recall, Survey, resurvey, survey, tenants_part
 from allotment.pipeline.check.workers import results
 from allotment.pipeline.pulls.authority import unauthorised
-from allotment.pipeline.pulls.brake_forecast import BrakeForecast, Remembered
+from allotment.pipeline.pulls.brake_forecast import BrakeForecast, Remembered, excesses_of
 from allotment.pipeline.pulls.outcomes import MOST_TEXTS, Comparing, TenantOutcome, own_markers, take_changed
 from allotment.pipeline.render import cluster_files
 from allotment.problems import Problem, counted, printable
@@ -95,9 +95,17 @@ class MergePlan:
                 after, asked.day, standings=all_prepared, processes=asked.processes, base=base, today=asked.today
             )
 
-        owners_of = self.first.by_owner(), self.second.by_owner()
-        self.wrong = owners_of[0][0], owners_of[1][0]  # of the platform, at both ends
-        self.invalid = frozenset(owners_of[0][1]), frozenset(owners_of[1][1])
+        faults = self.first.faults, self.second.faults
+        self.wrong = faults[0].of_all, faults[1].of_all  # of the platform, at both ends
+        self.unsound = frozenset(faults[0].by_cluster) | frozenset(faults[1].by_cluster)
+        self.offers = self._sound(self.first.offers), self._sound(self.second.offers)
+        ends = zip((self.first, self.second), faults, strict=True)
+        self.invalid = tuple(_invalid(end, frozenset(of.by_cluster)) for end, of in ends)
+
+    def _sound(self, offers: Offers) -> Offers:
+        """Return the catalog with the clusters that have no error at either end: only those are published, and compared."""
+        clusters = {name: folder for name, folder in offers.clusters.items() if name not in self.unsound}
+        return offers._replace(clusters=clusters)
 
     def plan(self) -> Plan:
         """Return the plan."""
@@ -120,7 +128,7 @@ class MergePlan:
                 f"what it costs from {later:,} later days on that a price changes: a plan shows {MOST_DAYS} of them"
             )
         skipped += [f"what tenant {printable(one)} costs, as not all of it is known" for one in unpriced]
-        offers = self.first.offers, self.second.offers
+        offers = self.offers
         urls: Counter[str] = Counter()  # by the cluster whose domain is another
         for tenant in outcomes:
             urls.update(tenant.reach.with_domain)
@@ -188,22 +196,19 @@ class MergePlan:
         if self.wrong[1] or platforms[1] is None:
             return [], False
         published = self.asked.published or Remembered()
-        approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
-        window = published.window._replace(approvals=approvals)
         limits, forecast = platforms[1].model.spec.brake, BrakeForecast(self.base, self.after, published.items)
-        sides = forecast.sides(outcomes, self.invalid[1], self.second.offers.clusters)
+        sides = forecast.sides(outcomes, self.invalid[1], self.offers[1].clusters)
+        others = forecast.others(sides)
         deletes = any(before - after for before, after in sides.values())
-        excesses = []
-        for tenant, (before, after) in sorted(sides.items()):
-            if before - after and (excess := brake.judge_tenant(limits, tenant, before, after, window).stop):
-                excesses.append(excess)
-                sides[tenant] = before, before  # the tenant is retained
-        if any(before - after for before, after in sides.values()):
-            others = forecast.others(sides)
-            before, after = (others.union(*(side[end] for side in sides.values())) for end in (0, 1))
-            if excess := brake.judge_release(limits, before, after, window).stop:
-                excesses.insert(0, excess)
-        return [excess if self.asked.published else replace(excess, checksum="") for excess in excesses], deletes
+        window = brake.Window(published.day_ago)
+        excesses = excesses_of(limits, sides, others, window)
+        if not excesses:
+            return [], deletes
+        used = published.used()
+        if used is None:  # a checksum is not known, and so no approval
+            return [replace(excess, checksum="") for excess in excesses], deletes
+        approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
+        return excesses_of(limits, sides, others, window._replace(approvals=approvals, used=used)), deletes
 
     def _outside(self) -> Iterator[Changed]:
         """Yield the files that change outside the declarations, beside their folder or in it."""
@@ -222,7 +227,7 @@ class MergePlan:
         skipped = []
         if self.asked.reviewed is None:
             skipped.append("who may change it: no author was named")
-        ends = (self.base, self.after), (self.first.offers, self.second.offers)
+        ends = (self.base, self.after), self.offers
         there = frozenset(self.first.parts), frozenset(self.second.parts)
         invalid = self.invalid[0] | self.invalid[1]
         if self.wrong[0] or self.wrong[1]:
@@ -230,7 +235,9 @@ class MergePlan:
             names = self._owners() & (there[0] | there[1])
             work = Comparing(*ends, there, names, self._currency)  # what they declare is told all the same
             return list(results(work, sorted(names), self.asked.processes)), files, skipped
-        work = Comparing(*ends, there, invalid, self._currency)
+        skipped += [f"what it would render of cluster {name}, which is invalid" for name in sorted(self.unsound)]
+        reached = {name for end in (self.first, self.second) for name in _in_clusters(end, self.unsound)}
+        work = Comparing(*ends, there, invalid | reached, self._currency)
         outcomes = list(results(work, self._reached(there[0] | there[1]), self.asked.processes))
         for one in outcomes:
             if one.compared is None:
@@ -271,7 +278,9 @@ class MergePlan:
             for one in outcomes:
                 if one.compared is not None:
                     claims[one.name] = tenants_part((one.claims[end], (), (), (), ())).claims
-            sides.append((found.offers, [claim for name in sorted(claims) for claim in claims[name]]))
+            known = self.offers[end].clusters
+            several = (claim for name in sorted(claims) for claim in claims[name] if claim.cluster in known)
+            sides.append((self.offers[end], list(several)))
         return sides
 
     def _diff(self, one: Changed) -> Diff:
@@ -282,6 +291,16 @@ class MergePlan:
                 return b""  # no regular file: the problems say so
 
         return Diff(one.path, text(self.base, one.old_blob), text(self.after, one.blob))
+
+
+def _in_clusters(found: Survey, clusters: frozenset[str]) -> frozenset[str]:
+    """Return the tenants that declare something in some clusters."""
+    return frozenset(name for name, part in found.parts.items() if clusters & set(part.clusters))
+
+
+def _invalid(found: Survey, unsound: frozenset[str]) -> frozenset[str]:
+    """Return the tenants that a publish retains: those with errors of their own, and those of a cluster that has one."""
+    return frozenset(found.by_owner()[1]) | _in_clusters(found, unsound)
 
 
 def _brake_problem(excess: Excess) -> Problem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from allotment.adapters.git.apart import apart, offline
@@ -27,7 +28,7 @@ from allotment.pipeline.check.workers import cores
 from allotment.pipeline.declared import platform_of, reporter_keys
 from allotment.pipeline.pulls.brake_forecast import remembered
 from allotment.pipeline.pulls.merge_plan import Asked, MergePlan, Reviewed, declared_of, is_within_a_tenant
-from allotment.pipeline.report.statuses import remembered_cold_times, remembered_mark
+from allotment.pipeline.report.statuses import remembered_cold_times, remembered_marks
 from allotment.readiness.standing import all_prepared
 
 LOST_AT_ONCE = (
@@ -90,12 +91,13 @@ def _dated(here: Repository, base: CommitSource, losses: Iterable[Loss]) -> Iter
     was fetched last."""
     platform, keys = platform_of(base), reporter_keys(base)
     now = datetime.datetime.now(datetime.UTC)
+    marks = cache(lambda cluster, tenant: remembered_marks(here, cluster, keys.get(cluster), tenant))
     for loss in losses:
         if loss.volume is None or platform is None:
             yield loss
             continue
         cluster, tenant, kind, name = loss.volume
-        mark = remembered_mark(here, cluster, keys.get(cluster), tenant, kind, name)
+        mark = marks(cluster, tenant).get((kind, name), "")
         point = point_of_no_return(mark, platform.spec.deletion.after)
         words = LOST_AT_ONCE if point is not None and point <= now else saving_words(mark, platform.spec.deletion.after)
         yield replace(loss, words=f"{loss.words}; {words}")

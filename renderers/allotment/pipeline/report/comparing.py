@@ -160,8 +160,8 @@ def compared_or_none(
         return None
     try:
         return comparison.compare(status, before, objects, published, now)
-    except (Refused, Malformed):
-        return None
+    except (Refused, Malformed, LookupError, TypeError, AttributeError, ValueError):
+        return None  # somebody else wrote what lies at our ref: nothing is known of what should be there
 
 
 def _thing(file: PublishedFile | None) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from allotment.adapters.git.remote import Remote, kept_ref
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.status import CLUSTER, look_statuses, reported_ref, tenant_of, tenant_path
 from allotment.changes.cold import ColdTime
-from allotment.declared.things import THINGS
+from allotment.declared.things import SNAPSHOT, STORAGE
 from allotment.manifests.names import status_branch
 from allotment.manifests.text import Malformed
 from allotment.observed.cold_starts import cold_times
@@ -129,15 +129,18 @@ def remembered_cold_times(repository: Repository, cluster: str, key: str | None)
     return cold_times(found)
 
 
-def remembered_mark(repository: Repository, cluster: str, key: str | None, tenant: str, kind: str, name: str) -> str:
-    """Return since when a volume was seen to be marked for deletion, as a clone fetched it last (`remembered_cold_times`); empty
-    where nothing says so."""
-    marks = []
+def remembered_marks(repository: Repository, cluster: str, key: str | None, tenant: str) -> dict[tuple[str, str], str]:
+    """Return since when each volume of a tenant, by kind and name, was seen to be marked for deletion, as a clone fetched it
+    last (`remembered_cold_times`)."""
+    marks: dict[tuple[str, str], str] = {}
     for data in _remembered(repository, cluster, key, tenant_path(tenant)):
         with contextlib.suppress(Malformed):
-            several = getattr(read_tenant(data), THINGS[kind].plural)
-            marks += [marked_since(one.conditions) for one in several if one.name == name]
-    return max(marks, default="")
+            status = read_tenant(data)
+            for kind in (STORAGE, SNAPSHOT):
+                for one in getattr(status, kind.plural):
+                    key_of = kind.word, one.name
+                    marks[key_of] = max(marks.get(key_of, ""), marked_since(one.conditions))
+    return marks
 
 
 def _remembered(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:

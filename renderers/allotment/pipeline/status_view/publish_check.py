@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator
 
+from allotment.adapters.git.commands import SaidNo
 from allotment.adapters.git.rendered import Unproven
 from allotment.adapters.source import Source
 from allotment.observed.joined import Joined
@@ -14,7 +15,7 @@ from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.kept import PlatformInvalid
 from allotment.pipeline.publish.publication import Braked, Publisher, Rewound
 from allotment.pipeline.report.joining import View
-from allotment.problems import Refused
+from allotment.problems import AllotmentError
 
 
 class PublishCheck:
@@ -54,10 +55,13 @@ class PublishCheck:
             return state._replace(reason="platform-invalid", brief="what the platform declares is wrong", words=words)
         except Unproven as error:
             return state._replace(reason="unproven", brief=str(error), words=str(error))
-        except Refused as error:
+        except (AllotmentError, SaidNo) as error:
             return state._replace(reason="unknown", brief=str(error), words=str(error))
-        brief = "not published yet" if ahead else ""
-        return state._replace(brief=brief, retained=outcome.assembly.kept if outcome.assembly else {})
+        state = state._replace(brief="not published yet" if ahead else "")
+        if outcome.assembly is None:
+            return state
+        clusters = tuple(outcome.assembly.retained_clusters)
+        return state._replace(retained=outcome.assembly.kept, retained_clusters=clusters)
 
     def _publisher(self, view: View) -> Publisher:
         clone, places = view.clone, view.places
