@@ -55,11 +55,13 @@ class Edit(NamedTuple):
 
     @property
     def way_out(self) -> str:
-        """The command that undoes it. A volume must never be deleted for that, and a namespace neither."""
+        """The command that undoes it. Only a foreign object is deleted, a volume only after its data is copied."""
         resource = f"{self.kind.lower()} {printable(self.name, 63)}"
         if self.kind == "Namespace":
             return f"kubectl edit {resource}"
-        return f"kubectl -n {names.namespace(self.tenant)} {'delete' if self.is_foreign else 'edit'} {resource}"
+        command = f"kubectl -n {names.namespace(self.tenant)} {'delete' if self.is_foreign else 'edit'} {resource}"
+        is_volume = self.is_foreign and self.kind == "PersistentVolumeClaim"
+        return f"copy its data, then {command}" if is_volume else command
 
     @property
     def key(self) -> tuple[str, str, str]:

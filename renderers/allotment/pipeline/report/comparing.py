@@ -22,7 +22,6 @@ EDITED_SECONDS = 30  # so long a difference must last: watches of two kinds may 
 UNSYNCED_SECONDS = (
     300  # where no Application of the tenant says whether the object was synced: Argo CD may take so long
 )
-_NEVER_FOREIGN = ("Namespace", "PersistentVolumeClaim")  # the tenant's own; a controller may make volumes for a while
 _REMOVED = frozenset(KINDS.values())  # `observed.removed` reports those that have our label
 Identity = tuple[str, str]
 
@@ -177,6 +176,6 @@ def _patience(file: PublishedFile | None, one: LiveObject) -> int:
 
 def _is_foreign(one: LiveObject, published: Published) -> bool:
     """Return whether an object that isn't published was made by somebody, rather than by a controller or a later publish."""
-    if one.owned or one.kind in _NEVER_FOREIGN or (one.managed and one.kind in _REMOVED):
+    if one.owned or one.kind == "Namespace" or (one.managed and one.kind in _REMOVED):
         return False
     return one.created < published.time
