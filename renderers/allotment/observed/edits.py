@@ -47,11 +47,14 @@ class Edit(NamedTuple):
         return f"{self.kind} {printable(self.name, 63)}"
 
     @property
+    def fault(self) -> str:
+        """The differences in words, without the object's name."""
+        return f"was edited by hand: {', '.join(map(str, self.differences))}" if self.differences else "isn't published"
+
+    @property
     def words(self) -> str:
         """What differs."""
-        if self.is_foreign:
-            return f"{self.label} isn't published"
-        return f"{self.label} was edited by hand: {', '.join(map(str, self.differences))}"
+        return f"{self.label} {self.fault}"
 
     @property
     def way_out(self) -> str:
