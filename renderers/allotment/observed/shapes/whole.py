@@ -10,7 +10,7 @@ import msgspec
 
 from allotment.manifests import names
 from allotment.observed.objects import LiveObject
-from allotment.observed.shapes.base import OwnerReference, Shape
+from allotment.observed.shapes.base import OwnerReference, Shape, time_of
 
 _NAMESPACE = names.namespace("")
 
@@ -49,7 +49,7 @@ def reader(kind: str) -> Callable[[RawObject], LiveObject]:
             kind,
             metadata.name,
             tenant,
-            metadata.creation_timestamp,
+            time_of(metadata.creation_timestamp),
             metadata.deletion_timestamp is not None,
             bool(metadata.owner_references),
             metadata.labels.get(key) == value,
