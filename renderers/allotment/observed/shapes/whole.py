@@ -13,6 +13,7 @@ from allotment.observed.objects import LiveObject
 from allotment.observed.shapes.base import OwnerReference, Shape, time_of
 
 _NAMESPACE = names.namespace("")
+_LEVEL = 1  # of zlib: faster than its default, and the result is 1 % larger
 
 
 class _Metadata(Shape, frozen=True):
@@ -71,7 +72,7 @@ def _content(raw: RawObject) -> bytes:
         },
         "spec": raw.spec,
     }
-    return zlib.compress(msgspec.json.encode(compared, order="sorted"))
+    return zlib.compress(msgspec.json.encode(compared, order="sorted"), _LEVEL)
 
 
 def content_of(one: LiveObject) -> dict[str, Any]:
