@@ -6,16 +6,25 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from tests.conftest import Allot, checked, edit, own
+from tests.conftest import Allot, Result, checked, edit, own
 from tests.diagnosis.healthy import Bed
 from tests.faults import Request, Server, serving
+from tests.observed.test_drift import live
 from tests.published import Place, git
 
 from allotment.adapters.cluster.watching import PAGE_OBJECTS
 from allotment.diagnosis import looked
+from allotment.diagnosis.edits import MOST
+from allotment.manifests import names
+from allotment.manifests.text import load
+from allotment.observed.decoding import WHOLE as KINDS
+from allotment.pipeline.report import comparing
+
+Object = dict[str, Any]
 
 
 class Answers:
@@ -24,6 +33,7 @@ class Answers:
     def __init__(self, bed: Bed) -> None:
         self.bed = bed
         self.status: dict[str, int] = {}
+        self.whole: dict[str, list[Object]] = {}  # by resource: objects of tenants' namespaces
 
     def __call__(self, request: Request) -> None:
         found = self.status.get(request.asked) or self.body(request)
@@ -41,17 +51,23 @@ class Answers:
             return {"groups": [{"versions": [one]} for one in versions]}
         if (api := asked.removeprefix("/apis/")) in self.bed.apis:
             return {"resources": [{"name": one} for one in self.bed.apis[api]]}
-        kind = next((one for one in looked.ALL if one.path == asked), None)
+        labels = request.query.get("labelSelector", "")
+        if asked in (one.path for one in looked.WHOLE) and not labels:
+            return self.page(request, self.whole.get(asked.rpartition("/")[2], []), "x")
+        kind = next((one for one in looked.ALL if (one.path, one.selector) == (asked, labels)), None)
         if kind is None:
+            assert asked not in (one.path for one in looked.ALL), f"{asked} with labels {labels}"
             return 404
-        assert request.query.get("labelSelector", "") == kind.selector
         objects = self.bed.objects[kind]
         if kind.name:
             return objects[0] if objects else 404
+        return self.page(request, objects)
+
+    def page(self, request: Request, objects: list[Object], version: str = "") -> Object:
         assert request.query["limit"] == str(PAGE_OBJECTS)
         at = int(request.query.get("continue", "0"))
         more = str(at + 2) if at + 2 < len(objects) else ""
-        return {"metadata": {"continue": more}, "items": objects[at : at + 2]}
+        return {"metadata": {"continue": more, "resourceVersion": version}, "items": objects[at : at + 2]}
 
 
 @pytest.fixture
@@ -83,7 +99,9 @@ def test_a_cluster_that_is_as_declared(sample: Path, allot: Allot, there: list[o
     found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
     assert (found.code, found.err) == (0, "")
     assert found.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
-    assert found.out.splitlines()[-1] == f"eu-1: {len(Bed().diagnosed())} ok"
+    assert found.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed())} ok"
+    words = "tenants' objects: this folder is in no Git repository, so the published manifests aren't here"
+    assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-o", "json"))
     assert {one.command for one in server.requests} == {"GET"}
     assert not any("secrets" in one.asked for one in server.requests)
     assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-q").out == ""
@@ -106,7 +124,7 @@ def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: 
     quiet = allot(*words, "-q")
     assert (quiet.code, len(quiet.out.splitlines())) == (1, 5)
     said = checked("doctor", allot(*words, "-o", "json").out)
-    assert (said["cluster"], said["errors"], said["warnings"], said["skipped"]) == ("eu-1", 3, 1, 0)
+    assert (said["cluster"], said["errors"], said["warnings"], said["skipped"]) == ("eu-1", 3, 1, 1)
     assert said["findings"][0] == {
         "severity": "error",
         "topic": "nodes",
@@ -136,7 +154,7 @@ def test_a_server_without_words_is_no_cluster_without_faults(
     answers.status["/apis"] = 403
     found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
     assert found.code == 1
-    assert found.out.splitlines()[-1].startswith("eu-1: 1 error, 1 skipped, ")
+    assert found.out.splitlines()[-1].startswith("eu-1: 1 error, 2 skipped, ")
     assert "can't be checked: that needs get of /apis" in found.out
 
 
@@ -315,3 +333,142 @@ def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> N
         "error rendered/eu-1: nothing was ever published there",
         "error rendered/us-1: nothing was ever published there",
     ]
+
+
+def lines_of(result: Result) -> list[str]:
+    """Return the findings about edits, as `object: message`."""
+    findings = checked("doctor", result.out)["findings"]
+    return [f"{one['object']}: {one['message']}" for one in findings if one["topic"] == "edits"]
+
+
+@pytest.fixture
+def exact(published: Place, answers: Answers) -> Answers:
+    """Return a cluster that has exactly what is published."""
+    tip = git(published.remote, "rev-parse", "refs/heads/rendered/eu-1")
+    resources = {
+        kind: path.resource for path, watched in looked.WHOLE.items() for kind in KINDS if KINDS[kind] is watched
+    }
+    for path in git(published.remote, "ls-tree", "-r", "--name-only", tip).splitlines():
+        if not path.startswith(("tenants/", "control/namespaces/")):
+            continue
+        for one in load(git(published.remote, "show", f"{tip}:{path}").encode() + b"\n"):
+            if one["kind"] in resources:
+                made = live(one)
+                made["metadata"]["uid"] = f"{one['kind']}-{len(answers.whole.get(resources[one['kind']], []))}"
+                answers.whole.setdefault(resources[one["kind"]], []).append(made)
+    tenants = {one["metadata"]["name"].removeprefix("t-") for one in answers.whole["namespaces"]}
+    applications = answers.bed.objects[looked.APPLICATIONS]
+    applications[:] = [one for one in applications if not one["metadata"]["name"].startswith("solo-ada--")]
+    for tenant in tenants:
+        for part in ("storage", "compute"):
+            labels = {names.CLUSTER: "eu-1", names.TENANT: tenant}
+            status = {"sync": {"status": "Synced", "revision": tip}, "health": {"status": "Healthy"}}
+            applications.append({"metadata": {"name": f"{tenant}--eu-1--{part}", "labels": labels}, "status": status})
+    return answers
+
+
+def test_live_objects_are_as_published(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
+    words = "doctor", "--repo", published.root, "--cluster", "eu-1", *there
+    count = sum(len(several) for several in exact.whole.values())
+    assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects are as published"]
+    git(published.root, "remote", "remove", "origin")
+    skipped = "this repository has no remote named origin, which the rendered branches would lie in"
+    assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {skipped}"]
+
+
+def test_edits_and_foreign_objects_are_named(
+    published: Place, allot: Allot, there: list[object], exact: Answers
+) -> None:
+    deployment, policy = exact.whole["deployments"][0], exact.whole["networkpolicies"][0]
+    name, space = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
+    deployment["spec"]["template"]["spec"]["containers"].append(
+        {"name": "miner", "image": "x", "env": [{"value": "s3cret"}]}
+    )
+    policy["spec"]["ingress"] = [{}]
+    foreign = {"name": "open\x1b[2J", "namespace": space, "uid": "x", "creationTimestamp": "2020-01-01T00:00:00Z"}
+    for resource in ("securitypolicies", "persistentvolumeclaims"):
+        exact.whole.setdefault(resource, []).append({"metadata": {**foreign, "uid": resource}, "spec": {}})
+    stray = {**foreign, "namespace": "kube-system", "uid": "y"}
+    exact.whole["networkpolicies"].append({"metadata": stray, "spec": {}})
+    found = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    assert found.code == 1
+    assert "s3cret" not in found.out
+    edits = [one for one in checked("doctor", found.out)["findings"] if one["topic"] == "edits"]
+    miner = "was edited by hand: spec.template.spec.containers[miner] isn't published"
+    assert [(one["severity"], one["object"], one["message"], one["advice"]) for one in edits] == [
+        (
+            "error",
+            f"SecurityPolicy {space}/open\\x1b[2J",
+            "isn't published",
+            f"kubectl -n {space} delete securitypolicy open\\x1b[2J",
+        ),
+        (
+            "warning",
+            f"Deployment {space}/{name}",
+            miner,
+            f"kubectl -n {space} edit deployment {name}",
+        ),
+        (
+            "warning",
+            f"PersistentVolumeClaim {space}/open\\x1b[2J",
+            "isn't published",
+            f"copy its data, then kubectl -n {space} delete persistentvolumeclaim open\\x1b[2J",
+        ),
+    ], "the policy was published just now, and Argo CD may not have applied it yet"
+
+
+def test_an_edit_of_what_isolates_a_tenant_is_an_error(
+    published: Place, allot: Allot, there: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "UNSYNCED_SECONDS", 0)
+    for policy in exact.whole["networkpolicies"]:
+        policy["spec"]["ingress"] = [{}]
+    found = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    edits = [one for one in checked("doctor", found.out)["findings"] if one["topic"] == "edits"]
+    changed = len(exact.whole["networkpolicies"])
+    assert {one["severity"] for one in edits[:changed]} == {"error"}
+    assert changed <= MOST
+
+
+def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
+    published: Place, allot: Allot, there: list[object], exact: Answers
+) -> None:
+    for one in exact.whole["deployments"]:
+        one["spec"]["replicas"] = 7
+    for one in exact.bed.objects[looked.APPLICATIONS]:
+        one["status"]["sync"]["status"] = "OutOfSync"
+    (line,) = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    assert "aren't compared in full: Argo CD hasn't applied the last publish, or its Applications can't be read" in line
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_a_kind_that_can_not_be_read_hides_no_other(
+    status: int, published: Place, allot: Allot, there: list[object], exact: Answers
+) -> None:
+    kind = next(one for one in looked.WHOLE if one.resource == "securitypolicies")
+    exact.status[kind.path] = status
+    exact.whole["deployments"][0]["spec"]["replicas"] = 7
+    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    assert lines[-1 if status == 404 else 1].endswith("was edited by hand: spec.replicas isn't as published")
+    right = "securitypolicies.gateway.envoyproxy.io: can't be checked: that needs list of securitypolicies.gateway.envoyproxy.io"
+    assert (right in lines) == (status == 403), "a cluster without the CRD has nothing of it"
+    assert len(lines) == (1 if status == 404 else 2)
+
+
+def test_a_remote_that_is_away_is_an_error(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
+    published.remote.rename(published.remote.with_name("away.git"))
+    found = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    (line,) = lines_of(found)
+    assert line.startswith("tenants' objects: can't be compared: ")
+    assert found.code == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [5, "x", [], {"metadata": 5}, {"metadata": {"name": 5}}, {"metadata": {}, "spec": []}]
+)
+def test_a_wrong_shape_is_an_error(
+    wrong: Any, published: Place, allot: Allot, there: list[object], exact: Answers
+) -> None:
+    exact.whole["services"].append(wrong)
+    lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
+    assert lines == ["services: can't be checked: its answer can't be read: 1 object of another shape"]

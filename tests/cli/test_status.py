@@ -17,10 +17,14 @@ from tests.adapters.git.malformed import entry, write, write_commit
 from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result, checked
 from tests.observed.test_instances import CRASHED, RUNS
+from tests.pipeline.report.test_comparing import NAMESPACE, POLICY, whole
 from tests.published import Place, git
 from tests.reported import Bed
 
 from allotment.declared.inventory import blob_id
+from allotment.manifests.paths import namespace_file
+from allotment.manifests.text import dump
+from allotment.observed import decoding
 from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.pipeline.report import published
 from allotment.reports import tables
@@ -96,6 +100,26 @@ def test_one_thing_with_all_that_is_known(bed: Recent, shown: Allot) -> None:
         assert words in out
     rows = [line.split()[:3] for line in out.splitlines()]
     assert ["Scheduled", "True", "OnNode"] in rows
+
+
+def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent, shown: Allot) -> None:
+    bed.publish(files={namespace_file(live.TENANT): dump([NAMESPACE, POLICY])})
+    foreign = {**POLICY, "metadata": {"name": "open\x1b[2J", "namespace": "t-solo-ada"}}
+    edited = {**NAMESPACE, "metadata": {**NAMESPACE["metadata"], "annotations": {"x": ""}}}
+    for bed.ago in (400, 0):
+        for kind, one in whole(edited, POLICY, foreign):
+            bed.store.put(decoding.WHOLE[kind], one)
+        bed.report(*RUNS, live.route(), live.claim())
+    lines = shown("status", "solo-ada").out.splitlines()
+    assert lines[:2] == [
+        "solo-ada in eu-1: Namespace t-solo-ada was edited by hand: metadata.annotations.x isn't published"
+        " (undo: kubectl edit namespace t-solo-ada)",
+        "solo-ada in eu-1: NetworkPolicy open\\x1b[2J isn't published"
+        " (undo: kubectl -n t-solo-ada delete networkpolicy open\\x1b[2J)",
+    ]
+    assert lines[2].startswith("INSTANCE")
+    (tenant,) = [one for one in checked("status", shown("status", "-o", "json").out)["tenants"] if one["conditions"]]
+    assert [one["reason"] for one in tenant["conditions"]] == ["EditedByHand", "ForeignObject"]
 
 
 def test_stocks(bed: Recent, shown: Allot) -> None:

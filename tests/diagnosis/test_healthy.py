@@ -92,7 +92,7 @@ def test_the_role_has_what_is_read_and_no_more() -> None:
                 for name in rule.get("resourceNames", [""]):
                     granted.add((verbs[0], group, resource, one["metadata"].get("namespace", ""), name))
     wanted = set()
-    for kind in looked.ALL:
+    for kind in (*looked.ALL, *looked.WHOLE):
         wanted.add(("get" if kind.name else "list", kind.group, kind.resource, kind.namespace, kind.name))
     assert granted == wanted
     assert not any(resource == "secrets" for _, _, resource, _, _ in granted)

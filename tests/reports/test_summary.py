@@ -6,8 +6,10 @@ from tests import live
 from tests.observed.test_instances import CRASHED, RUNS
 from tests.observed.test_removed import ARGOCD, DEPLOYMENT, SINCE, after, look, published
 
+from allotment.observed.drift import Difference
+from allotment.observed.edits import Edit, with_edits
 from allotment.observed.status import ClusterStatus, ColdStart, Stock, TenantStatus
-from allotment.reports.summary import summary
+from allotment.reports.summary import MOST_ROWS, summary
 
 CLUSTER = ClusterStatus("eu-1", "2026-11-21T10:03:00Z")
 
@@ -33,6 +35,42 @@ def test_else_the_page_is_as_it_was() -> None:
     assert page(look(*RUNS, there=published(DEPLOYMENT))) == page(look(*RUNS))
     assert page(after(119, *RUNS, there=published())) == page(look(*RUNS)), "it may be going just now"
     assert "All is well." in page(look(*RUNS))
+
+
+def test_what_somebody_edited_comes_before_the_stocks() -> None:
+    policy = Edit("solo-ada", "NetworkPolicy", "open|x", ("", ""), (), SINCE)
+    deployment = Edit(
+        "solo-ada",
+        "Deployment",
+        "webui",
+        ("instance", "webui"),
+        (Difference("spec.x", "added"),),
+        f"{SINCE[:-1]}+00:00",
+    )
+    status = with_edits(look(*RUNS), [policy, deployment])
+    lines = [line.replace("\\", "") for line in page(status).split("## Stocks")[0].splitlines()]
+    assert lines[4:10] == [
+        "## Edited by hand",
+        "",
+        "| What | Kind | Why | Since |",
+        "| --- | --- | --- | --- |",
+        "| solo-ada | tenant | NetworkPolicy open|x isn't published (undo: kubectl -n t-solo-ada delete networkpolicy open|x)"
+        f" | {SINCE} |",
+        "| solo-ada/webui | instance | Deployment webui was edited by hand: spec.x isn't published"
+        f" (undo: kubectl -n t-solo-ada edit deployment webui) | {SINCE[:-1]}+00:00 |",
+    ]
+    assert "open|x" not in page(status), "a name can't end its cell"
+    assert "Nothing else." in page(status)
+
+
+def test_a_page_lists_so_many_edits() -> None:
+    tenants = [
+        with_edits(
+            TenantStatus(f"team-{number}", "eu-1"), [Edit(f"team-{number}", "Service", "x", ("", ""), (), SINCE)]
+        )
+        for number in range(MOST_ROWS + 2)
+    ]
+    assert "\nand 2 more.\n" in page(*tenants)
 
 
 def test_trouble_is_told_too() -> None:

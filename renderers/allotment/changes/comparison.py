@@ -204,12 +204,16 @@ def _differing(one: Amount) -> Iterator[Amount]:
 
 
 def pools_lost(before: Offers, after: Offers) -> Iterator[Loss]:
-    """Yield the node pools that go, and take down what runs on their nodes."""
+    """Yield the Karpenter pools whose NodePool object is deleted: their nodes go too.
+
+    The nodes of a static pool are somebody else's, and stay with their pods. The pool's name is no label of them.
+    """
     for name, cluster in before.clusters.items():
-        there = after.clusters[name].of(NodePool) if name in after.clusters else {}
-        for pool in cluster.of(NodePool):
-            if pool not in there:
-                yield Loss(f"node pool {name}/{pool}", "is removed: what runs on its nodes ends there")
+        remaining = after.clusters[name].of(NodePool) if name in after.clusters else {}
+        for pool, declared in cluster.of(NodePool).items():
+            new = remaining.get(pool)
+            if declared.model.spec.karpenter is not None and (new is None or new.model.spec.karpenter is None):
+                yield Loss(f"node pool {name}/{pool}", "is removed: its nodes go, and all that runs on them ends")
 
 
 def units_changed(before: tuple[Offers, Iterable[Claim]], after: tuple[Offers, Iterable[Claim]]) -> Iterator[Units]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,8 +64,8 @@ def command(
     """Say what is wrong with a cluster, or with the repository, and what to do.
 
     With --cluster, what is declared of it is compared with what its API server has: versions and APIs, storage classes, the
-    Gateway and its certificate, nodes against their pools, how GPUs are shared, Karpenter, Argo CD. It reads, and writes
-    nothing; no Secret is read. What it may not read is an error, so that nothing is taken for fine unseen. Without
+    Gateway and its certificate, nodes against their pools, how GPUs are shared, Karpenter, Argo CD, and tenants' objects
+    against the published manifests, which are fetched from the repository's remote. It reads, and writes nothing; no Secret is read. What it may not read is an error, so that nothing is taken for fine unseen. Without
     --cluster, the repository is looked at: its declarations, CI, branches and keys.
 
     Exit status: 0 no errors, 1 errors, 2 the command is wrong or the cluster doesn't answer. With --quiet only errors and
@@ -97,8 +99,9 @@ def _of_cluster(root: Path, commit: str | None, name: str, at: Place, hub: Place
     from allotment.adapters.cluster.api import Api
     from allotment.adapters.cluster.looking import look
     from allotment.declared.kinds.cluster import Cluster
-    from allotment.diagnosis import apis, diagnose
-    from allotment.diagnosis.looked import ALL
+    from allotment.diagnosis import apis, diagnose, edits, ranked
+    from allotment.diagnosis.looked import ALL, WHOLE
+    from allotment.pipeline.report.edit_check import compare_live, published_commit
 
     offers = _survey(root, commit).offers
     declared = offers.clusters.get(name)
@@ -108,8 +111,11 @@ def _of_cluster(root: Path, commit: str | None, name: str, at: Place, hub: Place
         raise Refused(f"clusters/{name}/cluster.yaml can't be read: allot validate says why")
     here = Api.at(*at)
     there = here if hub == (None, None) else Api.at(hub[0] or at[0], hub[1])
-    looked = look(here, there, ALL, (one.api for one in apis.needed(offers, declared)))
-    return diagnose(looked, offers, declared)
+    published, begun = published_commit(root, name), time.monotonic()
+    looked = look(here, there, (*ALL, *WHOLE), (one.api for one in apis.needed(offers, declared)))
+    since = looked.now - datetime.timedelta(seconds=time.monotonic() - begun)
+    compared = compare_live(published, name, looked, since)
+    return ranked([*diagnose(looked, offers, declared), *edits.diagnose(compared)])
 
 
 def _of_repository(root: Path) -> list[Diagnosis]:

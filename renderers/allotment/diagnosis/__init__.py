@@ -20,8 +20,8 @@ from allotment.diagnosis import (
     storage,
     version,
 )
-from allotment.diagnosis.diagnosis import ORDER, Diagnosis, error, skipped
-from allotment.diagnosis.looked import Looked, Unseen
+from allotment.diagnosis.diagnosis import ORDER, Diagnosis
+from allotment.diagnosis.looked import Looked, Unseen, diagnosis_of
 
 Check = Callable[[Looked, Offers, Folder], Iterable[Diagnosis]]
 
@@ -65,15 +65,4 @@ def _of(check: Check, looked: Looked, offers: Offers, cluster: Folder) -> Iterat
     try:
         yield from check(looked, offers, cluster)
     except Unseen as unseen:
-        if unseen.right:
-            yield error(
-                unseen.what,
-                f"can't be checked: that needs {unseen.right}",
-                "grant it: docs/operate/doctor.md has the role",
-            )
-        elif unseen.failed:
-            yield error(
-                unseen.what, f"can't be checked: {unseen.why}", "look again; then at the API server's own state"
-            )
-        else:
-            yield skipped(unseen.what, unseen.why)
+        yield diagnosis_of(unseen)

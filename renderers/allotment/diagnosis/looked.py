@@ -1,4 +1,4 @@
-"""What a cluster is asked for, and what it answered: lists and single objects as plain dicts. Nothing is ever written."""
+"""What a cluster is asked for, and what it answered: lists and single objects. Nothing is ever written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from allotment.diagnosis.diagnosis import Diagnosis, error, skipped
 from allotment.manifests import names
+from allotment.observed import decoding
+from allotment.observed.decoding import WatchedKind
 
 Object = dict[str, Any]
 NOT_OURS = f"{names.MANAGED_BY}!={names.PROGRAM}"
@@ -66,6 +69,17 @@ SETTINGS = tuple(
     for name in ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
 )
 APPLICATIONS = Kind("argoproj.io", "v1alpha1", "applications", names.ARGO_NAMESPACE, selector=names.OURS, hub=True)
+
+
+def _kind_of(watched: WatchedKind) -> Kind:
+    """Return the kind of a watch's objects, in all namespaces and with any labels."""
+    root, *parts = watched.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
+    group, version, resource = ("", *parts) if root == "api" else parts
+    return Kind(group, version, resource)
+
+
+# Whole objects of tenants' namespaces, each with its reader: `all` returns them as LiveObjects.
+WHOLE = {_kind_of(watched): watched for watched in decoding.WHOLE.values()}
 _FOUND, _NOT_FOUND = 200, 404
 _REFUSED = (401, 403)
 ALL = (
@@ -100,10 +114,20 @@ class Unseen(Exception):
         self.failed = failed
 
 
+def diagnosis_of(unseen: Unseen) -> Diagnosis:
+    """Return what to say of something that couldn't be read."""
+    if unseen.right:
+        words = f"can't be checked: that needs {unseen.right}"
+        return error(unseen.what, words, "grant it: docs/operate/doctor.md has the role")
+    if unseen.failed:
+        return error(unseen.what, f"can't be checked: {unseen.why}", "look again; then at the API server's own state")
+    return skipped(unseen.what, unseen.why)
+
+
 class Answer(NamedTuple):
     """What a request was answered: objects, or an HTTP status that isn't 200, or in words why there was no answer."""
 
-    objects: tuple[Object, ...] = ()
+    objects: tuple[Any, ...] = ()
     status: int = _FOUND
     trouble: str = ""
 
@@ -118,8 +142,8 @@ class Looked(NamedTuple):
     answers: Mapping[Kind, Answer]
     now: datetime.datetime
 
-    def all(self, kind: Kind) -> list[Object]:
-        """Return all objects of a kind. Raises Unseen."""
+    def all(self, kind: Kind) -> list[Any]:
+        """Return all objects of a kind: mappings, or LiveObjects of a kind of WHOLE. Raises Unseen."""
         answer = self.answers.get(kind, Answer(trouble="it wasn't asked for"))
         whole = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
         what = f"{whole} {kind.name}".strip()

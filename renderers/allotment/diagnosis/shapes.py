@@ -266,8 +266,13 @@ class Operation(TypedDict, total=False):
     message: str
 
 
+class Sync(TypedDict, total=False):
+    status: str
+    revision: str
+
+
 class ApplicationStatus(Conditions, total=False):
-    sync: Condition
+    sync: Sync
     health: Condition
     operationState: Operation
 

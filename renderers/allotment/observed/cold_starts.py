@@ -30,6 +30,8 @@ def cold_starts(before: TenantStatus | None, now: TenantStatus) -> Iterator[Cold
         begun, ended = _scheduled(one), _scheduled(there.get(one.name))
         if begun is None or ended is None or (begun.status, ended.status) != ("False", "True"):
             continue
+        if not begun.last_transition_time:
+            continue
         seconds = int(seconds_between(begun.last_transition_time, ended.last_transition_time))
         name, spec = f"{now.tenant}/{one.name}", there[one.name].gpu_spec
         yield ColdStart(spec, name, ended.last_transition_time, min(max(seconds, 0), MOST_SECONDS))

@@ -178,7 +178,8 @@ def _ended(pod: Pod) -> Copy:
 
 def _unscheduled(view: InstanceView, pod: Pod) -> Copy:
     spec = printable(view.deployment.gpu_spec, 32)
-    if pod.unschedulable and not pod.nominated and seconds_between(pod.created, view.now) > SCHEDULING_SECONDS:
+    is_new = pod.created != "" and seconds_between(pod.created, view.now) <= SCHEDULING_SECONDS
+    if pod.unschedulable and not pod.nominated and not is_new:
         return Copy(word.WAITING, word.NO_FREE_UNIT, f"no unit of {spec} is free on {view.cluster}")
     return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
 
@@ -199,4 +200,4 @@ def _in_place_of(view: InstanceView, pod: Pod, found: Copy) -> Copy:
 def _made_for(pod: Pod, ended: str) -> bool:
     """Return whether a pod can have been made because another ended then. One that its node never took has no such time,
     but it was refused as soon as it was scheduled."""
-    return ended != "" and 0 <= seconds_between(ended, pod.created) <= SUCCESSOR_SECONDS
+    return "" not in (ended, pod.created) and 0 <= seconds_between(ended, pod.created) <= SUCCESSOR_SECONDS

@@ -193,6 +193,7 @@ _WHOLE_PATHS = {
     "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
     "PersistentVolumeClaim": CLAIMS.path,
     "HTTPRoute": ROUTES.path,
+    "SecurityPolicy": "/apis/gateway.envoyproxy.io/v1alpha1/securitypolicies",
     "PodDisruptionBudget": DISRUPTION_BUDGETS.path,
     "ResourceQuota": "/api/v1/resourcequotas",
     "LimitRange": "/api/v1/limitranges",

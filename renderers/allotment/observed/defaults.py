@@ -137,6 +137,7 @@ DEFAULTS: dict[str, dict[str, Default]] = {
         "spec/parentRefs/*/group": _is("gateway.networking.k8s.io"),
         "spec/parentRefs/*/kind": _is("Gateway"),
     },
+    "SecurityPolicy": {},
     "PodDisruptionBudget": {},
     "ResourceQuota": {},
     "LimitRange": {},

@@ -47,19 +47,24 @@ class Edit(NamedTuple):
         return f"{self.kind} {printable(self.name, 63)}"
 
     @property
+    def fault(self) -> str:
+        """The differences in words, without the object's name."""
+        return f"was edited by hand: {', '.join(map(str, self.differences))}" if self.differences else "isn't published"
+
+    @property
     def words(self) -> str:
         """What differs."""
-        if self.is_foreign:
-            return f"{self.label} isn't published"
-        return f"{self.label} was edited by hand: {', '.join(map(str, self.differences))}"
+        return f"{self.label} {self.fault}"
 
     @property
     def way_out(self) -> str:
-        """The command that undoes it. A volume must never be deleted for that, and a namespace neither."""
+        """The command that undoes it. Only a foreign object is deleted, a volume only after its data is copied."""
         resource = f"{self.kind.lower()} {printable(self.name, 63)}"
         if self.kind == "Namespace":
             return f"kubectl edit {resource}"
-        return f"kubectl -n {names.namespace(self.tenant)} {'delete' if self.is_foreign else 'edit'} {resource}"
+        command = f"kubectl -n {names.namespace(self.tenant)} {'delete' if self.is_foreign else 'edit'} {resource}"
+        is_volume = self.is_foreign and self.kind == "PersistentVolumeClaim"
+        return f"copy its data, then {command}" if is_volume else command
 
     @property
     def key(self) -> tuple[str, str, str]:

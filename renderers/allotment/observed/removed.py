@@ -180,7 +180,7 @@ def _condition(one: Object, own: Object | None, thing: Thing, known: dict[str, C
 
 def _ending(kind: str, reason: str, what: str, known: dict[str, Condition], now: str) -> Condition:
     """Return that something is removed; `reason` is what it goes on doing if that takes too long."""
-    since = known[kind].last_transition_time if kind in known else now
+    since = (known[kind].last_transition_time if kind in known else "") or now
     if seconds_between(since, now) < SECONDS:
         return Condition(kind, "False", word.REMOVED, f"{what}being removed", since)
     return Condition(kind, "False", reason, f"{what}removed, {STATES[reason]}: not published since {since}", since)
@@ -196,7 +196,7 @@ def _runs(own: Object | None, thing: Instance) -> bool:
 def _still_running(known: dict[str, Condition], now: str) -> Condition:
     """Return that an instance is published without replicas and runs."""
     kind = word.STOPPED_DECLARED
-    since = known[kind].last_transition_time if kind in known else now
+    since = (known[kind].last_transition_time if kind in known else "") or now
     if seconds_between(since, now) < STOPPED_SECONDS:
         return Condition(kind, "False", word.STOPPING, "being stopped", since)
     words = f"declared stopped, still running: published without replicas since {since}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from allotment import conditions as word
 from allotment.changes.cold import ColdTime
 from allotment.observed import removed
 from allotment.observed.cold_starts import KEPT, cold_times
+from allotment.observed.edits import TYPES as EDIT_TYPES
 from allotment.observed.removed import Left
 from allotment.observed.status import ClusterStatus, Instance, Snapshot, Stock, Storage, TenantStatus
 from allotment.reports.cold_starts import cold_words
@@ -24,12 +25,13 @@ _TROUBLED = (word.FAILED, word.WAITING, word.LOST)
 
 
 def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
-    """Return the page of a cluster: its stocks, how many instances are in which state, and who needs help.
+    """Return the page of a cluster: its stocks, the number of instances in each state, and the things that need help.
 
-    What is removed or stopped, and stays, comes before all else.
+    Removed or stopped things that stay come first, then edits by hand.
     """
     states = Counter(one.state for tenant in tenants for one in tenant.instances)
     left = [one for tenant in tenants for one in removed.left(tenant)]
+    edits = list(_edits(tenants))
     cold = cold_times(cluster.cold_starts)
     stocks = [_stock(one, cold.get(one.gpu_spec)) for one in cluster.stocks]
     lines = [
@@ -40,6 +42,7 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         "",
         *_left("Removed, and not gone", [one for one in left if not one.is_stopped]),
         *_left("Stopped, and still running", [one for one in left if one.is_stopped]),
+        *_section("Edited by hand", ("What", "Kind", "Why", "Since"), edits),
         "## Stocks",
         "",
         *table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant", "Cold start"), stocks),
@@ -51,7 +54,7 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         "",
         "## Needs a look",
         "",
-        *(_troubles(tenants) or ["Nothing else." if left else "All is well."]),
+        *(_troubles(tenants) or ["Nothing else." if left or edits else "All is well."]),
         "",
     ]
     return "\n".join(lines).encode()
@@ -59,8 +62,6 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
 
 def _left(title: str, left: Sequence[Left]) -> list[str]:
     """Return a table of what is removed or stopped, and stays. Nothing where there is nothing."""
-    if not left:
-        return []
     rows = [
         (
             plain(f"{one.tenant}/{one.name}"),
@@ -69,10 +70,34 @@ def _left(title: str, left: Sequence[Left]) -> list[str]:
             plain(one.way_out, MOST_WORDS),
             one.condition.last_transition_time,
         )
-        for one in left[:MOST_ROWS]
+        for one in left
     ]
-    more = [f"and {len(left) - MOST_ROWS} more."] if len(left) > MOST_ROWS else []
-    return [f"## {title}", "", *table(("What", "Kind", "Why", "What to do", "Since"), rows), *more, ""]
+    return _section(title, ("What", "Kind", "Why", "What to do", "Since"), rows)
+
+
+def _edits(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each condition about edited and foreign objects: of a tenant itself, and of its things."""
+    for tenant in tenants:
+        things = (
+            (type(thing).__name__.lower(), f"{tenant.tenant}/{thing.name}", thing.conditions)
+            for thing in _things(tenant)
+        )
+        for kind, name, conditions in (("tenant", tenant.tenant, tenant.conditions), *things):
+            for condition in conditions:
+                if condition.type in EDIT_TYPES:
+                    yield plain(name), kind, plain(condition.message, MOST_WORDS), condition.last_transition_time
+
+
+def _section(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a section with a table of at most MOST_ROWS rows; nothing if there are no rows."""
+    if not rows:
+        return []
+    more = [f"and {len(rows) - MOST_ROWS} more."] if len(rows) > MOST_ROWS else []
+    return [f"## {title}", "", *table(heads, rows[:MOST_ROWS]), *more, ""]
+
+
+def _things(tenant: TenantStatus) -> list[Instance | Storage | Snapshot]:
+    return [*tenant.instances, *tenant.storages, *tenant.snapshots]
 
 
 def _stock(one: Stock, cold: ColdTime | None) -> tuple[str, ...]:
@@ -83,8 +108,7 @@ def _stock(one: Stock, cold: ColdTime | None) -> tuple[str, ...]:
 def _troubles(tenants: Sequence[TenantStatus]) -> list[str]:
     rows = []
     for tenant in tenants:
-        things: list[Instance | Storage | Snapshot] = [*tenant.instances, *tenant.storages, *tenant.snapshots]
-        for one in things:
+        for one in _things(tenant):
             if one.state in _TROUBLED:
                 kind = type(one).__name__.lower()
                 rows.append(

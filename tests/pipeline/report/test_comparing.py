@@ -179,6 +179,44 @@ def test_a_foreign_policy_is_the_tenants(labels: dict[str, str], seconds: int, b
     assert bed.status().conditions == ()
 
 
+def test_a_foreign_login_policy_is_the_tenants(bed: Edited) -> None:
+    spec = {"authorization": {"defaultAction": "Allow"}}
+    foreign = {"kind": "SecurityPolicy", "metadata": {"name": "open", "namespace": SPACE}, "spec": spec}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=30)
+    words = "SecurityPolicy open isn't published (undo: kubectl -n t-solo-ada delete securitypolicy open)"
+    assert [one.message for one in bed.status().conditions] == [words]
+
+
+def test_a_foreign_volume_is_the_tenants_and_its_data_comes_before_its_end(bed: Edited) -> None:
+    foreign = {"kind": "PersistentVolumeClaim", "metadata": {"name": "hoard", "namespace": SPACE}, "spec": {}}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=30)
+    words = (
+        "PersistentVolumeClaim hoard isn't published (undo: copy its data, then"
+        " kubectl -n t-solo-ada delete persistentvolumeclaim hoard)"
+    )
+    assert [one.message for one in bed.status().conditions] == [words]
+
+
+def test_a_volume_that_belongs_to_a_pod_is_not_foreign(bed: Edited) -> None:
+    owners = [{"uid": "pod"}]
+    metadata = {"name": "webui-scratch", "namespace": SPACE, "ownerReferences": owners}
+    scratch = {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {}}
+    for seconds in (1, 1000):
+        bed.run(DEPLOYMENT, POLICY, NAMESPACE, scratch, seconds=seconds)
+    assert bed.conditions() == {}
+
+
+def test_a_removed_volume_of_ours_is_not_foreign(bed: Edited) -> None:
+    """`observed.removed` says of it that it is still there."""
+    labels = {**OURS, "allotment.dev/storage": "models"}
+    removed = {"kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": SPACE, "labels": labels}}
+    for seconds in (1, 1000):
+        bed.run(DEPLOYMENT, POLICY, NAMESPACE, {**removed, "spec": {}}, seconds=seconds)
+    assert bed.conditions() == {}
+
+
 def test_what_a_controller_made_is_not_foreign(bed: Edited) -> None:
     owners = [{"uid": "x"}]
     made = {"kind": "Service", "metadata": {"name": "x", "namespace": SPACE, "ownerReferences": owners}, "spec": {}}

@@ -13,8 +13,10 @@ import msgspec
 from allotment.adapters.cluster.api import Answered, Api, Unanswered
 from allotment.adapters.cluster.watching import JSON, PAGE_OBJECTS, PAGE_SECONDS
 from allotment.diagnosis import shapes
-from allotment.diagnosis.looked import Answer, Kind, Looked, Object
-from allotment.problems import Refused, printable
+from allotment.diagnosis.looked import WHOLE, Answer, Kind, Looked
+from allotment.observed.decoding import Unreadable
+from allotment.observed.objects import LiveObject
+from allotment.problems import Refused, counted, printable
 
 _UNREADABLE = "its answer can't be read"
 MOST_PAGE = 32 << 20  # bytes of one answer
@@ -101,13 +103,13 @@ def _answer(api: _Asked, kind: Kind) -> Answer:
         return Answer(status=error.status)
     except Unanswered as error:
         return Answer(trouble=f"{api.host} doesn't answer: {error}")
-    except _WRONG as error:
+    except (Unreadable, *_WRONG) as error:
         return Answer(trouble=f"{_UNREADABLE}: {printable(str(error), MOST_WORDS)}")
 
 
-def _listed(api: _Asked, kind: Kind) -> list[Object]:
-    """Return the objects of all pages. Raises Answered, Unanswered, or one of _WRONG."""
-    found: list[Object] = []
+def _listed(api: _Asked, kind: Kind) -> list[Any]:
+    """Return the objects of all pages; of a kind of WHOLE those in tenants' namespaces. Raises Answered, Unanswered, or one of _WRONG."""
+    found: list[Any] = []
     more, size = "", 0
     for _ in range(MOST_PAGES):
         query = {"limit": str(PAGE_OBJECTS), **({"continue": more} if more else {})}
@@ -115,6 +117,14 @@ def _listed(api: _Asked, kind: Kind) -> list[Object]:
         size += len(data)
         if size > MOST_ALL:
             raise ValueError(f"it has more than {MOST_ALL >> 20} MiB")
+        if kind in WHOLE:
+            whole = WHOLE[kind].page(data)
+            if whole.skipped:
+                raise ValueError(f"{counted(whole.skipped, 'object')} of another shape")
+            found += (item for item in whole.objects if isinstance(item, LiveObject) and item.tenant)
+            if not (more := whole.more):
+                return found
+            continue
         page = _mapping(data)
         items = msgspec.convert(page.get("items") or [], list[Any])
         found += (shapes.check(kind, item) for item in items)

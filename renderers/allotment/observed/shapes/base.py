@@ -5,8 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from allotment.manifests import names
+from allotment.observed.status import moment_of
 
 CUT = 300  # characters kept of what a kubelet or controller says; only fixed words of it are ever shown
+
+
+def time_of(text: str | None) -> str:
+    """Return a time of an object as Kubernetes writes it, such as 2026-11-21T10:00:00Z; empty where it is none, or absent.
+
+    Every time of a live object passes here. Times are compared as texts, so no other form counts.
+    """
+    if not text or len(text) != len("2026-11-21T10:00:00Z") or (text[7], text[10], text[-1]) != ("-", "T", "Z"):
+        return ""
+    return text if moment_of(text) is not None else ""
 
 
 class Shape(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -102,6 +113,11 @@ class Metadata(Shape, frozen=True):
         """The tenant whose it is; empty where its label claims another's namespace."""
         tenant = self.labels.tenant
         return tenant if tenant and self.namespace == names.namespace(tenant) else ""
+
+    @property
+    def created(self) -> str:
+        """When it was created; empty where that isn't known."""
+        return time_of(self.creation_timestamp)
 
     @property
     def marked(self) -> bool:

@@ -35,7 +35,7 @@ def bucket_claim(raw: RawBucketClaim) -> BucketClaim:
         metadata.tenant,
         metadata.labels.storage,
         metadata.annotations.blob,
-        metadata.creation_timestamp,
+        metadata.created,
         raw.status.phase if raw.status else "",
         raw.spec.additional_config.max_size,
         metadata.marked,

@@ -88,7 +88,7 @@ def deployment(raw: RawDeployment) -> Deployment:
         annotations.reserved_for,
         annotations.waits_for,
         annotations.waits_reason,
-        metadata.creation_timestamp,
+        metadata.created,
         metadata.deletion_timestamp is not None,
         spec.replicas,
         status.replicas,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from allotment.observed.objects import Job
-from allotment.observed.shapes.base import Metadata, ObjectCondition, Shape, named, number
+from allotment.observed.shapes.base import Metadata, ObjectCondition, Shape, named, number, time_of
 from allotment.programs import ending
 
 # What Kubernetes' Job controller says (pkg/controller/job/pod_failure_policy.go) when the rule of a preparation's
@@ -42,9 +42,9 @@ def job(raw: RawJob) -> Job:
         metadata.labels.storage,
         metadata.annotations.input_hash,
         number(metadata.annotations.attempt),
-        metadata.creation_timestamp,
-        status.start_time or "",
-        status.completion_time or failed.last_transition_time or "",
+        metadata.created,
+        time_of(status.start_time),
+        time_of(status.completion_time) or time_of(failed.last_transition_time),
         status.active,
         complete.status == "True",
         (failed.reason or "Failed") if failed.status == "True" else "",

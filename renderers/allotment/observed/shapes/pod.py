@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allotment.observed.conditions import seconds_between
 from allotment.observed.objects import NEVER_BEGAN, Pod
-from allotment.observed.shapes.base import CUT, Metadata, Shape
+from allotment.observed.shapes.base import CUT, Metadata, Shape, time_of
 
 
 class _PodCondition(Shape, frozen=True):
@@ -116,20 +116,20 @@ def pod(raw: RawPod) -> Pod:
         labels.storage,
         metadata.stock,
         labels.role,
-        metadata.creation_timestamp,
+        metadata.created,
         metadata.deletion_timestamp is not None,
         raw.spec.node_name,
         status.phase,
         status.reason,
         status.message[:CUT],
-        (scheduled.last_transition_time or "") if scheduled.status == "True" else "",
+        time_of(scheduled.last_transition_time) if scheduled.status == "True" else "",
         scheduled.status == "False" and scheduled.reason == "Unschedulable",
         bool(status.nominated_node_name),
-        (running.started_at or "") if running else "",
+        time_of(running.started_at) if running else "",
         bool(container.started),
         container.ready and ready.status == "True",
-        (ready.last_transition_time or "") if ready.status == "True" else "",
-        (ready.last_transition_time or "") if ready.status == "False" else "",
+        time_of(ready.last_transition_time) if ready.status == "True" else "",
+        time_of(ready.last_transition_time) if ready.status == "False" else "",
         container.ready and ready.status == "False",
         container.restart_count,
         state.waiting.reason if state.waiting else "",
@@ -137,7 +137,7 @@ def pod(raw: RawPod) -> Pod:
         ended.exit_code if ended else None,
         ended.reason if ended else "",
         _seconds(ended) if ended else 0.0,
-        max(disrupted.last_transition_time or "", (ended.finished_at or "") if ended else ""),
+        max(time_of(disrupted.last_transition_time), time_of(ended.finished_at) if ended else ""),
         _start_limit(raw.spec),
         container.name,
         _has_unhealthy_device(status),
@@ -153,9 +153,10 @@ def _said(waiting: _Waiting | None, ended: _Terminated | None) -> str:
 
 def _seconds(ended: _Terminated) -> float:
     """Return how long a container ran; one that never started has a time of its own long ago, or none."""
-    if not ended.started_at or not ended.finished_at or ended.reason == NEVER_BEGAN:
+    begin, end = time_of(ended.started_at), time_of(ended.finished_at)
+    if not begin or not end or ended.reason == NEVER_BEGAN:
         return 0.0
-    return max(0.0, seconds_between(ended.started_at, ended.finished_at))
+    return max(0.0, seconds_between(begin, end))
 
 
 def _start_limit(spec: _PodSpec) -> int:

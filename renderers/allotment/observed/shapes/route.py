@@ -31,7 +31,7 @@ def route(raw: RawRoute) -> Route:
         metadata.tenant,
         metadata.labels.instance,
         metadata.labels.storage,
-        metadata.creation_timestamp,
+        metadata.created,
         metadata.annotations.link,
         bool(said) and all(one == "True" for one in said),
         "False" in said,

@@ -42,7 +42,7 @@ def volume_claim(raw: RawVolumeClaim) -> VolumeClaim:
         metadata.tenant,
         metadata.labels.storage,
         metadata.annotations.blob,
-        metadata.creation_timestamp,
+        metadata.created,
         metadata.deletion_timestamp is not None,
         raw.status.phase,
         raw.spec.resources.requests.storage,

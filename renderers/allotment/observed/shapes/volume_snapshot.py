@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allotment.observed.objects import VolumeSnapshot
-from allotment.observed.shapes.base import Metadata, Shape
+from allotment.observed.shapes.base import Metadata, Shape, time_of
 
 
 class _Source(Shape, frozen=True):
@@ -42,11 +42,11 @@ def volume_snapshot(raw: RawVolumeSnapshot) -> VolumeSnapshot:
         metadata.tenant,
         metadata.labels.snapshot,
         metadata.annotations.blob,
-        metadata.creation_timestamp,
+        metadata.created,
         metadata.deletion_timestamp is not None,
         raw.spec.source.persistent_volume_claim_name,
         status.ready_to_use,
-        status.creation_time or "",
+        time_of(status.creation_time),
         status.restore_size or "",
         status.error is not None,
         metadata.marked,

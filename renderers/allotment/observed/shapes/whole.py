@@ -10,9 +10,10 @@ import msgspec
 
 from allotment.manifests import names
 from allotment.observed.objects import LiveObject
-from allotment.observed.shapes.base import OwnerReference, Shape
+from allotment.observed.shapes.base import OwnerReference, Shape, time_of
 
 _NAMESPACE = names.namespace("")
+_LEVEL = 1  # of zlib: faster than its default, and the result is 1 % larger
 
 
 class _Metadata(Shape, frozen=True):
@@ -49,7 +50,7 @@ def reader(kind: str) -> Callable[[RawObject], LiveObject]:
             kind,
             metadata.name,
             tenant,
-            metadata.creation_timestamp,
+            time_of(metadata.creation_timestamp),
             metadata.deletion_timestamp is not None,
             bool(metadata.owner_references),
             metadata.labels.get(key) == value,
@@ -71,7 +72,7 @@ def _content(raw: RawObject) -> bytes:
         },
         "spec": raw.spec,
     }
-    return zlib.compress(msgspec.json.encode(compared, order="sorted"))
+    return zlib.compress(msgspec.json.encode(compared, order="sorted"), _LEVEL)
 
 
 def content_of(one: LiveObject) -> dict[str, Any]:

@@ -22,7 +22,6 @@ EDITED_SECONDS = 30  # so long a difference must last: watches of two kinds may 
 UNSYNCED_SECONDS = (
     300  # where no Application of the tenant says whether the object was synced: Argo CD may take so long
 )
-_NEVER_FOREIGN = ("Namespace", "PersistentVolumeClaim")  # the tenant's own; a controller may make volumes for a while
 _REMOVED = frozenset(KINDS.values())  # `observed.removed` reports those that have our label
 Identity = tuple[str, str]
 
@@ -65,11 +64,8 @@ class Comparison:
         published file can't be read."""
         tenant = status.tenant
         files = self._branch.files_of(tenant)
-        live = {(one.kind, one.name): one for one in objects if not one.ending}
-        differing = self._differing(tenant, live, files)
-        for identity, one in live.items():
-            if identity not in files and _is_foreign(one, published):
-                differing[identity] = ()
+        live = _by_identity(objects)
+        differing = self._differing(tenant, live, files, published)
         since, edits, waits = self._since.get(tenant, {}), [], False
         still: dict[Identity, str] = {}
         for identity, found in differing.items():
@@ -88,6 +84,22 @@ class Comparison:
         self._note(tenant, still, edits, waits=waits)
         return edits
 
+    def compare_once(
+        self, status: TenantStatus, objects: Sequence[LiveObject], published: Published, now: str, *, is_recent: bool
+    ) -> list[Edit]:
+        """Return the edits of a tenant's objects, without waiting for them to last. If the publish `is_recent`, Argo CD may still
+        be applying the objects that no Application of the tenant covers, so they are left out. Raises Refused or Malformed where a published file
+        can't be read."""
+        files = self._branch.files_of(status.tenant)
+        live = _by_identity(objects)
+        edits = []
+        for identity, found in self._differing(status.tenant, live, files, published).items():
+            file = files.get(identity)
+            is_applied = file is None or self._is_applied(status, file)
+            if is_applied and not (is_recent and _patience(file, live[identity]) == UNSYNCED_SECONDS):
+                edits.append(Edit(status.tenant, *identity, _thing(file), found, now))
+        return edits
+
     def _note(self, tenant: str, since: dict[Identity, str], edits: list[Edit], *, waits: bool) -> None:
         self.forget(tenant)
         if since:
@@ -104,9 +116,14 @@ class Comparison:
         self.waiting.discard(tenant)
 
     def _differing(
-        self, tenant: str, live: Mapping[Identity, LiveObject], files: Mapping[Identity, PublishedFile]
+        self,
+        tenant: str,
+        live: Mapping[Identity, LiveObject],
+        files: Mapping[Identity, PublishedFile],
+        published: Published,
     ) -> dict[Identity, tuple[Difference, ...]]:
-        """Return the differences of each published object that has some. What is as it was at the last time isn't read again."""
+        """Return the differences of each published object that has some, and none of each foreign object. An object that hasn't
+        changed since the last comparison isn't read again."""
         known = self._compared.get(tenant, {})
         compared: dict[str, _Compared] = {}
         new: list[Identity] = []
@@ -124,11 +141,13 @@ class Comparison:
         self._compared[tenant] = compared
         if not compared:
             del self._compared[tenant]
-        return {
-            identity: found.result
+        differing = {
+            identity: result.result
             for identity, one in live.items()
-            if (found := compared.get(one.uid)) is not None and found.result
+            if (result := compared.get(one.uid)) is not None and result.result
         }
+        foreign = [key for key, one in live.items() if key not in files and _is_foreign(one, published)]
+        return {**differing, **dict.fromkeys(foreign, ())}
 
     def _manifests(self, blobs: Iterable[str]) -> dict[tuple[str, Identity], Object]:
         wanted = sorted(blobs)
@@ -137,6 +156,10 @@ class Comparison:
             for blob, objects in zip(wanted, self._branch.manifests_in(wanted), strict=True)
             for one in objects
         }
+
+    def is_synced(self, status: TenantStatus) -> bool:
+        """Return whether Argo CD has applied all published folders of a tenant, as far as its Applications say."""
+        return all(self._is_applied(status, file) for file in self._branch.files_of(status.tenant).values())
 
     def _is_applied(self, status: TenantStatus, file: PublishedFile) -> bool:
         """Return whether Argo CD has applied the published folder of a file, as far as a tenant's Applications say."""
@@ -164,6 +187,10 @@ def compared_or_none(
         return None  # somebody else wrote what lies at our ref: nothing is known of what should be there
 
 
+def _by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObject]:
+    return {(one.kind, one.name): one for one in objects if not one.ending}
+
+
 def _thing(file: PublishedFile | None) -> tuple[str, str]:
     """Return the word and the name of what a file renders; both empty where it is the tenant's own."""
     return (file.spot.kind, file.spot.thing) if file is not None and file.spot.kind else ("", "")
@@ -177,6 +204,6 @@ def _patience(file: PublishedFile | None, one: LiveObject) -> int:
 
 def _is_foreign(one: LiveObject, published: Published) -> bool:
     """Return whether an object that isn't published was made by somebody, rather than by a controller or a later publish."""
-    if one.owned or one.kind in _NEVER_FOREIGN or (one.managed and one.kind in _REMOVED):
+    if one.owned or one.kind == "Namespace" or (one.managed and one.kind in _REMOVED):
         return False
     return one.created < published.time

@@ -63,6 +63,16 @@ class PublishedBranch:
         self._looked = self._fetched = float("-inf")
         self.commit, self.trouble = None, ""
 
+    def take(self, commit: str) -> None:
+        """Read a commit that is ours and is here already, and fetch nothing. Raises Refused or Malformed where it can't be read."""
+        self._read(commit)
+        self.commit, self._time = commit, self._now()
+
+    @property
+    def tenants(self) -> frozenset[str]:
+        """The tenants of whom something is published."""
+        return frozenset(self._tenants)
+
     def look(self) -> None:
         """Fetch the branch, unless that was just done."""
         if time.monotonic() - self._looked >= LOOK_SECONDS:
