@@ -6,6 +6,8 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from random import Random
 
 import pytest
@@ -14,18 +16,44 @@ from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
 from tests.controlplane.processes import eventually
-from tests.e2e import oracle
-from tests.e2e.abuse import ATTACKS, MANY, STOPPED, WITNESS
+from tests.e2e import abuse, forgeries, oracle
+from tests.e2e.abuse import MANY, STOPPED, WITNESS, Attack
 from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
 from tests.e2e.test_publish import deployment
-from tests.e2e.test_report import instance
+from tests.e2e.test_report import BRANCH, OURS, instance
 from tests.published import INSTANCE, git
 
 pytestmark = pytest.mark.e2e
 
 SEED = int(os.environ.get("ABUSE_SEED", "20261124"))
 PATH = f"tenants/{WITNESS}/instances/witness.yaml"
+OTHER_AGES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
+# Each of these leaves the repositories and the publisher alone, so another attack may happen at the same time.
+HAND_EDITS: dict[str, Attack] = {
+    "edit by hand": forgeries.edit_by_hand,
+    "delete by hand": forgeries.delete_by_hand,
+    "scale by hand": forgeries.scale_by_hand,
+}
+ATTACKS: dict[str, Attack] = {
+    "forge a status": partial(forgeries.forge_status, times=["2026-11-21T12:00:00Z"], refs=(BRANCH,)),
+    "forge a status without a time zone": partial(
+        forgeries.forge_status, times=["2026-11-21T12:00:00"], refs=(BRANCH, OURS)
+    ),
+    "forge a status of another age": partial(forgeries.forge_status, times=OTHER_AGES, refs=(BRANCH, OURS)),
+    "forge manifests": forgeries.forge_manifests,
+    "forge the published ref": forgeries.forge_published_ref,
+    "lock the branch": abuse.lock_branch,
+    "lose the published ref": abuse.lose_ref,
+    "kill the publisher": abuse.kill_publisher,
+    "stop the publisher": abuse.stop_publisher,
+    "damage the clones": abuse.damage_clones,
+    "date a merge absurdly": abuse.date_absurdly,
+    "delete in steps": abuse.delete_in_steps,
+    "delete across tenants": abuse.delete_across_tenants,
+    "write hostile files": abuse.write_hostile_files,
+    "break a cluster": abuse.break_cluster,
+}
 
 
 @pytest.fixture(scope="module")
@@ -85,21 +113,32 @@ class Witness:
         eventually(reported, "the change to be reported", seconds)
 
 
+def drawn(chance: Random) -> list[dict[str, Attack]]:
+    """Return the attacks of each step by name: each attack in a step, and each hand edit at the same time as another attack."""
+    names = chance.sample(sorted(ATTACKS), len(ATTACKS))
+    edits = dict(zip(chance.sample(names, len(HAND_EDITS)), HAND_EDITS, strict=True))
+    return [
+        {edits[name]: HAND_EDITS[edits[name]], name: ATTACKS[name]} if name in edits else {name: ATTACKS[name]}
+        for name in names
+    ]
+
+
 def test_a_day_of_abuse_ends_clean(cloud: Cloud) -> None:
     chance, witness = Random(SEED), Witness(cloud)  # no secret
-    for step, name in enumerate(chance.sample(sorted(ATTACKS), len(ATTACKS))):
-        begun = time.monotonic()
+    for step, attacks in enumerate(drawn(chance)):
+        begun, named = time.monotonic(), f"seed {SEED}, step {step}: {' and '.join(attacks)}"
         try:
-            with ATTACKS[name](cloud, chance) as publishes_nothing:
+            with ExitStack() as harm:
+                stops = [harm.enter_context(attack(cloud, chance)) for attack in attacks.values()]
                 witness.merge()
-                if not publishes_nothing:
+                if not any(stops):
                     witness.is_served(60)
             witness.is_served(60)
             oracle.check(cloud, every_kind=False)
         except BaseException as error:
-            error.add_note(f"seed {SEED}, step {step}: {name}")
+            error.add_note(named)
             raise
-        print(f"step {step}: {name}: {time.monotonic() - begun:.1f} s")
+        print(f"{named}: {time.monotonic() - begun:.1f} s")
     for log in cloud.logs():
         text = log.read_text(encoding="utf-8")
         assert not re.search(r"\bbug\b|Traceback|rewound", text), f"seed {SEED}: {log}"
