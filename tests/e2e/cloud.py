@@ -95,10 +95,8 @@ class Cloud:
         git(self.root, "init", "-q", "-b", "main")
         self.merge()
         self.running = Running(self.url, self._folder / "data", 3600, *self._more)
-        for url in (f"{self.running.url}/webhook", f"{self.argocd.url}/api/webhook"):
-            hook = {"content_type": "json", "url": url}
-            body = {"type": "gitea", "active": True, "events": EVENTS, "branch_filter": "*", "config": hook}
-            self.gitea.api(f"repos/{REPOSITORY}/hooks", body)
+        for url in (self.running.url, f"{self.argocd.url}/api"):
+            self._add_webhook(url)
         hub = self.argocd.cluster.client
         for name, cluster in self.clusters.items():
             self.running.event("published", cluster=name)
@@ -151,7 +149,27 @@ class Cloud:
 
     def again(self) -> Running:
         """Start another publisher beside the one that runs, with the same options and a clone of its own."""
-        return Running(self.url, self._folder / f"data-{len(list(self._folder.iterdir()))}", 3600, *self._more)
+        return Running(self.url, self._unused_folder(), 3600, *self._more)
+
+    def restart(self) -> None:
+        """Kill the publisher, and start it with its clone again. It has another address and another log then."""
+        self.running.process.kill()
+        self.running.process.wait()
+        data = self.running.log.with_suffix("").rename(self._unused_folder())
+        self.running = Running(self.url, data, 3600, *self._more)
+        self._add_webhook(self.running.url)
+
+    def logs(self) -> list[Path]:
+        """Return the logs of all publishers and reporters."""
+        return sorted(self._folder.glob("*.log"))
+
+    def _unused_folder(self) -> Path:
+        return self._folder / f"data-{len(list(self._folder.iterdir()))}"
+
+    def _add_webhook(self, url: str) -> None:
+        hook = {"content_type": "json", "url": f"{url}/webhook"}
+        body = {"type": "gitea", "active": True, "events": EVENTS, "branch_filter": "*", "config": hook}
+        self.gitea.api(f"repos/{REPOSITORY}/hooks", body)
 
     def published(self) -> dict[str, str]:
         """Return the commit of each ref of the repository."""

@@ -27,7 +27,7 @@ Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
 # Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end; a cloud comes
 # after what clears the cluster that it is in.
-LONGEST = "node cloud faults storage publish report rollout files stock comment watching forge".split()
+LONGEST = "node cloud faults abuse storage publish report rollout files stock comment watching forge".split()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from allotment.observed.drift import KINDS, differences
 from allotment.observed.status import Condition, Instance, Snapshot, Storage
 from allotment.pipeline.report.comparing import EDITED_SECONDS
+from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
@@ -39,6 +40,29 @@ def said(cloud: Cloud) -> dict[str, Condition]:
     return found
 
 
+def add_by_hand(client: Client, name: str, space: str) -> tuple[str, ...]:
+    """Add a label, a variable and a container to an instance's Deployment; return the fields."""
+    (container,) = client.get("apps/v1", "Deployment", name, space)["spec"]["template"]["spec"]["containers"]
+    sidecar = {key: container[key] for key in ("image", "securityContext")} | {"name": "sidecar"}
+    main = {**container, "env": [*container.get("env", ()), {"name": "EDITED", "value": "yes"}]}
+    change = {
+        "metadata": {"labels": {"edited": "yes"}},
+        "spec": {"template": {"spec": {"containers": [main, sidecar]}}},
+    }
+    client.patch("apps/v1", "Deployment", name, change, space)
+    return "metadata.labels.edited", f"{POD}.containers[main].env[EDITED]", f"{POD}.containers[sidecar]"
+
+
+def open_policy(space: str) -> Object:
+    """Return a NetworkPolicy that opens a namespace to everybody."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "open", "namespace": space},
+        "spec": {"podSelector": {}, "ingress": [{}]},
+    }
+
+
 def test_nothing_of_the_sample_differs(reported_cloud: Cloud) -> None:
     until(reported_cloud, "webui", "Running")
     reported_cloud.all_synced(300)
@@ -65,22 +89,8 @@ def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) 
 
 def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
     cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
-    (container,) = client.get("apps/v1", "Deployment", "webui", SPACE)["spec"]["template"]["spec"]["containers"]
-    sidecar = {key: container[key] for key in ("image", "securityContext")} | {"name": "sidecar"}
-    main = {**container, "env": [*container.get("env", ()), {"name": "EDITED", "value": "yes"}]}
-    change = {
-        "metadata": {"labels": {"edited": "yes"}},
-        "spec": {"template": {"spec": {"containers": [main, sidecar]}}},
-    }
-    client.patch("apps/v1", "Deployment", "webui", change, SPACE)
-    fields = "metadata.labels.edited", f"{POD}.containers[main].env[EDITED]", f"{POD}.containers[sidecar]"
-    foreign = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {"name": "open", "namespace": SPACE},
-        "spec": {"podSelector": {}, "ingress": [{}]},
-    }
-    client.apply(foreign)
+    fields = add_by_hand(client, "webui", SPACE)
+    client.apply(open_policy(SPACE))
 
     def named() -> bool:
         found = said(cloud)

@@ -122,6 +122,13 @@ def test_a_hand_edit_is_healed(cloud: Cloud) -> None:
     eventually(lambda: deployment(cloud, "solo-ada", "webui")["spec"]["replicas"] == 1, "the replicas as declared", 60)
 
 
+def sync_messages(cloud: Cloud, application: str) -> str:
+    """Return the messages of an Application's last sync, of all its resources."""
+    status = cloud.applications()[application]["status"]
+    results = status.get("operationState", {}).get("syncResult", {}).get("resources", ())
+    return " ".join(str(result.get("message")) for result in results)
+
+
 def test_what_is_smuggled_into_a_branch_is_refused_by_its_project_and_replaced(cloud: Cloud) -> None:
     evil = """\
 apiVersion: v1
@@ -134,9 +141,7 @@ metadata:
     folder = "tenants/solo-ada/compute"
 
     def refused() -> bool:
-        status = cloud.applications()["solo-ada--eu-1--compute"]["status"]
-        results = status.get("operationState", {}).get("syncResult", {}).get("resources", ())
-        said = " ".join(str(one.get("message")) for one in results)
+        said = sync_messages(cloud, "solo-ada--eu-1--compute")
         return "namespace t-uni-lab is not permitted" in said and "not permitted in project" in said
 
     with cloud.publisher_stopped():

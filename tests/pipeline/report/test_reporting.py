@@ -24,7 +24,8 @@ from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import text_of
-from allotment.observed.status import read_cluster
+from allotment.observed.status import ClusterStatus, read_cluster
+from allotment.observed.status import text_of as text_of_status
 from allotment.pipeline.report import reporting
 from allotment.problems import Refused
 
@@ -203,6 +204,23 @@ def foreign_commit(bed: Bed, parent: str) -> str:
     assert Remote(bed.repository, str(bed.remote)).push({"refs/heads/draft": made})
     git(bed.remote, "update-ref", "-d", "refs/heads/draft")
     return made
+
+
+@pytest.mark.parametrize("observed", ["0001-01-01T00:00:00Z", "2026-11-21T11:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_status_of_another_time_keeps_no_change_from_being_reported(
+    tmp_path: Path, remote: Path, observed: str
+) -> None:
+    """A forged status, or one that was written before the clock of the cluster was set back."""
+    bed = Bed(tmp_path / "data", remote, interval=60)
+    bed.report(*RUNS)
+    forged = bed.write({"stocks.yaml": text_of_status(ClusterStatus("eu-1", observed))})
+    bed.point(forged, BRANCH, OURS)
+    again = Bed(tmp_path / "again", remote, interval=60)
+    again.report(*STOPPED, seconds=61)
+    again.report(*STOPPED, seconds=61)
+    assert again.status().instances[0].state == "Stopped"
+    stocks = git(remote, "show", f"{BRANCH}:stocks.yaml")
+    assert read_cluster(f"{stocks}\n".encode()).observed_at <= again.now()
 
 
 @pytest.mark.parametrize("refs", [(BRANCH,), (OURS,), (BRANCH, OURS)])

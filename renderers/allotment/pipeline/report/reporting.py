@@ -250,7 +250,8 @@ class Reporter(Loop):
         assert self._branch is not None
         if self._foreign or self._branch.published is None:
             return True
-        age = _seconds(self._cluster.observed_at, self._seeing.now())
+        # A forged status, or one from before the clock was set back, may lie years ahead: wait for no such time.
+        age = abs(_seconds(self._cluster.observed_at, self._seeing.now()))
         if age < self._interval and not self._cluster.silent_since:
             return False
         silent = bool(status.silent_since) != bool(self._cluster.silent_since)
