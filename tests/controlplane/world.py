@@ -154,7 +154,8 @@ def end(folder: Path) -> int:
         _, number, index = json.loads((folder / NOTE).read_text(encoding="ascii"))
         network = Network(number)
         # Another world may have taken the name since: that one's link has another index.
-        processes.eventually(lambda: _index(network) != index, f"the link {network.link} to be gone")
+        # On a busy machine the kernel was seen to take more than a minute.
+        processes.eventually(lambda: _index(network) != index, f"the link {network.link} to be gone", 300)
         (folder / NOTE).unlink()
     return ended
 

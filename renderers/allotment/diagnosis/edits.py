@@ -14,7 +14,7 @@ from allotment.problems import counted, printable
 TOPIC = "edits"
 WHAT = "tenants' objects"
 MOST = 50  # edits that are listed
-# What they say keeps tenants apart, and strangers out of an instance.
+# Kinds that keep tenants apart, and strangers out of an instance.
 _GUARDS = frozenset({"Namespace", "NetworkPolicy", "SecurityPolicy"})
 
 
@@ -32,7 +32,7 @@ class Comparison(NamedTuple):
 
 
 def diagnose(comparison: Comparison) -> list[Diagnosis]:
-    """Return what somebody edited or added by hand, and what couldn't be compared."""
+    """Return a diagnosis of each edit and addition by hand, and of the kinds that couldn't be compared."""
     return [each._replace(topic=TOPIC) for each in _diagnoses(comparison)]
 
 

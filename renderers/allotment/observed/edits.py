@@ -1,7 +1,7 @@
-"""What somebody changed or added by hand in a tenant's namespace, as conditions: of the instance, storage or snapshot that an
+"""Edits and additions by hand in a tenant's namespace, as conditions: of the instance, storage or snapshot that an
 edited object belongs to, else of the tenant.
 
-The state stays as it is: an instance with a foreign container runs.
+The state of an instance does not change: an instance with a foreign container runs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Edit(NamedTuple):
 
 
 def with_edits(status: TenantStatus, edits: Iterable[Edit]) -> TenantStatus:
-    """Return a status that says what isn't as published."""
+    """Return a status with a condition for each edit."""
     by_thing: dict[tuple[str, str], list[Edit]] = defaultdict(list)
     reported = {(kind.word, one.name) for kind in THINGS.values() for one in getattr(status, kind.plural)}
     for edit in edits:

@@ -34,7 +34,7 @@ class PublishState(NamedTuple):
 
 
 def headline(state: PublishState, branch: str) -> str:
-    """Return in a line that publishing lags behind a branch, or who is retained; empty where all is published."""
+    """Return in a line that publishing lags behind a branch, or which tenants are retained; empty where all is published."""
     parts = []
     if state.reason == "rewound":
         parts.append(f"{branch} does not contain it: {state.brief}")

@@ -1,6 +1,6 @@
 """A clone that this program makes for itself: locked while it is used, and replaced when it is damaged.
 
-All that the clone holds is at the remotes, so that a damaged one is emptied and fetched again. A marker file says that
+The remotes hold everything that the clone holds, so a damaged clone is emptied and fetched again. A marker file says that
 the program made the clone. Nothing is ever deleted in a repository that has no marker.
 """
 
@@ -20,7 +20,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import Refused, printable
 
 MARKER = "allotment-clone"
-# What Git writes into a repository without a work tree. Other files and folders in the clone's folder stay.
+# The entries that Git writes into a repository without a work tree. Other files and folders in the clone's folder stay.
 GIT_ENTRIES = (
     "HEAD FETCH_HEAD ORIG_HEAD branches config description gc.log gc.pid hooks index info logs objects packed-refs"
     " refs shallow"
@@ -28,7 +28,7 @@ GIT_ENTRIES = (
 FIRST_WAIT, LONGEST_WAIT = 600.0, 7200.0  # seconds from one replacement to the next, doubled each time
 SAME_ERROR_SECONDS = 600.0  # how often the clone is checked for an error that stays
 _WITH_LOCKS = ("HEAD", "config", "index", "packed-refs", "shallow")
-_SHOWN = 500  # characters of what git fsck said
+_SHOWN = 500  # characters of the output of git fsck
 # Lines of git fsck that say nothing about damage: others may have pushed such objects.
 _HARMLESS = ("error in ", "warning in ", "notice: ", "dangling ", "unreachable ", "Checking ")
 CHECK_SHARE = 10  # a check takes at most this part of the time: 1 / CHECK_SHARE
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Damage(NamedTuple):
-    """What git fsck says, and whether the clone was replaced; if not, `seconds` until the next replacement."""
+    """The output of git fsck, and whether the clone was replaced; if not, `seconds` until the next replacement."""
 
     words: str
     replaced: bool
@@ -106,7 +106,7 @@ class Clone(Repository):
         return Damage(words, replaced=True)
 
     def repaired(self, act: Callable[[], T]) -> T:
-        """Return what `act` returns. If it fails and the clone is damaged, replace the clone and try once more."""
+        """Call `act` and return its result. If it fails and the clone is damaged, replace the clone and try once more."""
         try:
             return act()
         except Exception as error:
@@ -132,7 +132,7 @@ class Clone(Repository):
         return ended.status == 0 and ended.out.strip() == b"true"
 
     def _damage(self) -> str:
-        """Return what git fsck says about damage, empty where there is none."""
+        """Return the damage that git fsck reports, empty where there is none."""
         if not self._opens():
             return "Git doesn't take the folder for a repository"
         ended = self.git.run("fsck", "--full", "--no-dangling", "--no-progress")
@@ -142,7 +142,7 @@ class Clone(Repository):
         return printable("; ".join(line for line in lines if line and not line.startswith(_HARMLESS)), _SHOWN)
 
     def _replace(self) -> None:
-        """Delete what Git wrote, and make an empty clone. A configuration that can be read stays."""
+        """Delete the entries of Git, and make an empty clone. A configuration that can be read stays."""
         self.objects.close()
         config = self.folder / "config"
         text = config.read_bytes() if self._opens() else None
@@ -186,7 +186,7 @@ def _check_ownership(folder: Path) -> None:
 
 def _is_old_clone(folder: Path) -> bool:
     """Return whether a repository is a clone of a version of Allotment that wrote no marker: it has no work tree and
-    no remote, and only refs of ours; or it has neither refs nor objects."""
+    no remote, and only refs of Allotment; or it has neither refs nor objects."""
     if (folder / ".git").exists() or not (folder / "HEAD").is_file():
         return False
     with contextlib.suppress(OSError):
@@ -217,7 +217,7 @@ def _locked(folder: Path) -> int:
     except BlockingIOError:
         os.close(file)
         raise Refused(
-            f"{folder} is used by another process of Allotment, and only one may use it: end that process, or name"
+            f"{folder} is used by another process of Allotment, and a clone has one user at a time: end that process, or name"
             " another folder with --data"
         ) from None
     if os.fstat(file).st_size == 0:

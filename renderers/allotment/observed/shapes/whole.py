@@ -37,7 +37,7 @@ class RawObject(Shape, frozen=True):
 
 
 def reader(kind: str) -> Callable[[RawObject], LiveObject]:
-    """Return what makes of a kind's object what is kept of it. An object outside of tenants' namespaces has no tenant, and no
+    """Return a function that reduces a kind's object to its compared fields. An object outside of tenants' namespaces has no tenant, and no
     content."""
 
     def read(raw: RawObject) -> LiveObject:

@@ -16,7 +16,7 @@ _ADD_ONS = KINDS["AddOn"].path.partition("{")[0]
 class PlatformFaults(NamedTuple):
     """The errors of the platform's and the clusters' declarations, by reach.
 
-    `of_all` stop every publish: tenants depend on the catalog, and on who may approve, in more ways than a check sees.
+    `of_all` stop every publish: tenants depend on the catalog, and on its approvers, in more ways than a check sees.
     `by_cluster` retain a cluster with its tenants, `harmless` retain nobody.
     """
 

@@ -13,7 +13,7 @@ _PROGRAM = Path(__file__).parents[2]
 
 
 def rejection_of(error: Exception) -> Stopped:
-    """Return the rejection of the tenant whose reading, check or rendering raised `error`, with the error's trace.
+    """Return the rejection of a tenant that raised `error` while it was read, checked or rendered, with the error's trace.
 
     The message names the place in the program and repeats nothing that the tenant wrote. Raises `error` itself where
     it does not concern one tenant: an OSError is a fault of the machine, and an AllotmentError other than the isolation

@@ -121,7 +121,7 @@ class ClusterTrees:
         for cluster, folders in strayed.items():
             branch = self._before.branches[cluster]
             if branch.holds(expected[cluster]):
-                continue  # it is what we publish now: a push was interrupted
+                continue  # the tip is the next publish itself: a push was interrupted
             there = folders & {folder_of(path) for path in self.files[cluster]}
             self._touched[cluster] |= {folder for folder in there if folder.startswith("tenants/")}
             over[cluster] = dict.fromkeys(there, branch.tip or "")

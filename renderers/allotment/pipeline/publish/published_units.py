@@ -1,6 +1,6 @@
 """Bounds the units that a status says pods hold by the units that were published for them.
 
-Anyone who can push to a status branch can write any number of pods and any name. A status therefore counts for an instance of
+Whoever can push to a status branch can write any number of pods and any name. A status therefore counts for an instance of
 our own published branch or its history alone, and at most for the units of its last published version that held any.
 """
 
@@ -44,7 +44,7 @@ class PodKey(NamedTuple):
 
 
 class PodUnits:
-    """The units that pods hold by the clusters' statuses, bounded by what was published.
+    """The units that pods hold by the clusters' statuses, bounded by the published units.
 
     `published` returns the claim that an instance is published with in its cluster, None where it is not. It is asked only
     where a status says that pods hold more than is claimed, or where a GPUSpec is oversold.
@@ -98,8 +98,8 @@ class PodUnits:
 
 
 def _last_held(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
-    """Return the units of the newest published version of each instance that held any, as far as our newest commits have
-    one."""
+    """Return the units of the newest published version of each instance that held any, if our newest commits
+    have it."""
     wanted: dict[str, set[PodKey]] = defaultdict(set)
     for key in keys:
         wanted[folder_of(key.file)].add(key)
@@ -124,7 +124,7 @@ def _units(branch: Branch, key: PodKey, blob: str) -> int | None:
     """Return the units of a version of an instance, 0 where they are of another GPUSpec; None where it held none."""
     try:
         version = claim_of(key.cluster, key.tenant, branch.read_blob(blob))
-    except _NOT_OURS:  # of a version of ours that wrote something else
+    except _NOT_OURS:  # an older version of Allotment wrote another format
         return None
     if version is None or not version.units:
         return None

@@ -48,7 +48,7 @@ class Remembered(NamedTuple):
 
 
 def remembered(here: Repository, base: CommitSource) -> Remembered | None:
-    """Return what a clone remembers of the rendered branches of a commit's clusters; None where it lacks one of them.
+    """Return the items on the rendered branches of a commit's clusters, as a clone fetched them; None where it lacks one of them.
 
     `git fetch origin`, `allot status` and `allot comment` fetch them; this fetches nothing. Where the commit declares the
     publisher's key, a branch counts from its newest signed commit on.

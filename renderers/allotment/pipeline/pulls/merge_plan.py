@@ -299,7 +299,7 @@ def _in_clusters(found: Survey, clusters: frozenset[str]) -> frozenset[str]:
 
 
 def _invalid(found: Survey, unsound: frozenset[str]) -> frozenset[str]:
-    """Return the tenants that a publish retains: those with errors of their own, and those of a cluster that has one."""
+    """Return the tenants that a publish retains: those with errors of their own, and those of an unsound cluster."""
     return frozenset(found.by_owner()[1]) | _in_clusters(found, unsound)
 
 

@@ -1,4 +1,4 @@
-"""Compares the live objects of a tenant with what is published of it: what somebody edited or added by hand."""
+"""Compares the live objects of a tenant with its published manifests, to find edits and additions by hand."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class _Compared(NamedTuple):
 
 
 class Comparison:
-    """What differs, by tenant. Only results are kept, and when each difference was first seen.
+    """The differences of each tenant. Only results are stored, and when each difference was first seen.
 
-    `edits` has, by tenant, what differs for long enough; `waiting` are the tenants to compare again as time passes.
+    `edits` has, by tenant, the differences that have lasted long enough; `waiting` are the tenants to compare again as time passes.
     """
 
     def __init__(self, branch: PublishedBranch) -> None:
@@ -60,7 +60,7 @@ class Comparison:
         published: Published,
         now: str,
     ) -> list[Edit]:
-        """Return what isn't as published, long enough, of a tenant with this status. Raises Refused or Malformed where a
+        """Return the differences of a tenant with this status that have lasted long enough. Raises Refused or Malformed where a
         published file can't be read."""
         tenant = status.tenant
         files = self._branch.files_of(tenant)
@@ -110,7 +110,7 @@ class Comparison:
             self.waiting.add(tenant)
 
     def forget(self, tenant: str) -> None:
-        """Forget what differs of a tenant."""
+        """Forget the differences of a tenant."""
         self._since.pop(tenant, None)
         self.edits.pop(tenant, None)
         self.waiting.discard(tenant)
@@ -178,13 +178,13 @@ def compared_or_none(
     published: Published | None,
     now: str,
 ) -> list[Edit] | None:
-    """Return what isn't as published of a tenant; None where that isn't known."""
+    """Return the differences of a tenant; None where they aren't known."""
     if published is None:
         return None
     try:
         return comparison.compare(status, before, objects, published, now)
     except (Refused, Malformed, LookupError, TypeError, AttributeError, ValueError):
-        return None  # somebody else wrote what lies at our ref: nothing is known of what should be there
+        return None  # a forged commit lies at our ref: the published manifests are not known
 
 
 def _by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObject]:
@@ -192,12 +192,12 @@ def _by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObject]:
 
 
 def _thing(file: PublishedFile | None) -> tuple[str, str]:
-    """Return the word and the name of what a file renders; both empty where it is the tenant's own."""
+    """Return the word and the name of the resource of a file; both empty where it is the tenant's own."""
     return (file.spot.kind, file.spot.thing) if file is not None and file.spot.kind else ("", "")
 
 
 def _patience(file: PublishedFile | None, one: LiveObject) -> int:
-    """Return the seconds for which an object must differ. Argo CD may be about to remove one of ours that isn't published."""
+    """Return the seconds for which an object must differ. Argo CD may be about to remove an object that is no longer published."""
     synced = one.managed is False if file is None else file.spot.part in PARTS
     return EDITED_SECONDS if synced else UNSYNCED_SECONDS
 

@@ -28,7 +28,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class PublishedCommit(NamedTuple):
-    """The last commit of ours on a cluster's rendered branch, and its remote; or why there is none: `skipped` where nothing can be
+    """The last publish on a cluster's rendered branch, and its remote; or why there is none: `skipped` where nothing can be
     compared, `failed` where it should be possible."""
 
     repository: Repository | None = None
@@ -39,7 +39,7 @@ class PublishedCommit(NamedTuple):
 
 
 def published_commit(root: Path, cluster: str) -> PublishedCommit:
-    """Fetch a cluster's rendered branch into the repository around `root`. Returns the last commit of ours, as `allot status`
+    """Fetch a cluster's rendered branch into the repository around `root`. Returns the last publish, as `allot status`
     determines it."""
     try:
         clone = Clone(root)
@@ -62,7 +62,7 @@ def published_commit(root: Path, cluster: str) -> PublishedCommit:
 
 
 def compare_live(published: PublishedCommit, cluster: str, looked: Looked, begun: datetime.datetime) -> Comparison:
-    """Return what isn't as published in tenants' namespaces. `begun` is when the branch was fetched, by the cluster's clock: a
+    """Return the differences in tenants' namespaces. `begun` is when the branch was fetched, by the cluster's clock: a
     later publish may have made an object that is newer."""
     if published.repository is None or published.remote is None:
         return Comparison(skipped=published.skipped, failed=published.failed)

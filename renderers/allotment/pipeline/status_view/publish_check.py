@@ -19,7 +19,7 @@ from allotment.problems import AllotmentError
 
 
 class PublishCheck:
-    """Finds out the state of publishing; `today` returns a source's day, `recall` the memory of what was rendered."""
+    """Finds out the state of publishing; `today` returns a source's day, `recall` the memory of rendered tenants."""
 
     def __init__(self, today: Callable[[Source], datetime.date], recall: Recall | None = None) -> None:
         self._today, self._recall = today, recall
