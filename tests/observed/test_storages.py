@@ -302,6 +302,17 @@ def test_a_job_that_somebody_deleted_runs_again_and_its_storage_stays_available(
     ]
 
 
+def test_a_job_that_somebody_deleted_and_that_is_not_back_yet_changes_nothing() -> None:
+    job = live.job(condition="Complete")
+    name = job["metadata"]["name"]
+    done = look(live.claim(prepares=name), job)
+    found = look(live.claim(prepares=name), before=done).storages[0]
+    assert (found.state, found.since, found.prepare) == ("Ready", done.storages[0].since, done.storages[0].prepare)
+    assert found.message == "the Job of attempt 1 was deleted and runs again: it writes nothing on a complete volume"
+    another = look(live.claim(prepares=name + "0"), before=done).storages[0]
+    assert (another.state, another.prepare) == ("Preparing", None), "another preparation has not begun yet"
+
+
 def test_another_attempt_or_volume_prepares_again() -> None:
     done = look(live.claim(), live.job(condition="Complete"))
     assert look(live.claim(), live.job(attempt=2, created=5), before=done).storages[0].state == "Preparing"

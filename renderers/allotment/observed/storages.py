@@ -16,6 +16,7 @@ from allotment.observed.objects import BucketClaim, Deployment, Job, Pod, Route,
 from allotment.observed.status import Condition, Preparation, Storage
 from allotment.problems import printable
 from allotment.programs import ending
+from allotment.readiness.preparation import name_of
 
 OWN_CONTAINERS = ("check", "copy", "fetch", "seal", "hold")
 _REASONS = {
@@ -67,7 +68,7 @@ def storage(view: StorageView, before: Storage | None) -> Storage:
     claim = view.claim
     known = before if before is not None and before.claim == claim.uid else None  # made anew it is another volume
     prepare = _prepare(view)
-    completed = _completed_before(prepare, known)
+    completed = _completed_before(view, prepare, known)
     found = _state(view, completed or prepare)
     if completed is not None and found.state == word.AVAILABLE_STORAGE:
         found = found._replace(message=_running_again(completed))
@@ -173,16 +174,19 @@ def _prepare(view: StorageView) -> Preparation | None:
     )
 
 
-def _completed_before(prepare: Preparation | None, known: Storage | None) -> Preparation | None:
-    """Return the attempt that filled the volume, where its Job runs again because somebody deleted it; else None. The
-    marker on the volume keeps the second run from writing."""
-    if prepare is None or prepare.state in (word.SUCCEEDED, word.FAILED) or known is None or known.prepare is None:
+def _completed_before(view: StorageView, prepare: Preparation | None, known: Storage | None) -> Preparation | None:
+    """Return the attempt that filled the volume, where somebody deleted its Job, which is to run again or runs; else None.
+    The marker on the volume keeps the second run from writing."""
+    if known is None or known.prepare is None or known.prepare.state != word.SUCCEEDED:
         return None
     earlier = known.prepare
-    same = (earlier.input_hash, earlier.attempt) == (prepare.input_hash, prepare.attempt)
-    if earlier.state != word.SUCCEEDED or not same:
+    name = name_of(view.claim.storage, earlier.input_hash, earlier.attempt)
+    if view.claim.prepares == name and all(job.name != name for job in view.jobs):
+        return earlier
+    if prepare is None or prepare.state in (word.SUCCEEDED, word.FAILED):
         return None
-    return msgspec.structs.replace(earlier, kept=prepare.kept)
+    same = (earlier.input_hash, earlier.attempt) == (prepare.input_hash, prepare.attempt)
+    return msgspec.structs.replace(earlier, kept=prepare.kept) if same else None
 
 
 def _exit_code(view: StorageView, job: Job) -> int | None:
