@@ -25,9 +25,9 @@ def swapped(old: str, new: str) -> bytes:
     [
         ("storage: 4Ti", "storage: 3Ti", "3Ti is less than the 4Ti it had"),
         (
-            "storageClassName: efs-retain",
+            "storageClassName: cephfs-retain",
             "storageClassName: other",
-            "storage class 'efs-retain' and can't change to 'other'",
+            "storage class 'cephfs-retain' and can't change to 'other'",
         ),
         ("- ReadWriteMany", "- ReadWriteOnce", "access mode 'ReadWriteMany' and can't change to 'ReadWriteOnce'"),
     ],

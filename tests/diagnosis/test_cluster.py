@@ -43,6 +43,15 @@ def gone(kind: looked.Kind, name: str) -> Change:
     return lambda bed: bed.objects[kind].remove(bed.one(kind, name))
 
 
+def cephfs_with_kernel(version: str) -> Change:
+    def change(bed: Bed) -> None:
+        bed.one(looked.STORAGE_CLASSES, "rook-cephfs")["provisioner"] = "rook-ceph.cephfs.csi.ceph.com"
+        bed.one(looked.SNAPSHOT_CLASSES, "rook-cephfs-snapshots")["driver"] = "rook-ceph.cephfs.csi.ceph.com"
+        min(bed.objects[looked.NODES], key=looked.name_of)["status"]["nodeInfo"] = {"kernelVersion": version}
+
+    return change
+
+
 CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "an old Kubernetes",
@@ -103,6 +112,36 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         ],
     ),
     (
+        "a class of NFS",
+        "us-1",
+        set_(looked.STORAGE_CLASSES, "cephfs-retain", provisioner="efs.csi.aws.com"),
+        [
+            "error [storage] StorageClass cephfs-retain: is of efs.csi.aws.com, which mounts NFS: pods of tenants have user namespaces"
+            " (hostUsers: false), and the kernel maps no owners there, so no container that mounts it starts -> declare a class of"
+            " another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany"
+        ],
+    ),
+    (
+        "a class of NFS by Rook",
+        "eu-1",
+        set_(looked.STORAGE_CLASSES, "rook-ceph-block-scratch", provisioner="rook-ceph.nfs.csi.ceph.com"),
+        [
+            "error [storage] StorageClass rook-ceph-block-scratch: is of rook-ceph.nfs.csi.ceph.com, which mounts NFS: pods of tenants"
+            " have user namespaces (hostUsers: false), and the kernel maps no owners there, so no container that mounts it starts ->"
+            " declare a class of another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany"
+        ],
+    ),
+    (
+        "CephFS on a node with an old kernel",
+        "eu-1",
+        cephfs_with_kernel("6.6.15-amd64"),
+        [
+            "error [storage] StorageClass rook-cephfs: is of CephFS, and 1 node (a100-mig-1) runs a kernel before 6.7, which doesn't mount"
+            " CephFS in a user namespace: no container that mounts it starts there -> upgrade the kernel of these nodes"
+        ],
+    ),
+    ("CephFS on a node with a new kernel", "eu-1", cephfs_with_kernel("6.12.0"), []),
+    (
         "a bucket's class grows by itself",
         "eu-1",
         set_(looked.STORAGE_CLASSES, "rook-ceph-bucket", allowVolumeExpansion=False),
@@ -113,7 +152,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         gone(looked.STORAGE_CLASSES, "gp3-retain"),
         [
-            "error [storage] StorageClass gp3-retain: isn't there, and the storage block-ssd names it; did you mean 'efs-retain'?"
+            "error [storage] StorageClass gp3-retain: isn't there, and the storage block-ssd names it; known: cephfs-retain, gp3-scratch"
             " -> make it, or declare another"
         ],
     ),

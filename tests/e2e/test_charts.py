@@ -132,13 +132,27 @@ def test_every_chart_of_the_sample_is_one_of_these_or_cannot_be_had() -> None:
 
 
 # What a chart takes without naming it in its values.yaml.
-FREE = {"rook-ceph-cluster": {".cephClusterSpec.storage.deviceFilter"}}  # all of a CephCluster's fields
+FREE = {
+    "envoy-gateway": {".config.envoyGateway.provider.kubernetes"},  # all of an EnvoyGateway's fields
+    "rook-ceph-cluster": {".cephClusterSpec.storage.deviceFilter"},  # all of a CephCluster's fields
+}
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_its_values_are_the_charts(name: str, charts: dict[str, Path]) -> None:
     known = yaml.safe_load((charts[name] / "values.yaml").read_text())
     assert set(unknown(declared(name).get("values", {}), known)) == FREE.get(name, set())
+
+
+def test_envoy_gateway_deploys_proxies_beside_their_gateway(charts: dict[str, Path]) -> None:
+    """The NetworkPolicies of tenants admit the Gateway's namespace alone."""
+    objects = rendered("envoy-gateway", charts["envoy-gateway"])
+    (config,) = (
+        one["data"]["envoy-gateway.yaml"]
+        for one in objects
+        if one["kind"] == "ConfigMap" and "envoy-gateway.yaml" in one.get("data", {})
+    )
+    assert yaml.safe_load(config)["provider"]["kubernetes"]["deploy"] == {"type": "GatewayNamespace"}
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -55,6 +55,15 @@ NO_RUNTIME = (
     "failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open log.json: no such file or "
     'directory): exec: "nvidia-container-runtime": executable file not found in $PATH'
 )
+NO_ID_MAPPING = "the file system of a storage that it mounts doesn't work in user namespaces; tell the platform team"
+NO_ID_MAPPING_RUNC = (
+    "failed to create containerd task: runc create failed: failed to set MOUNT_ATTR_IDMAP on /var/lib/kubelet/pods/1/volumes:"
+    " invalid argument (maybe the filesystem used doesn't support idmap mounts on this kernel?)"
+)
+NO_ID_MAPPING_CRUN = (
+    "container create failed: mount_setattr `/workspace` (maybe the file system used doesn't support idmap mounts on this"
+    " kernel?): Invalid argument"
+)
 NO_MOUNT = (
     f'{NOT_BEGUN}error mounting "/mnt/a" to rootfs at "/data": mount /mnt/a:/data, flags: 0x5000: permission denied'
 )
@@ -320,6 +329,14 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     "a volume that can't be mounted": (
         started(live.pod(node="n1", container=live.waiting("CreateContainerError", NO_MOUNT))),
         *("Failed", "ConfigFailed", "the container can't be made: CreateContainerError"),
+    ),
+    "a volume of NFS, as runc refuses it": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerError", NO_ID_MAPPING_RUNC))),
+        *("Failed", "ConfigFailed", f"the container can't be made: {NO_ID_MAPPING}"),
+    ),
+    "a volume of NFS, as crun refuses it": (
+        started(live.pod(node="n1", container=live.waiting("CreateContainerError", NO_ID_MAPPING_CRUN))),
+        *("Failed", "ConfigFailed", f"the container can't be made: {NO_ID_MAPPING}"),
     ),
     "runs again since its start failed": (
         started(live.pod(node="n1", container=live.started(40, ready=True, restarts=1, ended=UNBEGUN), ready=41)),

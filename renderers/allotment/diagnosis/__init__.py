@@ -29,7 +29,7 @@ Check = Callable[[Looked, Offers, Folder], Iterable[Diagnosis]]
 TOPICS: dict[str, tuple[Check, ...]] = {
     "kubernetes": (version.check,),
     "apis": (apis.check,),
-    "storage": (storage.check_classes, storage.check_snapshots),
+    "storage": (storage.check_classes, storage.check_id_mapping, storage.check_snapshots),
     "gateway": (
         gateway.check_gateway,
         gateway.check_class,

@@ -1,7 +1,8 @@
-"""Storage classes and snapshot classes against what the Cluster says of them."""
+"""Storage classes and snapshot classes against the Cluster that declares them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allotment.declared.inventory import Folder, Offers
@@ -9,7 +10,75 @@ from allotment.declared.kinds.cluster import Cluster, ClusterStorage
 from allotment.declared.reading import nearest
 from allotment.diagnosis.apis import is_bucket
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, warning
-from allotment.diagnosis.looked import SNAPSHOT_CLASSES, STORAGE_CLASSES, Looked, Object, by_name
+from allotment.diagnosis.looked import NODES, SNAPSHOT_CLASSES, STORAGE_CLASSES, Looked, Object, by_name, name_of
+from allotment.problems import counted
+
+# Provisioners of NFS, SMB and FUSE file systems: the kernel maps no owners on their mounts, so that no container of a pod with
+# hostUsers: false starts. Source: Kubernetes, "User Namespaces" (before you begin); Linux, FS_ALLOW_IDMAP in fs/nfs, fs/smb.
+_UNMAPPED = {
+    "blob.csi.azure.com": "FUSE or NFS",
+    "efs.csi.aws.com": "NFS",
+    "file.csi.azure.com": "SMB or NFS",
+    "filestore.csi.storage.gke.io": "NFS",
+    "fsx.openzfs.csi.aws.com": "NFS",
+    "gcsfuse.csi.storage.gke.io": "FUSE",
+    "nfs.csi.k8s.io": "NFS",
+    "s3.csi.aws.com": "FUSE",
+    "smb.csi.k8s.io": "SMB",
+}
+_UNMAPPED_SUFFIXES = {  # Rook and other installers put a prefix before the driver's name
+    ".nfs.csi.ceph.com": "NFS",
+    "nfs-subdir-external-provisioner": "NFS",
+}
+_CEPHFS = "cephfs.csi.ceph.com"
+CEPHFS_KERNEL = (6, 7)  # the first with FS_ALLOW_IDMAP in fs/ceph
+_KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
+
+
+def check_id_mapping(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
+    """Yield the storage classes whose file system can't be mounted in the user namespace that each pod of a tenant has."""
+    place = cluster.one(Cluster)
+    if place is None:
+        return
+    classes, spec = by_name(looked.all(STORAGE_CLASSES)), place.model.spec
+    volumes = [one.storage_class_name for one in spec.storages if not is_bucket(offers, one.storage_spec)]
+    for name in dict.fromkeys((*volumes, spec.disk_storage_class_name)):
+        provisioner = str(classes.get(name, {}).get("provisioner", ""))
+        what = f"StorageClass {name}"
+        if system := _unmapped(provisioner):
+            yield error(
+                what,
+                f"is of {provisioner}, which mounts {system}: pods of tenants have user namespaces (hostUsers: false), and the"
+                " kernel maps no owners there, so no container that mounts it starts",
+                "declare a class of another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany",
+            )
+        elif provisioner.endswith(_CEPHFS):
+            yield from _old_kernels(looked, what)
+
+
+def _unmapped(provisioner: str) -> str:
+    """Return the file system of a provisioner whose mounts have no mapped owners; an empty text of any other."""
+    of_suffix = (system for suffix, system in _UNMAPPED_SUFFIXES.items() if provisioner.endswith(suffix))
+    return _UNMAPPED.get(provisioner) or next(of_suffix, "")
+
+
+def _old_kernels(looked: Looked, what: str) -> Iterator[Diagnosis]:
+    """Yield the nodes whose kernel doesn't map owners on CephFS."""
+    old = [name_of(node) for node in looked.all(NODES) if (version := _kernel_of(node)) and version < CEPHFS_KERNEL]
+    if old:
+        yield error(
+            what,
+            f"is of CephFS, and {counted(len(old), 'node')} ({', '.join(sorted(old)[:8])}) runs a kernel before"
+            f" {'.'.join(map(str, CEPHFS_KERNEL))}, which doesn't mount CephFS in a user namespace: no container that mounts it"
+            " starts there",
+            "upgrade the kernel of these nodes",
+        )
+
+
+def _kernel_of(node: Object) -> tuple[int, int] | None:
+    """Return the version of a node's Linux kernel as numbers; None where the node doesn't report it."""
+    reported = _KERNEL.match(str(node.get("status", {}).get("nodeInfo", {}).get("kernelVersion", "")))
+    return (int(reported[1]), int(reported[2])) if reported else None
 
 
 def check_classes(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:

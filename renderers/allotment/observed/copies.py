@@ -41,6 +41,8 @@ _NO_COMMAND = re.compile(
     r'(?:unable to start container process|error during container init): exec: "[^"]*": '
     r"(stat [^:]*: no such file|executable file not found|permission denied)"
 )
+# runc and crun say it alike where the kernel refuses to map a volume's owners: "doesn't support idmap mounts on this kernel".
+_NO_ID_MAPPING = re.compile(r"support idmap mounts|MOUNT_ATTR_IDMAP")
 _MISSING = re.compile(r'\b(secret|configmap) "([a-z0-9.-]{1,253})" not found')
 
 
@@ -160,6 +162,8 @@ def _config_words(pod: Pod) -> str:
     if refused := _NO_COMMAND.search(said):
         denied = refused[1] == "permission denied"
         return "its command is no program that may run" if denied else "its command isn't in the image"
+    if _NO_ID_MAPPING.search(said):
+        return "the file system of a storage that it mounts doesn't work in user namespaces; tell the platform team"
     return printable(pod.waiting if pod.waiting in CONFIG_REASONS else pod.ended, 40)
 
 
