@@ -47,6 +47,7 @@ def taint(bed: Bed, node: str, *taints: tuple[str, str]) -> None:
 
 
 OURS = (names.GPU_TAINT, "NoSchedule")
+READY = {"status": {"conditions": [is_true("Ready")]}}
 
 
 @pytest.mark.parametrize(
@@ -376,3 +377,40 @@ def test_what_a_pod_requests_is_counted_as_the_scheduler_does() -> None:
 )
 def test_quantities(text: object, value: str) -> None:
     assert amount(text) == Decimal(value)
+
+
+def test_pods_of_storages_find_no_node_where_each_has_gpus_or_a_taint() -> None:
+    bed = Bed("eu-1")
+    for number in (1, 2):
+        taint(bed, f"cpu-{number}", ("team", "NoSchedule"))
+    assert bed.said() == [
+        "error [nodes] nodes for storages: each node has GPUs or a taint, so no node takes preparation Jobs and file accessors: a"
+        " storage with prepare stays Preparing -> add a node without GPUs, or write storagePods in a static NodePool"
+    ]
+
+
+def test_karpenter_may_buy_a_node_for_pods_of_storages() -> None:
+    bed = Bed("us-1")
+    for number in (1, 2):
+        without(bed, f"cpu-{number}")
+    assert any("nodes for storages" in line for line in bed.said())
+    bed.objects[looked.POOLS].append({"metadata": {"name": "plain"}, "spec": {"template": {"spec": {}}}, **READY})
+    assert bed.said() == []
+
+
+def test_a_pool_that_takes_pods_of_storages_has_room_for_them(tmp_path: Path) -> None:
+    for name in ROOTS:
+        shutil.copytree(PROJECT / name, tmp_path / name)
+    path, more = "clusters/eu-1/node-pools/l4-whole.yaml", "  storagePods:\n    cpu: 2\n    memory: 8Gi\n  static:\n"
+    edit(tmp_path, path, "  static:\n", more)
+    bed = Bed("eu-1", offers_of(tmp_path))
+    for number in (1, 2):
+        without(bed, f"cpu-{number}")
+    for number in (1, 2):
+        has(bed, f"l4-whole-{number}", "cpu", "46")
+        has(bed, f"l4-whole-{number}", "memory", "198Gi")
+    assert bed.said() == [
+        "error [nodes] NodePool l4-whole: cpu 46 and memory 198Gi are left for pods on its smallest node (l4-whole-1), and node.cpu"
+        " is 46 and node.memory 190Gi, beside storagePods' 2 and 8Gi: units are sold that don't fit -> write cpu: 44, memory: 190Gi"
+    ]
+    assert "the pools l4-whole" in "\n".join(bed.said("ok"))

@@ -18,6 +18,7 @@ from allotment.diagnosis import (
     nodes,
     reporter,
     storage,
+    storage_nodes,
     version,
 )
 from allotment.diagnosis.diagnosis import ORDER, Diagnosis
@@ -37,7 +38,13 @@ TOPICS: dict[str, tuple[Check, ...]] = {
         gateway.check_proxies,
         gateway.check_logins,
     ),
-    "nodes": (nodes.check_pools, nodes.check_room, nodes.check_zones, nodes.check_strays),
+    "nodes": (
+        nodes.check_pools,
+        nodes.check_room,
+        nodes.check_zones,
+        nodes.check_strays,
+        storage_nodes.check_storage_nodes,
+    ),
     "device-plugin": (device_plugin.check_config, device_plugin.check_devices, device_plugin.check_slices),
     "karpenter": (karpenter.check_pools, karpenter.check_gates),
     "argocd": (argocd.check_settings, argocd.check_exclusions, argocd.check_applications),

@@ -131,24 +131,39 @@ def check_room(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diag
         unseen, taken = error_, {}
     for one in pools_with_nodes(looked, cluster):
         rooms = {name_of(node): _room(node, taken.get(name_of(node), (0, 0))) for node in one.nodes}
-        declared = one.spec.node.cpu, one.spec.node.memory
         if not rooms:
             continue
+        declared, says = _declared_room(one)
         least = min(room[0] for room in rooms.values()), min(room[1] for room in rooms.values())
         words = f"cpu {cpu_text(least[0])} and memory {_gibi(least[1])} are left for pods"
-        says = f"node.cpu is {cpu_text(declared[0])} and node.memory {size_text(declared[1])}"
         if least[0] < declared[0] or least[1] < declared[1]:
             at = 0 if least[0] < declared[0] else 1
             name = min(rooms, key=lambda each: rooms[each][at])
             yield error(
                 f"NodePool {one.name}",
                 f"{words} on its smallest node ({name}), and {says}: units are sold that don't fit",
-                f"write cpu: {cpu_text(_cores(least[0]))}, memory: {size_text(_whole(least[1]))}",
+                _room_to_declare(one, least),
             )
         elif unseen is None:
             yield ok(f"NodePool {one.name}", f"{words} on its smallest node, and {says}")
     if unseen is not None:
         raise unseen
+
+
+def _declared_room(one: PoolNodes) -> tuple[Room, str]:
+    """Return the CPU and memory that a pool declares of each node, for units and for pods of storages, and the same in words."""
+    node, more = one.spec.node, one.spec.storage_pods
+    says = f"node.cpu is {cpu_text(node.cpu)} and node.memory {size_text(node.memory)}"
+    if more is None:
+        return (node.cpu, node.memory), says
+    says = f"{says}, beside storagePods' {cpu_text(more.cpu)} and {size_text(more.memory)}"
+    return (node.cpu + more.cpu, node.memory + more.memory), says
+
+
+def _room_to_declare(one: PoolNodes, least: Room) -> str:
+    more = one.spec.storage_pods
+    cpu, memory = least if more is None else (max(0, least[0] - more.cpu), max(0, least[1] - more.memory))
+    return f"write cpu: {cpu_text(_cores(cpu))}, memory: {size_text(_whole(memory))}"
 
 
 def _taken(looked: Looked) -> dict[str, Room]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from allotment.accounts.capacity import placeholder_cpu, unit
+from allotment.declared.inventory import Folder
 from allotment.declared.kinds.gpu_spec import GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.values import cpu_text, size_text
@@ -69,6 +70,11 @@ def node_affinity(pools: list[NodePool]) -> Fixed:
         for pool in pools
     ]
     return Fixed(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": terms})
+
+
+def storage_pools(cluster: Folder) -> list[NodePool]:
+    """Return the pools on whose nodes the pods of storages run, by name; empty where they run on nodes without GPUs."""
+    return [pool.model for pool in cluster.of(NodePool).values() if pool.model.spec.storage_pods is not None]
 
 
 def unit_resources(spec: GPUSpecSpec) -> Fixed:

@@ -15,8 +15,10 @@ from tests.manifests.test_tree import sample_tree
 from tests.published import of_another_version, with_own_programs
 
 from allotment.adapters.folder import FolderSource
+from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
+from allotment.manifests import pods
 from allotment.manifests.gate.entitlements import Entitlements
 from allotment.manifests.gate.isolation import NOT_ENTITLED, STAND_IN_TENANT, Gate, owner_of
 from allotment.manifests.gate.judgement import judge
@@ -61,6 +63,11 @@ def entitled(path: str) -> Entitlements:
     cluster, _, inner = path.partition("/")
     spot = spot_of(inner)
     return _entitled(cluster, spot.tenant) if spot is not None else NOT_ENTITLED
+
+
+def pools_of(cluster: str) -> Iterator[NodePool]:
+    """Yield the node pools of a cluster."""
+    return (pool.model for pool in OFFERS.clusters[cluster].of(NodePool).values())
 
 
 def pod(objects: Objects) -> dict[str, Any]:
@@ -659,3 +666,20 @@ def test_what_was_published_before_it_had_to_outlive_its_application_is_kept(
     assert older != objects
     left, dropped = Gate(BOUNDARIES).sift(path, dump(older))
     assert (load(left), dropped) == (objects, [])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]},
+        {"affinity": {"nodeAffinity": pods.node_affinity(list(pools_of("eu-1")))}},
+    ],
+    ids=["tolerates the taint of GPU nodes", "on the nodes of pools"],
+)
+def test_a_job_runs_on_gpu_nodes_only_where_a_pool_declares_storage_pods(
+    more: dict[str, Any], sample_tree: dict[str, bytes]
+) -> None:
+    objects = copy.deepcopy(load(sample_tree[FILLED]))
+    of(objects, "Job")["spec"]["template"]["spec"].update(more)
+    with pytest.raises(IsolationBroken):
+        Gate(BOUNDARIES).check(FILLED, dump(objects), entitled(FILLED))

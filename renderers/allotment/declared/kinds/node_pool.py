@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of
 from allotment.declared.kinds.sharing import GpuModel, PoolSharing
-from allotment.declared.values import Count, Cpu, Duration, KubernetesName, Labels, Size
+from allotment.declared.values import GIBI, Count, Cpu, Duration, KubernetesName, Labels, Size
 
 
 class NodeGpu(Strict):
@@ -25,6 +25,17 @@ class Node(Strict):
     gpu: NodeGpu
     cpu: Cpu = Field(description="Cores that pods may request on a node.")
     memory: Size = Field(description="Memory that pods may request on a node.")
+
+
+class StoragePods(Strict):
+    """Room for the pods of storages on each node: preparation Jobs and file accessors. Units never get it."""
+
+    cpu: Annotated[Cpu, Field(ge=500)] = Field(
+        description="Cores on each node beside `node.cpu`. Each preparation Job requests 500m."
+    )
+    memory: Annotated[Size, Field(ge=GIBI)] = Field(
+        description="Memory on each node beside `node.memory`. Each preparation Job requests 1Gi."
+    )
 
 
 class StaticNodes(Strict):
@@ -153,6 +164,11 @@ class NodePoolSpec(Spec):
     capacity_type: Literal["OnDemand", "Spot"] = Field(
         default="OnDemand", description="Spot nodes may be taken away at any time; GPUSpecs of the same type lie here."
     )
+    storage_pods: StoragePods | None = Field(
+        default=None,
+        description="Preparation Jobs and file accessors of this cluster run on these nodes, where no node without GPUs takes"
+        " them; static pools only. Absent: they run on nodes without GPUs.",
+    )
     static: StaticNodes | None = None
     karpenter: Karpenter | None = None
     generation: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
@@ -167,6 +183,12 @@ class NodePoolSpec(Spec):
         if self.generation is not None and self.karpenter is None:
             raise PydanticCustomError(
                 "pool-shape", "generation is given, but nobody replaces the nodes of a static pool by it: remove it"
+            )
+        if self.storage_pods is not None and self.karpenter is not None:
+            raise PydanticCustomError(
+                "pool-shape",
+                "storagePods is given, and Karpenter would buy GPU nodes for preparation Jobs: remove it, and give Karpenter"
+                " a NodePool of nodes without GPUs",
             )
         if self.karpenter is not None and self.sharing is not None and self.sharing.dra is not None:
             raise PydanticCustomError(

@@ -11,7 +11,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
-from allotment.manifests import names
+from allotment.manifests import names, pods
 from allotment.manifests.gate.patterns import OneOf
 from allotment.programs import ranges
 
@@ -42,7 +42,7 @@ class Boundary(NamedTuple):
             spec.domain,
             (spec.gateway.namespace, spec.gateway.name),
             spec.oidc.client_secret_ref.namespace,
-            {**_of_cluster(cluster.name, spec), **_of_platform(platform.model)},
+            {**_of_cluster(cluster.name, spec), **_of_storage_pods(cluster), **_of_platform(platform.model)},
             cluster,
             offers,
         )
@@ -79,6 +79,26 @@ def _of_cluster(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "disk-class": spec.disk_storage_class_name,
         "a-storage-class": OneOf(one.storage_class_name for one in spec.storages),
         "a-snapshot-class": OneOf(one.volume_snapshot_class_name for one in spec.storages),
+    }
+
+
+def _of_storage_pods(cluster: Folder) -> dict[str, Any]:
+    """Return the allowed nodes, tolerations and environment of preparation Jobs and file accessors.
+
+    They run on the nodes of pools with storagePods, or on nodes without GPUs if there is no such pool.
+    """
+    pools = pods.storage_pools(cluster)
+    if not pools:
+        term = {"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]}
+        nodes: Any = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+        }
+        return {"storage-nodes": nodes, **dict.fromkeys(("storage-tolerations", "accessor-nodes", "no-gpus"), OneOf())}
+    return {
+        "storage-nodes": pods.node_affinity(pools),
+        "accessor-nodes": pods.node_affinity(pools),
+        "storage-tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "no-gpus": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
     }
 
 

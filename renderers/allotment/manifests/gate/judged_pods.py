@@ -31,6 +31,7 @@ _CHECK = "check"
 _CHECK_COMMAND = ["python3", "-m", "programs.check"]
 _ENDED_BY_CHECK = {"containerName": _CHECK, "operator": "In", "values": [ending.ALREADY_COMPLETE]}
 _FAILURE_POLICY = {"rules": [{"action": "FailJob", "onExitCodes": _ENDED_BY_CHECK}]}
+_NO_GPUS = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 _VOLUMES = frozenset(("name", "ephemeral", "emptyDir", "persistentVolumeClaim", "configMap"))
 _HASH = re.compile(r"-[0-9a-f]{16}")  # what the name of programs ends with
 
@@ -123,7 +124,7 @@ def _judge_container(container: Any, fields: frozenset[str]) -> Iterator[str]:
         yield from only("env", variable, frozenset(("name", "value", "valueFrom")))
         if "valueFrom" in variable:
             yield from _judge_reference(variable["valueFrom"])
-        if str(variable.get("name")).startswith(("NVIDIA_", "CUDA_MPS_")):
+        if str(variable.get("name")).startswith(("NVIDIA_", "CUDA_MPS_")) and variable != _NO_GPUS:
             yield f"env {printable(str(variable.get('name')))} is not allowed"
     for port in container.get("ports", ()):
         yield from only("container.ports", port, frozenset(("name", "containerPort", "protocol")))

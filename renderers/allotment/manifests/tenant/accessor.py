@@ -41,7 +41,7 @@ def render(
     selector = {names.STORAGE: storage.name, names.ROLE: names.FILES_ROLE}
     own = {**metadata, "name": name}
     objects = [
-        _deployment(offers, tenant, standing, storage, own, selector),
+        _deployment(offers, cluster, tenant, standing, storage, own, selector),
         exposure.service(own, selector, [("files", names.FILES_PORT)]),
     ]
     shown = storage.spec.accessor.exposure if storage.spec.accessor is not None else "Namespace"
@@ -56,6 +56,7 @@ def render(
 
 def _deployment(
     offers: Offers,
+    cluster: Folder,
     tenant: Folder,
     standing: Standing,
     storage: GPUStorage,
@@ -92,24 +93,29 @@ def _deployment(
                     [container],
                     [volume],
                     terminationGracePeriodSeconds=GRACE_SECONDS,
-                    **_placement(offers, tenant, standing, storage),
+                    **_placement(offers, cluster, tenant, standing, storage),
                 ),
             },
         },
     }
 
 
-def _placement(offers: Offers, tenant: Folder, standing: Standing, storage: GPUStorage) -> dict[str, Any]:
+def _placement(
+    offers: Offers, cluster: Folder, tenant: Folder, standing: Standing, storage: GPUStorage
+) -> dict[str, Any]:
     """A ReadWriteOnce volume is attached to one node: where an instance has it, or where its preparation is."""
+    pools = pods.storage_pools(cluster)
+    anywhere: dict[str, Any] = {"nodeAffinity": pods.node_affinity(pools)} if pools else {}
+    more = {"tolerations": [pods.GPU_TOLERATION]} if pools else {}
     if not writes_once(offers, storage):
-        return {}
+        return {**({"affinity": anywhere} if anywhere else {}), **more}
     users = [
         one.model.name
         for one in tenant.of(GPUInstance).values()
         if one.model.spec.mounts(storage.name) and not waits_for(offers, tenant, standing, one.model)
     ]
     if not users:
-        return {"affinity": {"podAffinity": pods.beside_others_of(storage.name)}}
+        return {"affinity": {**anywhere, "podAffinity": pods.beside_others_of(storage.name)}, **more}
     term = {
         "labelSelector": {"matchExpressions": [{"key": names.INSTANCE, "operator": "In", "values": users}]},
         "topologyKey": pods.HOST,

@@ -23,6 +23,8 @@ NOT_ON_GPU_NODES = Fixed(
         ]
     }
 )
+# NVIDIA's runtime gives all GPUs of a node to a container whose image sets NVIDIA_VISIBLE_DEVICES=all, and none by "void".
+NO_GPUS = Fixed(name="NVIDIA_VISIBLE_DEVICES", value="void")
 PYTHON_ENV = [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, {"name": "PYTHONPATH", "value": "/allotment"}]
 WORKSPACE = Fixed(name="workspace", mountPath="/workspace")
 PROGRAMS = Fixed(name="programs", mountPath="/allotment/programs", readOnly=True)
@@ -88,7 +90,7 @@ def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[
     if source.image is not None:
         program = "seal"
         check = _container("check", image, "check", to, SMALL_RESOURCES)
-        more["initContainers"] = [check, _holder(image, job), _declared(source.image)]
+        more["initContainers"] = [check, _holder(image, job), _declared(offers, storage, source.image)]
         volumes.append({"name": "held", "emptyDir": {"sizeLimit": "1Mi"}})
         container = _container("seal", image, program, to, SMALL_RESOURCES)
     elif is_cloned_by_driver(offers, tenant, storage):
@@ -117,6 +119,8 @@ def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[
             container["env"] = [*PYTHON_ENV, *(_secret(key, source.s3.secret_ref.name) for key in AWS_KEYS)]
     affinity = _affinity(offers, tenant, storage)
     volumes.append({"name": "programs", "configMap": {"name": programs.name_of(program)}})
+    if pods.storage_pools(offers.clusters[storage.spec.cluster]):
+        more["tolerations"] = [pods.GPU_TOLERATION]
     return pods.pod(names.STORAGE_PRIORITY, [container], volumes, restartPolicy="Never", affinity=affinity, **more)
 
 
@@ -165,14 +169,16 @@ def _holder(image: str, job: str) -> dict[str, Any]:
     }
 
 
-def _declared(source: ImageSource) -> dict[str, Any]:
+def _declared(offers: Offers, storage: GPUStorage, source: ImageSource) -> dict[str, Any]:
     """The tenant's own program."""
+    on_gpu_nodes = bool(pods.storage_pools(offers.clusters[storage.spec.cluster]))
     return present(
         {
             "name": "prepare",
             "image": source.image,
             "command": list(source.command),
             "args": list(source.args),
+            "env": [NO_GPUS] if on_gpu_nodes else [],
             "resources": JOB_RESOURCES,
             "securityContext": pods.CONTAINER_SECURITY,
             "volumeMounts": [WORKSPACE],
@@ -197,8 +203,9 @@ def _secret(key: str, secret: str) -> dict[str, Any]:
 
 
 def _affinity(offers: Offers, tenant: Folder, storage: GPUStorage) -> dict[str, Any]:
-    """Never on a GPU node, and where others have what is attached to one node at a time."""
-    affinity: dict[str, Any] = {"nodeAffinity": NOT_ON_GPU_NODES}
+    """On the cluster's nodes for pods of storages, and beside other pods that use the same ReadWriteOnce volume."""
+    pools = pods.storage_pools(offers.clusters[storage.spec.cluster])
+    affinity: dict[str, Any] = {"nodeAffinity": pods.node_affinity(pools) if pools else NOT_ON_GPU_NODES}
     terms: dict[str, Any] = pods.beside_others_of(storage.name) if writes_once(offers, storage) else {}
     source = own_source(tenant, storage)
     if source is not None and writes_once(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage):
