@@ -1,4 +1,5 @@
 # What a person needs to know by heart: `make demo` first, `make check test` before a push.
+SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
@@ -9,7 +10,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-install e2e e2e-node e2e-scale check docs screens controlplane cluster cluster-down golden bench dist lock clean
 
-demo: .venv/ready
+# The demo installs only the packages that the program needs to run. Every other target installs those of development too.
+demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
 	@$(BIN)/python tests/demo.py $(OUT)
 
 test: .venv/ready
@@ -80,13 +82,21 @@ dist: .venv/ready
 	@$(BIN)/python -m tests.dist $(DIST)
 
 # The lock file names every package with its hashes; nothing else is installed.
+.venv/run: requirements-run.lock requirements-build.lock pyproject.toml
+	$(call install,requirements-run.lock --requirement requirements-build.lock)
+
 .venv/ready: requirements.lock pyproject.toml
+	$(call install,requirements.lock)
+
+# pip says each package that it collects and installs.
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; name one with make PYTHON=...")'
-	@echo "Setting up .venv from requirements.lock ..."
+	@echo "Setting up .venv from $(firstword $(1)): $$(grep -c == $(firstword $(1))) packages ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@set -o pipefail; $(BIN)/pip install --disable-pip-version-check --require-hashes --requirement $(1) | awk '/^Collecting|^Installing/ {print; fflush()}'
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+endef
 
 # Resolves the newest versions again, for every Python from 3.11 on: all that is developed with, all that runs, and what builds it.
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet

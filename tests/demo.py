@@ -42,7 +42,7 @@ def published(remote: Path) -> str:
         "-1",
         "--stat=80",
         "--stat-count=6",
-        "--format=%h %an: %B",
+        "--format=%h %an: %s%n%(trailers:key=Source-Commit)",
         "rendered/eu-1",
     )
     return f"$ allot {' '.join(words)}\n{allot(*words)}\n$ git log -1 --stat rendered/eu-1\n{git(*shown)}"

@@ -142,6 +142,36 @@ def test_its_tenants_page_makes_the_first_tenant(allot: Allot, tmp_path: Path) -
     assert (checked.code, checked.out) == (0, "10 files of 1 tenant: fine\n")
     assert allot("fmt", "--check", "--repo", tmp_path).code == 0
 
+    edit(
+        tmp_path,
+        "platform/plans/team.yaml",
+        "  allow:\n",
+        "  allow:\n    imageRegistries:\n      - registry.acme.dev/\n",
+    )
+    instance = tmp_path / "tenants/studio-kite/instances/webui.yaml"
+    instance.parent.mkdir()
+    instance.write_text(MEMBERS_PORT)
+    checked = allot("validate", "--repo", tmp_path, "--as-of", DAY)
+    assert (checked.code, checked.out) == (0, "11 files of 1 tenant: fine\n"), "its first member may log in"
+
+
+MEMBERS_PORT = f"""\
+apiVersion: allotment.dev/v1alpha1
+kind: GPUInstance
+metadata:
+  name: webui
+spec:
+  cluster: eu-1
+  gpuSpec: l4-whole
+  container:
+    image: registry.acme.dev/webui@sha256:{"a" * 64}
+    ports:
+      - name: http
+        containerPort: 7860
+        protocol: HTTP
+        exposure: Members
+"""
+
 
 def test_a_sample_is_todays_cloud_of_seven_tenants(allot: Allot, tmp_path: Path) -> None:
     said = sample(allot, tmp_path, "Forgejo", "--branch", "1.0")
