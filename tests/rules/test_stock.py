@@ -53,8 +53,11 @@ def stocked(path: str, count: int) -> Change:
     return change
 
 
-def over(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1") -> str:
-    return f"{held} units of {gpu_spec} would run in {cluster}, {excess} more than its stock ({stock}); held by {holders}: {STOP}"
+def over(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1", then: str = "") -> str:
+    words = (
+        f"{held} units of {gpu_spec} would run in {cluster}, {excess} more than its stock ({stock}); held by {holders}"
+    )
+    return f"{words}: {STOP.removesuffix(' [stock]')}{then} [stock]"
 
 
 def lowered(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1") -> str:
@@ -131,6 +134,7 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
                 1,
                 "1 shared, 2 held for studio-kite",
                 "studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/webui 1",
+                then="; if it is merged, studio-kite/webui keeps running on l4-quarter until a unit is free",
             )
         ],
     ),

@@ -55,12 +55,20 @@ def _cause(one: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Fin
     over = _first_too_many(kept, claims, tally.kept)
     if over is not None:
         field = "replicas" if tally.kept(over) else "gpuSpec"
-        return _finding(one, claims, _place_of(over, field), "would run", TOO_MANY)
+        return _finding(one, claims, _place_of(over, field), "would run", TOO_MANY + _resize_words(over, tally))
     if stocks:
         return _at_stock(one, claims)._replace(warning=True)
     first = _first_too_many(one._replace(held={}), claims, lambda _: 0)
     assert first is not None
     return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", TOO_MANY)._replace(warning=tally.has_base)
+
+
+def _resize_words(claim: Claim, tally: Tally) -> str:
+    """Return the outlook of an instance that changes its GPUSpec, if it is merged without a free unit; empty of any other."""
+    old = tally.claim_before(claim)
+    if old is None or old.cluster != claim.cluster or old.gpu_spec == claim.gpu_spec:
+        return ""
+    return f"; if it is merged, {claim.tenant}/{claim.instance} keeps running on {old.gpu_spec} until a unit is free"
 
 
 def _at_stock(one: Holdings, claims: list[Claim]) -> Finding:

@@ -92,8 +92,12 @@ class Tally:
         if not self.has_base:
             path = path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance)
             return 0 if self.is_changed(path) else claim.units
-        old = self._before.get((claim.tenant, claim.instance))
+        old = self.claim_before(claim)
         return min(old.units, claim.units) if old is not None and old[:2] == claim[:2] else 0
+
+    def claim_before(self, claim: Claim) -> Claim | None:
+        """Return the claim of the same instance at the base; None where it has none there."""
+        return self._before.get((claim.tenant, claim.instance))
 
     def is_changed(self, path: str) -> bool:
         """Return whether a file changed, as far as that is known without a base."""
