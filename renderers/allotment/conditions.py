@@ -89,6 +89,7 @@ STOPPED_AS_DECLARED = "StoppedAsDeclared"
 TENANT_SUSPENDED = "TenantSuspended"
 VERSION_REVOKED = "VersionRevoked"
 NO_FREE_UNIT = "NoFreeUnit"
+RESIZE_PENDING = "ResizePending"  # of an instance with replicas: it runs as it was published
 STORAGE_UNPREPARED = "StorageUnprepared"
 SOURCE_UNPREPARED = "SourceUnprepared"  # of a storage or snapshot: what it is made from
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, Result, checked, edit
-from tests.published import Place
+from tests.published import Place, git
+from tests.rules.test_change import commit
 from tests.ways_of_sharing import declare_all
 
 from allotment.observed.status import ClusterStatus, Stock, text_of
@@ -121,7 +122,8 @@ def test_before_its_first_price_nothing_is_sold(shown: Allot) -> None:
 def test_what_each_tenant_costs(sample: Path, shown: Allot) -> None:
     edit(sample, "platform/plans/starter.yaml", 'perMonth: "300"', 'perMonth: "100"')
     said = shown("--tenants")
-    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    title, *lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert title == f"Forecast of 730 hours at the prices of {DAY}, from the work tree. It is not a bill."
     assert lines[0] == "TENANT PLAN EUR/MONTH BUDGET LEFT NOTE"
     assert [line.split()[0] for line in lines[1:]] == [*sorted(one.name for one in sample.glob("tenants/*")), "TOTAL"]
     assert "solo-ada starter 160.30 100.00 -60.30 over its budget, which only warns" in lines
@@ -132,13 +134,41 @@ def test_what_each_tenant_costs(sample: Path, shown: Allot) -> None:
     assert (found["totalPerMonth"], lines[-1]) == (total, f"TOTAL {total:.2f}")
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     partly = shown("--tenants")
-    lines = [" ".join(line.split()) for line in partly.out.splitlines()]
+    lines = tenant_rows(partly)
     assert "solo-ada starter 7.00 100.00 93.00 more, of what is invalid" in lines
     assert lines[-1].endswith("without what is invalid of solo-ada")
     found = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]["tenants"]
     assert [one["tenant"] for one in found if not one["isWhole"]] == ["solo-ada"]
     refused = shown("--tenants", "--tenant", "solo-ada")
     assert (refused.code, refused.out) == (2, "")
+
+
+def tenant_rows(said: Result) -> list[str]:
+    return [" ".join(line.split()) for line in said.out.splitlines()][2:]
+
+
+def test_a_forecast_leaves_out_resources_that_have_no_price_on_the_day(sample: Path, shown: Allot) -> None:
+    early = tenant_rows(shown("--tenants", "--as-of", "2026-01-15"))
+    assert early[0] == "acme-robotics enterprise 2068.48 - - 1 resource without a price left out"
+    assert early[-1] == "TOTAL 23349.14 1 resource without a price left out"
+    none = tenant_rows(shown("--tenants", "--as-of", "2020-01-01"))
+    assert none[4] == "solo-ada starter no price 300.00 - 3 resources without a price left out"
+    assert none[-1] == "TOTAL no price 34 resources without a price left out"
+    found = checked("catalog", shown("--tenants", "--as-of", "2020-01-01", "-o", "json").out)["spending"]
+    assert {(one["costPerMonth"], one["left"]) for one in found["tenants"]} == {(None, None)}
+    assert (found["totalPerMonth"], found["withoutPrice"]) == (None, 34)
+    early_total = checked("catalog", shown("--tenants", "--as-of", "2026-01-15", "-o", "json").out)["spending"]
+    assert (round(early_total["totalPerMonth"], 2), early_total["withoutPrice"]) == (23349.14, 1)
+
+
+def test_a_forecast_names_its_commit_day_and_hours(sample: Path, shown: Allot) -> None:
+    commit(sample)
+    head = git(sample, "rev-parse", "HEAD")
+    for words, of in (((), "the work tree at commit"), (("--commit", "HEAD"), "commit")):
+        title = shown("--tenants", *words).out.splitlines()[0]
+        assert title == f"Forecast of 730 hours at the prices of {DAY}, from {of} {head[:12]}. It is not a bill."
+        found = checked("catalog", shown("--tenants", *words, "-o", "json").out)["spending"]
+        assert (found["commit"], found["day"], found["hours"]) == (head, DAY, 730)
 
 
 def test_json(shown: Allot) -> None:

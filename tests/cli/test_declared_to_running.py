@@ -143,6 +143,22 @@ def test_what_moves_to_another_cluster_is_shown_in_both(out: Seen) -> None:
     assert rows == [["solo-ada/webui", "eu-1", "Removing"], ["solo-ada/webui", "us-1", "Merged"]]
 
 
+def test_what_a_resize_keeps_and_waits_for(out: Seen) -> None:
+    edit(out.place.root, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1")
+    edit(out.place.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
+    assert out.place.merged().err == ""
+    out.place.report("eu-1", running(out.place, WEBUI), observed=now())
+    edit(out.place.root, WEBUI, "l4-quarter", "l4-whole")
+    keeps = "keeps 1 unit of l4-quarter on eu-1, as published, until 1 unit of l4-whole is free"
+    assert out.place.merged().err == f"waits: solo-ada/webui: {keeps}\n"
+    assert out.row() == Row("Running", f"changed since: waiting, {keeps}")
+    assert (out.one()["progress"], out.one()["asDeclared"]) == ("going", False)
+    assert "What to do:       stop another instance, or choose another GPUSpec\n" in out("solo-ada/webui").out
+    edit(out.place.root, WEBUI, "l4-whole", "l4-while")
+    out.place.merged()
+    assert ": its tenant is retained: " in out.row().why
+
+
 def test_why_its_tenant_is_kept(out: Seen) -> None:
     edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
     commit = out.place.merge()

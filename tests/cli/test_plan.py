@@ -157,7 +157,7 @@ def test_a_stock_that_the_base_has_lowered_stops_who_adds_and_not_who_stops(pull
     found = pull.planned()
     assert found["allowed"]
     assert [(one["severity"], one["message"].split(";")[0]) for one in found["problems"]] == [
-        ("warning", "16 units of l4-quarter would run in eu-1, 1 more than its stock (15 shared)")
+        ("warning", "16 units of l4-quarter are held in eu-1, 1 more than its stock (15 shared)")
     ]
     pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
     assert pull.problems() == [

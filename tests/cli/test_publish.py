@@ -507,6 +507,80 @@ def test_one_that_grows_keeps_what_it_had(published: Place) -> None:
     assert published.publish().out == "2 clusters: nothing changed\n"
 
 
+GROWN = ("gpuSpec: l4-quarter", "gpuSpec: l4-whole")
+KEEPS = "keeps 1 unit of l4-quarter on eu-1, as published, until 1 unit of l4-whole is free"
+WEBUI_FILE = "tenants/solo-ada/compute/webui.rendered.yaml"
+COUNT_OF_WHOLE = ("count: 5", "count: 1")  # studio-kite holds one beyond its own stock
+
+
+def retained_webui(before: str, words: str = KEEPS) -> str:
+    """Return the published file of an instance that keeps its unit: nothing but what it waits for is said anew."""
+    lines = f'    allotment.dev/waits-for: "{words}"\n    allotment.dev/waits-reason: ResizePending\n'
+    units = '    allotment.dev/units: "1"\n'
+    assert before.count(units) == 1
+    return before.replace(units, units + lines)
+
+
+def replicas_of_stock(place: Place, stock: str) -> int:
+    """Return the number of placeholders of a stock in eu-1."""
+    count = deployment(place, f"platform/stock/{stock}.rendered.yaml")["spec"]["replicas"]
+    assert isinstance(count, int)
+    return count
+
+
+def test_an_instance_keeps_running_at_its_old_size_until_a_unit_of_the_new_is_free(published: Place) -> None:
+    whole = "clusters/eu-1/stocks/l4-whole.yaml"
+    edit(published.root, whole, *COUNT_OF_WHOLE)
+    assert published.merged().err == ""
+    before = published.tree("eu-1")[WEBUI_FILE]
+    warm = replicas_of_stock(published, "l4-quarter"), replicas_of_stock(published, "l4-whole")
+    edit(published.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
+    edit(published.root, WEBUI, *GROWN)
+    edit(published.root, WEBUI, "spec:\n", "spec:\n  container:\n    env:\n      - name: NEW\n        value: x\n")
+    said = published.merged()
+    assert (said.code, said.err) == (0, f"waits: solo-ada/webui: {KEEPS}\n")
+    assert published.tree("eu-1")[WEBUI_FILE] == retained_webui(before), "also the environment waits"
+    kept = deployment(published, WEBUI_FILE)
+    assert (kept["metadata"]["labels"]["allotment.dev/gpu-spec"], kept["spec"]["replicas"]) == ("l4-quarter", 1)
+    resources = kept["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert resources["limits"]["nvidia.com/gpu.shared"] == "1"
+    assert (replicas_of_stock(published, "l4-quarter"), replicas_of_stock(published, "l4-whole")) == warm
+    assert published.publish().out == "2 clusters: nothing changed\n"
+    assert published.publish().err == said.err
+    edit(published.root, whole, *reversed(("count: 2", "count: 1")))
+    assert published.merged().err == ""
+    grown = deployment(published, WEBUI_FILE)
+    assert (grown["metadata"]["labels"]["allotment.dev/gpu-spec"], grown["spec"]["replicas"]) == ("l4-whole", 1)
+    assert "allotment.dev/waits-for" not in grown["metadata"]["annotations"]
+
+
+def test_a_resize_that_waits_and_is_taken_back_leaves_no_trace(published: Place) -> None:
+    edit(published.root, "clusters/eu-1/stocks/l4-whole.yaml", *COUNT_OF_WHOLE)
+    published.merged()
+    before = published.tree("eu-1")
+    edit(published.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
+    edit(published.root, WEBUI, *GROWN)
+    assert "waits: solo-ada/webui: keeps" in published.merged().err
+    edit(published.root, WEBUI, *reversed(GROWN))
+    assert published.merged().err == ""
+    assert published.tree("eu-1")[WEBUI_FILE] == before[WEBUI_FILE]
+
+
+def test_a_unit_that_a_resize_keeps_is_nobody_elses(published: Place) -> None:
+    edit(published.root, "clusters/eu-1/stocks/l4-whole.yaml", *COUNT_OF_WHOLE)
+    room(published, 0)
+    unlimited(published)
+    published.merged()
+    edit(published.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
+    edit(published.root, WEBUI, *GROWN)
+    another(published, "newcomer")
+    assert published.merged().err.splitlines() == [
+        f"waits: solo-ada/webui: {KEEPS}",
+        "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, others held them first",
+    ]
+    assert deployment(published, WEBUI_FILE)["spec"]["replicas"] == 1
+
+
 def test_a_stock_below_what_is_held_stops_nobody_and_is_told(published: Place) -> None:
     before = published.tree("eu-1")
     room(published, -2)

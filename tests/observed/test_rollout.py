@@ -27,12 +27,20 @@ WEBUI = Merged("instance", live.TENANT, "webui", "eu-1", "")
 CHANGED = WEBUI._replace(blob="b1")
 MODELS = Merged("storage", live.TENANT, "models", "eu-1", "")
 KEEP = Merged("snapshot", live.TENANT, "keep", "eu-1", "")
+WAITS = "keeps 1 unit of l4-quarter on eu-1, as published, until 1 unit of l4-whole is free"
 REMOVED = MergedBlobs("", "")
 STAYS = f"{{}}: not published since {SINCE}"
 
 
 def of(thing: Merged, *statuses: TenantStatus) -> Stage:
     return stage(thing, MergedBlobs(thing.blob, thing.blob), statuses)
+
+
+def test_an_instance_that_is_published_as_it_was_waits_where_it_says_so() -> None:
+    waits = stage(CHANGED, MergedBlobs("b1", "b0", waits=WAITS), [look(*RUNS)])
+    assert waits == Stage("going", "waiting", WAITS, way_out="stop another instance, or choose another GPUSpec")
+    assert stage(CHANGED, MergedBlobs("b1", "b0"), [look(*RUNS)]).state == "kept"
+    assert stage(CHANGED, MergedBlobs("b2", "b0", waits=WAITS), [look(*RUNS)]).state == "overtaken"
 
 
 @pytest.mark.parametrize(

@@ -227,21 +227,21 @@ STOCK = {
             or edit(root, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1")
             or edit(root, "tenants/studio-kite/instances/zomfy.yaml", "comfy-home", "outputs")
         ),
-        "tenants/studio-kite/instances/zomfy.yaml:8:12: spec.gpuSpec: 4 units of l4-whole would run in eu-1, 1 more than its stock (1 shared, 2 held for studio-kite);"
-        " held by studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/zomfy 1: stop one, or choose another GPUSpec or cluster [stock]",
+        "clusters/eu-1/stocks/l4-whole.yaml:9:10: spec.count: 4 units of l4-whole are held in eu-1, 1 more than its stock (1 shared, 2 held for studio-kite);"
+        " held by studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/zomfy 1: raise its count, or stop instances [stock]",
     ),
     "another's own stock doesn't count": (
         both(
             swap("clusters/eu-1/stocks/l4-whole-kite.yaml", "tenant: studio-kite", "tenant: uni-lab"),
             swap("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 2"),
         ),
-        "tenants/studio-kite/instances/webui-next.yaml:10:12: spec.gpuSpec: 3 units of l4-whole would run in eu-1, 1 more than its stock (2 shared, 2 held for uni-lab);"
-        " held by studio-kite/webui-next 2, studio-kite/comfy 1: stop one, or choose another GPUSpec or cluster [stock]",
+        "clusters/eu-1/stocks/l4-whole.yaml:9:10: spec.count: 3 units of l4-whole are held in eu-1, 1 more than its stock (2 shared, 2 held for uni-lab);"
+        " held by studio-kite/webui-next 2, studio-kite/comfy 1: raise its count, or stop instances [stock]",
     ),
     "stock reduced below what is held": (
         swap("clusters/us-1/stocks/l40s-spot.yaml", "count: 12", "count: 5"),
-        "tenants/acme-robotics/instances/simulate.yaml:10:12: spec.gpuSpec: 6 units of l40s-spot would run in us-1, 1 more than its stock (5 shared);"
-        " held by acme-robotics/simulate 6: stop one, or choose another GPUSpec or cluster [stock]",
+        "clusters/us-1/stocks/l40s-spot.yaml:9:10: spec.count: 6 units of l40s-spot are held in us-1, 1 more than its stock (5 shared);"
+        " held by acme-robotics/simulate 6: raise its count, or stop instances [stock]",
     ),
     "packing by slices": (
         swap("clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 46"),

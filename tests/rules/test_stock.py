@@ -20,6 +20,7 @@ FIVES = "uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5"
 ONES = "solo-ada/webui 1, studio-kite/webui 1"
 STOP = "stop one, or choose another GPUSpec or cluster [stock]"
 BACK = "put the stock back, or stop instances [stock]"
+RAISE = "raise its count, or stop instances [stock]"
 
 
 def swap(path: str, old: str, new: str) -> Change:
@@ -52,12 +53,19 @@ def stocked(path: str, count: int) -> Change:
     return change
 
 
-def over(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1") -> str:
-    return f"{held} units of {gpu_spec} would run in {cluster}, {excess} more than its stock ({stock}); held by {holders}: {STOP}"
+def over(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1", then: str = "") -> str:
+    words = (
+        f"{held} units of {gpu_spec} would run in {cluster}, {excess} more than its stock ({stock}); held by {holders}"
+    )
+    return f"{words}: {STOP.removesuffix(' [stock]')}{then} [stock]"
 
 
 def lowered(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1") -> str:
     return f"{held} units of {gpu_spec} are held in {cluster}, {excess} more than its stock ({stock}); held by {holders}: {BACK}"
+
+
+def beneath(units: int, excess: int, stock: str, holders: str) -> str:
+    return f"{units} units of l4-quarter are held in eu-1, {excess} more than its stock ({stock}); held by {holders}: {RAISE}"
 
 
 FULL = stocked(QUARTER, 17)
@@ -126,6 +134,7 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
                 1,
                 "1 shared, 2 held for studio-kite",
                 "studio-kite/webui-next 2, studio-kite/comfy 1, studio-kite/webui 1",
+                then="; if it is merged, studio-kite/webui keeps running on l4-quarter until a unit is free",
             )
         ],
     ),
@@ -270,26 +279,17 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
     "what the base had oversold": (
         [OVERSOLD],
         [swap(f"{UNI}/group-c.yaml", "spec:\n", "spec:\n  description: Ours.\n")],
-        [
-            f"{UNI}/group-c.yaml:10:12: spec.gpuSpec: warning: "
-            + over("l4-quarter", 17, 2, "15 shared", f"{FIVES}, {ONES}")
-        ],
+        [f"{QUARTER}:9:10: spec.count: warning: " + beneath(17, 2, "15 shared", f"{FIVES}, {ONES}")],
     ),
     "a part of what the base had oversold is given back": (
         [OVERSOLD],
         [gone(f"{ADA}/webui.yaml")],
-        [
-            f"{UNI}/group-c.yaml:9:12: spec.gpuSpec: warning: "
-            + over("l4-quarter", 16, 1, "15 shared", f"{FIVES}, studio-kite/webui 1")
-        ],
+        [f"{QUARTER}:9:10: spec.count: warning: " + beneath(16, 1, "15 shared", f"{FIVES}, studio-kite/webui 1")],
     ),
     "a part of what the base had oversold is stocked": (
         [OVERSOLD],
         [stocked(QUARTER, 16)],
-        [
-            f"{UNI}/group-c.yaml:9:12: spec.gpuSpec: warning: "
-            + over("l4-quarter", 17, 1, "16 shared", f"{FIVES}, {ONES}")
-        ],
+        [f"{QUARTER}:9:10: spec.count: warning: " + beneath(17, 1, "16 shared", f"{FIVES}, {ONES}")],
     ),
 }
 
@@ -307,11 +307,35 @@ def test_the_blame_lies_where_something_changed(
     assert [line for line in found.lines if line.endswith("[stock]")] == lines
 
 
-def test_without_a_base_the_order_is_that_of_names(sample: Path, allot: Allot) -> None:
+def stock_lines(allot: Allot, root: Path, *paths: str) -> list[str]:
+    """Return what `allot validate` says of stocks, without a base."""
+    found = allot("validate", "--repo", root, *(root / path for path in paths), "--as-of", DAY)
+    return [line for line in found.lines if line.endswith("[stock]")]
+
+
+HELD = f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more"
+
+
+def test_without_a_base_the_stock_is_told(sample: Path, allot: Allot) -> None:
     OVERSOLD(sample)
     add(f"{ADA}/again.yaml")(sample)
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert [line for line in found.lines if line.endswith("[stock]")] == [
-        f"{UNI}/group-c.yaml:9:12: spec.gpuSpec: "
-        + over("l4-quarter", 18, 3, "15 shared", f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more")
+    told = [f"{QUARTER}:9:10: spec.count: " + beneath(18, 3, "15 shared", HELD)]
+    assert stock_lines(allot, sample) == told
+    for paths in (["clusters"], ["tenants"], [QUARTER], [QUARTER, f"{ADA}/again.yaml"], [KITE], ["."]):
+        assert stock_lines(allot, sample, *paths) == told, paths
+    assert stock_lines(allot, sample, "tenants/film-house") == [], "it holds none"
+
+
+@pytest.mark.parametrize(
+    ("path", "told"), [(f"{ADA}/again.yaml", "again"), (ADA, "webui"), ("tenants/solo-ada", "webui")]
+)
+def test_without_a_base_the_files_that_are_checked_are_told_where_they_take_the_excess(
+    path: str, told: str, sample: Path, allot: Allot
+) -> None:
+    FULL(sample)
+    add(f"{ADA}/again.yaml")(sample)
+    excess = over("l4-quarter", 18, 1, "17 shared", HELD)
+    assert stock_lines(allot, sample, path) == [f"{ADA}/{told}.yaml:8:12: spec.gpuSpec: {excess}"]
+    assert stock_lines(allot, sample, "tenants/studio-kite/tenant.yaml", QUARTER) == [
+        f"{QUARTER}:9:10: spec.count: " + beneath(18, 1, "17 shared", HELD)
     ]

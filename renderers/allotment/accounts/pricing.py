@@ -46,11 +46,13 @@ def is_sold(prices: Sequence[_Priced], day: datetime.date) -> bool:
 
 
 class Cost(NamedTuple):
-    """A part of a tenant's cost: what it is for, and currency per month."""
+    """A part of a tenant's cost: what it is for, and currency per month. Where `has_price` is false no price has begun, and
+    the first price is counted."""
 
     what: str
     path: str
     per_month: Decimal
+    has_price: bool = True
 
 
 def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
@@ -71,19 +73,24 @@ def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
                     f"instance {instance.model.name}",
                     instance.path,
                     hourly * HOURS_A_MONTH * instance.model.spec.replicas,
+                    is_sold(spec.model.spec.prices, offers.as_of),
                 )
             )
     for storage in tenant.of(GPUStorage).values():
         offer = storage_specs.get(storage.model.spec.storage_spec)
         if offer is not None:
-            per_gib = price_on(offer.model.spec.prices, offers.as_of).per_gib_month
-            costs.append(Cost(f"storage {storage.model.name}", storage.path, per_gib * storage.model.spec.size / GIBI))
+            prices = offer.model.spec.prices
+            cost = price_on(prices, offers.as_of).per_gib_month * storage.model.spec.size / GIBI
+            name = f"storage {storage.model.name}"
+            costs.append(Cost(name, storage.path, cost, is_sold(prices, offers.as_of)))
     for snapshot in tenant.of(GPUStorageSnapshot).values():
         of = tenant.of(GPUStorage).get(snapshot.model.spec.storage)
         offer = storage_specs.get(of.model.spec.storage_spec) if of else None
         if of is not None and offer is not None and offer.model.spec.snapshot_prices:
-            per_gib = price_on(offer.model.spec.snapshot_prices, offers.as_of).per_gib_month
-            costs.append(Cost(f"snapshot {snapshot.model.name}", snapshot.path, per_gib * of.model.spec.size / GIBI))
+            prices = offer.model.spec.snapshot_prices
+            cost = price_on(prices, offers.as_of).per_gib_month * of.model.spec.size / GIBI
+            name = f"snapshot {snapshot.model.name}"
+            costs.append(Cost(name, snapshot.path, cost, is_sold(prices, offers.as_of)))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.what))
 
 

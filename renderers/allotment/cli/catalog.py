@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Folder
     from allotment.pipeline.check.survey import Survey
     from allotment.reports.catalog import Shown
-    from allotment.reports.outputs.catalog import CatalogOutput
+    from allotment.reports.outputs.catalog import CatalogOutput, SpendingOutput
     from allotment.rules.catalog import Catalog
-    from allotment.rules.spending import Spending
 
 
 @click.command()
@@ -56,7 +55,8 @@ def command(
     Free is what the declarations of this folder leave, as `allot validate` counts it. Ready are units on nodes that
     run already, as reporters say; nobody says so where there is a dash. With --tenant one more of each is held
     against its plan, quota, budget and stock; what it can't have names the reason and the file that says so.
-    With --tenants a line a tenant says what it declares costs a month of 730 hours at the prices of the day.
+    With --tenants a line a tenant forecasts the cost of its declarations for 730 hours at the prices of the day: a forecast,
+    not a bill. A resource without a price on that day is left out, and counted in NOTE.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def command(
         raise click.UsageError("--tenants shows what all tenants cost, wherever they are: it takes --as-of alone")
     from allotment.declared.kinds.platform import Platform
     from allotment.pipeline.check.survey import survey
-    from allotment.reports.catalog import Shown, spending_table
+    from allotment.reports.catalog import Declarations, Shown, spending_tables
     from allotment.reports.sheets import show
     from allotment.rules.catalog import Asking, catalog
     from allotment.rules.spending import spending
@@ -91,7 +91,8 @@ def command(
         )
     spent = [spending(found.offers, _folder(source, name)) for name in sorted(found.parts)] if by_tenant else None
     if spent is not None and style != "json":
-        show(spending_table(spent, platform.model.spec.billing.currency))
+        of = Declarations(_commit(root, commit), commit is None)
+        show(spending_tables(spent, platform.model.spec.billing.currency, day, of))
         return
     parts = [found.parts[name] for name in sorted(found.parts)]
     claims = [claim for part in parts for claim in part.claims]
@@ -101,8 +102,10 @@ def command(
     shown = Shown(_ready(repo, url), day, platform.model.spec.billing.currency, who)
     if style == "json":
         from allotment.reports.outputs import as_json
+        from allotment.reports.outputs.catalog import spending_output
 
-        click.echo(as_json(_output(offered, shown, spent)), nl=False)
+        costs = spending_output(spent, day, _commit(root, commit)) if spent is not None else None
+        click.echo(as_json(_output(offered, shown, costs)), nl=False)
     else:
         from allotment.reports.catalog import tables
 
@@ -123,6 +126,16 @@ def _folder(source: Source, tenant: str) -> Folder:
 
     scope = Scope("tenant", tenant)
     return read_folder(scope, read_scope(source, scope).files)[0]
+
+
+def _commit(root: Path, commit: str | None) -> str:
+    """Return the commit of the declarations, or of their work tree; empty where there is none."""
+    from allotment.adapters.git.commit_source import CommitSource
+
+    try:
+        return CommitSource(root, commit or "HEAD").commit
+    except Refused:
+        return ""
 
 
 def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str, int]]:
@@ -149,13 +162,12 @@ def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str
     return found
 
 
-def _output(found: Catalog, shown: Shown, spent: list[Spending] | None) -> CatalogOutput:
+def _output(found: Catalog, shown: Shown, costs: SpendingOutput | None) -> CatalogOutput:
     from allotment.reports.outputs.catalog import (
         CatalogOutput,
         app_output,
         asking_output,
         gpu_output,
-        spending_output,
         storage_output,
     )
 
@@ -166,5 +178,5 @@ def _output(found: Catalog, shown: Shown, spent: list[Spending] | None) -> Catal
         gpu_specs=tuple(gpu_output(one, shown.ready, shown.day, shown.tenant) for one in found.gpus),
         storage_specs=tuple(storage_output(one, shown.day) for one in found.storages),
         apps=tuple(app_output(one) for one in found.apps),
-        spending=spending_output(spent) if spent is not None else None,
+        spending=costs,
     )

@@ -71,13 +71,16 @@ def command(
             recall=None if no_memory else recalled(root, "-commit" if commit else ""),
             base=source_of(root, base) if base else None,
             today=day_of(source, None),
+            changed_paths=wanted,
         )
 
     if not watch:
         raise click.exceptions.Exit(_show(whole(), style, wanted, source_of(root, commit), root))
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
-    _watch(root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None), root))
+    _watch(
+        root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None), root), wanted
+    )
 
 
 def _has_commits(root: Path) -> bool:
@@ -156,7 +159,9 @@ def _files(found: Survey, source: Source, wanted: list[str]) -> int:
     return count
 
 
-def _watch(root: Path, whole: Callable[[], Survey], compares: bool, show: Callable[[Survey], int]) -> None:
+def _watch(
+    root: Path, whole: Callable[[], Survey], compares: bool, show: Callable[[Survey], int], wanted: list[str]
+) -> None:
     """Check on every save: only the tenants whose files changed, or everything where the offers or a base count."""
     from watchfiles import watch
 
@@ -172,6 +177,6 @@ def _watch(root: Path, whole: Callable[[], Survey], compares: bool, show: Callab
         if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
             found = whole()
         else:
-            found = resurvey(found, FolderSource(root), {part[1] for part in parts})
+            found = resurvey(found, FolderSource(root), {part[1] for part in parts}, changed_paths=wanted)
         click.clear()
         show(found)

@@ -36,11 +36,12 @@ class LeavingVolume(NamedTuple):
 
 class MergedBlobs(NamedTuple):
     """The published state of a resource: the blob that the source has of it, the rendered blob, and its volume where that is
-    leaving."""
+    leaving. `waits` is the message of an instance that waits for units of another GPUSpec."""
 
     source: str
     rendered: str
     leaving: LeavingVolume | None = None
+    waits: str = ""
 
 
 class Stage(NamedTuple):
@@ -56,6 +57,7 @@ class Stage(NamedTuple):
 # What a person can do about a reason, where the reason's own words don't say it.
 _WAYS_OUT = {
     word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
+    word.RESIZE_PENDING: "stop another instance, or choose another GPUSpec",
     word.IMAGE_PULL_FAILED: "correct the image's name and digest",
     word.CRASH_LOOP: "read its log in Argo CD, correct its command or arguments",
     word.CONTAINER_ENDED: "read its log in Argo CD, correct its command or arguments",
@@ -96,6 +98,8 @@ def stage(
         return Stage("going", "merged", "not published yet")
     if published.source != thing.blob:
         return Stage("done", "overtaken", "a later change replaced this one")
+    if published.rendered != thing.blob and published.waits and thing.blob:
+        return Stage("going", "waiting", published.waits, way_out=_WAYS_OUT[word.RESIZE_PENDING])
     if published.rendered != thing.blob:
         what = "still published as it was before" if published.rendered else "not published"
         return Stage("failed", "kept", what, way_out="run `allot validate`, or `allot publish --dry-run`")

@@ -12,17 +12,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from allotment.accounts.capacity import gpu_memory_limit, mig_profile, physical_gpus
-from allotment.accounts.pricing import is_sold, money_text, next_price, price_on
+from allotment.accounts.pricing import HOURS_A_MONTH, is_sold, money_text, next_price, price_on
 from allotment.declared.kinds.app import AppVersion
 from allotment.declared.kinds.gpu_spec import GPUSpecSpec, HourlyPrice
 from allotment.declared.kinds.sharing import replicas_of
 from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.values import TEBI, cpu_text, decimal_text, size_text
+from allotment.problems import counted
 from allotment.reports.outputs.catalog import Ready, ready_units, snapshot_price
 from allotment.reports.sheets import Facts, Sheet, plain, words
 from allotment.rules.catalog import AppOffer, Asking, Barrier, Catalog, GPUOffer, StorageOffer
 from allotment.rules.limits import way_of_sharing
-from allotment.rules.spending import Spending
+from allotment.rules.spending import Spending, total_cost
 
 
 class Shown(NamedTuple):
@@ -50,26 +51,57 @@ def tables(found: Catalog, shown: Shown) -> RenderableType:
     return Group(*[one for part in parts for one in (Text(), part)][1:])
 
 
+class Declarations(NamedTuple):
+    """Where declarations come from: a commit, empty where there is no repository, and whether its work tree is meant."""
+
+    commit: str
+    is_work_tree: bool
+
+    @property
+    def words(self) -> str:
+        """Name them."""
+        commit = f"commit {self.commit[:12]}" if self.commit else ""
+        if not self.is_work_tree:
+            return commit
+        return f"the work tree at {commit}" if commit else "the work tree"
+
+
+def spending_tables(several: Sequence[Spending], currency: str, day: datetime.date, of: Declarations) -> Group:
+    """Return the costs of all tenants a month, below a title with the day, the hours and the source of the declarations."""
+    title = f"Forecast of {HOURS_A_MONTH} hours at the prices of {day}, from {of.words}. It is not a bill."
+    return Group(Text(title), spending_table(several, currency))
+
+
 def spending_table(several: Sequence[Spending], currency: str) -> Sheet:
     """Return a row a tenant with what it costs a month, and one with all of them together."""
     sheet = Sheet("TENANT", "PLAN", f"{currency}/MONTH", "BUDGET", "LEFT", "NOTE", long=("NOTE",))
     for one in several:
         notes = [] if one.is_whole else ["more, of what is invalid"]
+        notes += _left_out(one.without_price)
         if one.left is not None and one.left < 0 and one.budget is not None:
             notes.append("over its budget" + (", which only warns" if one.budget.enforcement == "Warn" else ""))
         sheet.add(
             plain(one.tenant),
             plain(one.plan or "can't be read"),
-            plain(money_text(one.cost)),
+            plain(_amount(one.cost)),
             plain("-" if one.budget is None else money_text(one.budget.per_month)),
             plain("-" if one.left is None else money_text(one.left)),
             words("; ".join(notes)),
         )
     unknown = [one.tenant for one in several if not one.is_whole]
-    note = f"without what is invalid of {', '.join(unknown)}" if unknown else ""
-    total = money_text(sum((one.cost for one in several), Decimal(0)))
-    sheet.add(*map(plain, ("TOTAL", "", total, "", "")), words(note))
+    notes = [f"without what is invalid of {', '.join(unknown)}"] if unknown else []
+    notes += _left_out(sum(one.without_price for one in several))
+    sheet.add(*map(plain, ("TOTAL", "", _amount(total_cost(several)), "", "")), words("; ".join(notes)))
     return sheet
+
+
+def _amount(cost: Decimal | None) -> str:
+    return "no price" if cost is None else money_text(cost)
+
+
+def _left_out(without_price: int) -> list[str]:
+    """Return the note on things that have no price on the day."""
+    return [f"{counted(without_price, 'resource')} without a price left out"] if without_price else []
 
 
 def _sheets(found: Catalog, shown: Shown, *, barred: bool) -> list[Sheet]:

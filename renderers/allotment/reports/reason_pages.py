@@ -59,6 +59,10 @@ REASONS: dict[str, Reason] = {
         "no unit of its GPUSpec is free in the cluster",
         "wait, stop something, or choose another GPUSpec or cluster (`allot catalog`). Where nodes come when needed, `allot stock list` says how long that takes. A platform admin adds nodes and stock. If units should be free, see which nodes are not Ready",
     ),
+    word.RESIZE_PENDING: Reason(
+        "it was changed to another GPUSpec, of which no unit is free; it runs as it was published, with the units that it has",
+        "wait, stop something, or choose another GPUSpec (`allot catalog`); or undo the change. All other changes of its declaration wait, too",
+    ),
     word.STORAGE_UNPREPARED: Reason(
         "a storage that it mounts isn't prepared; it holds no unit meanwhile",
         "look at that storage's reason",

@@ -18,6 +18,8 @@ from allotment.rules.tally import Tally
 RULE = "stock"
 NAMED_HOLDERS = 5
 TOO_MANY = "stop one, or choose another GPUSpec or cluster"
+RAISE = "raise its count, or stop instances"
+COUNT: FieldPath = ("spec", "count")
 LOWERED = "put the stock back, or stop instances"
 
 FieldOf = tuple[str, FieldPath]  # a file and a field of it
@@ -30,7 +32,8 @@ def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
     - at the Stock that gives less, where what the base held already has no place because of it,
     - else at the first instance, by name, that is new or has grown and finds no place after all that the base held.
 
-    Where neither is so, the base had oversold it already: that is a warning, at the same place as without a base.
+    Where neither is so, the base had oversold it already: that is a warning at the Stock. Without a base nothing says which
+    is newer, and the error is at the Stock, too; except where the instances in the files that are checked take the excess.
     """
     for one in holdings(offers, tally.claims):
         cluster = offers.clusters[one.cluster]
@@ -44,15 +47,33 @@ def _cause(one: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Fin
     """Return the finding of an oversold spec; `had` are its stocks at the base."""
     claims = _claims_of(one, tally.claims)
     kept = one._replace(held=_sums(claims, tally.kept))
+    stocks = one.stocks.shared
+    if not tally.has_base and stocks and (kept.excess or any(tally.is_changed(stock.path) for stock in stocks)):
+        return _at_stock(one, claims)
     if kept.excess > kept._replace(stocks=had).excess:
         return _finding(one, claims, next(_lessened(had, cluster)), "are held", LOWERED)
     over = _first_too_many(kept, claims, tally.kept)
     if over is not None:
         field = "replicas" if tally.kept(over) else "gpuSpec"
-        return _finding(one, claims, _place_of(over, field), "would run", TOO_MANY)
+        return _finding(one, claims, _place_of(over, field), "would run", TOO_MANY + _resize_words(over, tally))
+    if stocks:
+        return _at_stock(one, claims)._replace(warning=True)
     first = _first_too_many(one._replace(held={}), claims, lambda _: 0)
     assert first is not None
-    return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", TOO_MANY)._replace(warning=True)
+    return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", TOO_MANY)._replace(warning=tally.has_base)
+
+
+def _resize_words(claim: Claim, tally: Tally) -> str:
+    """Return the outlook of an instance that changes its GPUSpec, if it is merged without a free unit; empty of any other."""
+    old = tally.claim_before(claim)
+    if old is None or old.cluster != claim.cluster or old.gpu_spec == claim.gpu_spec:
+        return ""
+    return f"; if it is merged, {claim.tenant}/{claim.instance} keeps running on {old.gpu_spec} until a unit is free"
+
+
+def _at_stock(one: Holdings, claims: list[Claim]) -> Finding:
+    """Return the finding at the first shared Stock of an oversold spec."""
+    return _finding(one, claims, (one.stocks.shared[0].path, COUNT), "are held", RAISE)
 
 
 def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[FieldOf]:
@@ -84,7 +105,7 @@ def beneath_held(offers: Offers, granted: Iterable[Claim]) -> Iterator[Finding]:
     for one in holdings(offers, everything):
         if one.excess:
             cluster = path_of("Cluster", Scope("cluster", one.cluster), one.cluster)
-            stocks = [(stock.path, ("spec", "count")) for stock in one.stocks.all]
+            stocks = [(stock.path, COUNT) for stock in one.stocks.all]
             place: FieldOf = stocks[0] if stocks else (cluster, ())
             yield _finding(one, _claims_of(one, everything), place, "are held", LOWERED)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim, PoolStocks, stocks_of
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.layout import Scope, path_of
 from allotment.readiness.instances import claims
 from allotment.readiness.sources import foreign_source
 from allotment.readiness.standing import NOTHING, Standing
@@ -67,9 +68,13 @@ class Base(NamedTuple):
 
 
 class Tally:
-    """What all tenants hold together, and what of it the base held already, if there is one; all in the order of names."""
+    """The sums of all tenants, and the part of them that the base held already; all in the order of names.
 
-    def __init__(self, parts: Mapping[str, Part], base: Base | None = None) -> None:
+    Without a base, the files and folders of `changed` that lie in one tenant or cluster count as new, and everything else as
+    held before.
+    """
+
+    def __init__(self, parts: Mapping[str, Part], base: Base | None = None, changed: Collection[str] = ()) -> None:
         self.tenants = frozenset(parts)
         self.claims = [claim for name in sorted(parts) for claim in parts[name].claims]
         self.storages = [held for name in sorted(parts) for held in parts[name].storages]
@@ -79,11 +84,24 @@ class Tally:
         self._read_before = {read for part in before for read in part.reads}
         self._before = {(claim.tenant, claim.instance): claim for part in before for claim in part.claims}
         self._clusters = base.clusters if base else {}
+        self._changed = [path for path in changed if "/" in path]
+        self.has_base = base is not None
 
     def kept(self, claim: Claim) -> int:
         """Return how many of these units the instance held at the base already, of this spec in this cluster."""
-        old = self._before.get((claim.tenant, claim.instance))
+        if not self.has_base:
+            path = path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance)
+            return 0 if self.is_changed(path) else claim.units
+        old = self.claim_before(claim)
         return min(old.units, claim.units) if old is not None and old[:2] == claim[:2] else 0
+
+    def claim_before(self, claim: Claim) -> Claim | None:
+        """Return the claim of the same instance at the base; None where it has none there."""
+        return self._before.get((claim.tenant, claim.instance))
+
+    def is_changed(self, path: str) -> bool:
+        """Return whether a file changed, as far as that is known without a base."""
+        return any(path == one or path.startswith(f"{one}/") for one in self._changed)
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> PoolStocks:
         """Return the stocks that a spec had in a cluster at the base: none where there is no base, or no such cluster."""

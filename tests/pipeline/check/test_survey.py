@@ -101,7 +101,7 @@ def test_stock_counts_who_is_only_remembered(crowd: Path) -> None:
     assert found.remembered >= TENANTS - 2
     assert [problem.rule for problem in found.errors] == ["stock"]
     assert (
-        f"{TENANTS + 1} units of l4-quarter would run in eu-1, 1 more than its stock ({TENANTS} shared)"
+        f"{TENANTS + 1} units of l4-quarter are held in eu-1, 1 more than its stock ({TENANTS} shared)"
         in found.errors[0].message
     )
     edit(crowd, "tenants/dteam-3x/instances/preview.yaml", "  replicas: 2\n", "")

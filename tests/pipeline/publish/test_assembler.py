@@ -23,6 +23,7 @@ from allotment.pipeline.publish.publication import Publisher
 
 DAY = datetime.date(2026, 11, 21)
 WEBUI, GROUP = "tenants/solo-ada/instances/webui.yaml", "tenants/uni-lab/instances/group-a.yaml"
+KITE = "tenants/studio-kite/instances/webui.yaml"
 NEW = "tenants/uni-lab/instances/another.yaml"
 
 
@@ -45,6 +46,8 @@ EDITS: list[Callable[[Place], None]] = [
     lambda place: toggle(place, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9."),
     lambda place: toggle(place, "tenants/film-house/storages/loras.yaml", "300Gi", "400Gi"),
     lambda place: toggle(place, "tenants/uni-lab/tenant.yaml", "nvidia-l4: 6", "nvidia-l4: 60"),
+    lambda place: toggle(place, KITE, "gpuSpec: l4-quarter", "gpuSpec: l4-whole"),
+    lambda place: toggle(place, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1"),
     come_and_go,
 ]
 

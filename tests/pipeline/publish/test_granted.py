@@ -11,7 +11,7 @@ from tests.pipeline.publish.written import Written, checked
 from allotment.accounts.capacity import Claim
 from allotment.adapters.folder import FolderSource
 from allotment.declared.inventory import Offers
-from allotment.pipeline.publish.granted import grant
+from allotment.pipeline.publish.granted import RetainedInstance, grant
 from allotment.pipeline.publish.known import Known
 from allotment.pipeline.publish.published_units import PodUnits
 
@@ -68,3 +68,29 @@ def test_an_instance_whose_pods_hold_more_than_was_published_keeps_that(offers: 
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
     found = grant(offers, claims, pods(ADA), {}, lambda claim: None)
     assert found.fewer == {("studio-kite", "webui"): 0}
+
+
+def test_who_moves_to_another_spec_counts_with_its_published_unit(offers: Offers) -> None:
+    running, moved = ADA._replace(gpu_spec="l4-whole"), ADA
+    found = grant(
+        offers,
+        {"solo-ada": (moved,), "studio-kite": (KITE,)},
+        pods(),
+        {},
+        lambda claim: running if claim.tenant == "solo-ada" else KITE,
+    )
+    words = "keeps 1 unit of l4-whole on eu-1, as published, until 1 unit of l4-quarter is free"
+    assert found.retained == {("solo-ada", "webui"): RetainedInstance(running, words)}
+    assert (found.fewer, found.waiting) == ({}, [f"solo-ada/webui: {words}"])
+    assert found.all({}) == [running, KITE]
+
+
+def test_a_tenant_whose_instance_keeps_its_unit_is_told_why_another_waits(offers: Offers) -> None:
+    running = ADA._replace(gpu_spec="l4-whole")
+    other = ADA._replace(gpu_spec="l4-whole", instance="other")
+    claims = {"solo-ada": (ADA, other), "studio-kite": (KITE,)}
+    old = {"solo-ada/webui": running, "studio-kite/webui": KITE}
+    found = grant(offers, claims, pods(), {}, lambda claim: old.get(f"{claim.tenant}/{claim.instance}"))
+    assert found.waiting[1:] == [
+        "solo-ada/other: gets 0 of 1 units of l4-whole on eu-1, the tenant has to give back published units first"
+    ]

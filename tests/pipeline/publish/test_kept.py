@@ -10,6 +10,7 @@ from tests.pipeline.publish.written import before, checked
 
 from allotment.adapters.folder import FolderSource
 from allotment.changes.volumes import Users
+from allotment.manifests.retained_instance import waiting_words, with_waiting
 from allotment.manifests.text import dump, load
 from allotment.pipeline.publish.kept import PlatformInvalid, invalid, kept_files, may_not_settle
 from allotment.pipeline.publish.known import NOTHING
@@ -63,6 +64,15 @@ def test_what_was_published_of_one_who_is_kept_stays_byte_for_byte(sample: Path)
     files = found.made["solo-ada"]
     assert len(files) > 3
     assert kept_files("solo-ada", before(files), gate_of(found.offers)) == (files, [])
+
+
+def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:
+    found = checked(FolderSource(sample))
+    files = found.made["solo-ada"]
+    path = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
+    waits = with_waiting(files[path], "keeps 1 unit")
+    assert waiting_words(waits) == "keeps 1 unit"
+    assert kept_files("solo-ada", before({**files, path: waits}), gate_of(found.offers)) == (files, [])
 
 
 def test_what_no_longer_fits_its_cluster_is_left_out_and_said(sample: Path) -> None:

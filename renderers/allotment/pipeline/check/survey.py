@@ -101,6 +101,7 @@ def survey(
     share: float | None = None,
     partial: bool = False,
     today: datetime.date | None = None,
+    changed_paths: Collection[str] = (),
 ) -> Survey:
     """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them;
     what it makes of each goes to `take` in the order of their names, or else is kept.
@@ -109,6 +110,7 @@ def survey(
     says so. `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are
     remembered aren't read, nor rendered. With `partial` a fault of a cluster rejects the tenants of that cluster alone; else
     any fault of the platform keeps all tenants from being rendered. `today` is the day that no new price may begin on, where that isn't `as_of`.
+    `changed_paths` are the files and folders to check: without `base`, their declarations count as new.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -153,7 +155,7 @@ def survey(
     was, changed = None, list[Problem]()
     if base is not None:
         changed, was = _changes(source, offers, base, contents, parts, today or as_of)
-    shared = _shared(offers, parts, was, source)
+    shared = _shared(offers, parts, was, source, changed_paths)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
     return Survey(
@@ -162,7 +164,12 @@ def survey(
 
 
 def resurvey(
-    last: Survey, source: Source, tenants: Collection[str], render: Render | None = None, base: Source | None = None
+    last: Survey,
+    source: Source,
+    tenants: Collection[str],
+    render: Render | None = None,
+    base: Source | None = None,
+    changed_paths: Collection[str] = (),
 ) -> Survey:
     """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses
     files.
@@ -191,7 +198,7 @@ def resurvey(
                 by_tenant[name] = result.problems
             if result.trace:
                 traces[name] = result.trace
-    shared = _shared(last.offers, parts, was, source)
+    shared = _shared(last.offers, parts, was, source, changed_paths)
     stays = [one for one in last.of_offers if not any(one.path.startswith(f"tenants/{name}/") for name in tenants)]
     of_offers = [*stays, *(one for one in astray if one not in stays)]
     everything = _sorted(of_offers, shared, changed, *by_tenant.values())
@@ -274,11 +281,13 @@ def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offer
     return offers, problems + placed(findings, source)
 
 
-def _shared(offers: Offers, parts: Mapping[str, Part], base: Base | None, source: Source) -> list[Problem]:
+def _shared(
+    offers: Offers, parts: Mapping[str, Part], base: Base | None, source: Source, changed_paths: Collection[str]
+) -> list[Problem]:
     from allotment.rules import SHARED_RULES
     from allotment.rules.tally import Tally
 
-    tally = Tally(parts, base)
+    tally = Tally(parts, base, changed_paths)
     return placed([finding for check in SHARED_RULES.values() for finding in check(offers, tally)], source)
 
 

@@ -25,7 +25,14 @@ from allotment.pipeline.publish.assembly import Assembly, ClusterTrees
 from allotment.pipeline.publish.before import Before, Blobs
 from allotment.pipeline.publish.brake_tenants import brake_tenants
 from allotment.pipeline.publish.granted import Granted, grant
-from allotment.pipeline.publish.kept import Kept, invalid, kept_files, may_not_settle, of_unsound_clusters
+from allotment.pipeline.publish.kept import (
+    Kept,
+    invalid,
+    kept_files,
+    may_not_settle,
+    of_unsound_clusters,
+    retained_instance_files,
+)
 from allotment.pipeline.publish.known import NOTHING, Known
 from allotment.pipeline.publish.preparations import Preparations
 from allotment.pipeline.publish.published_units import PodUnits
@@ -209,6 +216,8 @@ def _assembled(
     published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
     for tenant, one in published.items():
         trees.take_tenant(rendered.get(tenant), one)
+    files, left_out = retained_instance_files(granted.retained, before, trees.gate)
+    trees.take_kept(files)
     for tenant in kept:
         files, problems = kept_files(tenant, before, trees.gate)
         trees.take_kept(files)
@@ -218,7 +227,11 @@ def _assembled(
     trees.take_markers()
     faults = found.faults
     trees.retain_clusters(faults.by_cluster)
-    problems = [*faults.harmless, *(one for one in found.shared if one.rule != stock.RULE and not one.warning)]
+    problems = [
+        *faults.harmless,
+        *left_out,
+        *(one for one in found.shared if one.rule != stock.RULE and not one.warning),
+    ]
     return Assembly(
         offers=found.sound_offers,
         files=trees.files,

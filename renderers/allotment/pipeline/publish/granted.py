@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.accounts.capacity import Claim
-from allotment.accounts.grants import grants
+from allotment.accounts.resizes import InstanceKey, allocate, key_of, needed
 from allotment.pipeline.publish.published_units import PodUnits
 from allotment.pipeline.publish.rendered import Fewer
 
@@ -14,12 +15,23 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Offers
 
 
+_TENANT_FIRST = "the tenant has to give back published units first"
+
+
+class RetainedInstance(NamedTuple):
+    """An instance that keeps its published file: the `claim` of that file, and a message about the units that it awaits."""
+
+    claim: Claim
+    words: str
+
+
 class Granted(NamedTuple):
     """Who gets which units: `claims` by tenant, as they are declared or were published, `live` what pods hold
     beyond them.
 
-    `fewer` has the units of each instance that gets fewer than it declares, `waiting` says so in words, and
-    `holding` whose pods keep units that nobody declares any more.
+    `fewer` has the units of each instance that gets fewer than it declares. `retained` are the instances that keep their
+    published files until units of another GPUSpec are free. `waiting` are messages about both, `holding` about pods that
+    keep units without a claim.
     """
 
     claims: dict[str, tuple[Claim, ...]]
@@ -27,11 +39,14 @@ class Granted(NamedTuple):
     fewer: Fewer
     waiting: list[str]
     holding: list[str]
+    retained: Mapping[InstanceKey, RetainedInstance] = MappingProxyType({})
 
     def all(self, instead: Mapping[str, tuple[Claim, ...]]) -> list[Claim]:
         """Return every claim; `instead` has what some tenants claim now that they get fewer units."""
         claims = {**self.claims, **instead}
-        return [*(claim for name in sorted(claims) for claim in claims[name]), *self.live]
+        everything = [claim for name in sorted(claims) for claim in claims[name]]
+        published = {key: instance.claim for key, instance in self.retained.items()}
+        return [*(published.get(key_of(claim), claim) for claim in everything), *self.live]
 
 
 def grant(
@@ -44,13 +59,22 @@ def grant(
     """Allocate units. `pods` are the units that pods hold (`published_units`); `published` returns the claim
     that an instance was published with, None where it was not."""
     everything = [claim for name in sorted(claims) for claim in claims[name]]
-    live = pods.beyond(everything)
-    fewer = grants(offers, everything, lambda claim: _had(claim, pods.of(claim), published(claim)), live)
-    waiting = [
+
+    def held(claim: Claim) -> Claim | None:
+        return _had(claim, pods.of(claim), published(claim))
+
+    old, fewer, live, limited = allocate(offers, everything, published, held, pods.beyond)
+    retained = {
+        key: RetainedInstance(old[key], _waiting_words(claim, old[key]))
+        for claim in everything
+        if (key := key_of(claim)) in old
+    }
+    waiting = [f"{tenant}/{name}: {one.words}" for (tenant, name), one in sorted(retained.items())]
+    waiting += [
         f"{one.tenant}/{one.instance}: gets {fewer[one.tenant, one.instance]} of {one.units} units of"
-        f" {one.gpu_spec} on {one.cluster}, others held them first"
+        f" {one.gpu_spec} on {one.cluster}, {_TENANT_FIRST if key_of(one) in limited else 'others held them first'}"
         for one in everything
-        if (one.tenant, one.instance) in fewer
+        if key_of(one) in fewer
     ]
     holding = [
         f"{one.cluster}: instance {one.tenant}/{one.instance}: its pods still run, and keep"
@@ -58,7 +82,17 @@ def grant(
         f" by its status of {observed.get(one.cluster, 'no known time')}"
         for one in live
     ]
-    return Granted(dict(claims), live, fewer, waiting, holding)
+    return Granted(dict(claims), live, fewer, waiting, holding, retained)
+
+
+def _waiting_words(claim: Claim, old: Claim) -> str:
+    """Return the message of a retained instance."""
+    units = needed(claim, old)
+    are = "unit" if units == 1 else "units"
+    return (
+        f"keeps {old.units} {'unit' if old.units == 1 else 'units'} of {old.gpu_spec} on {old.cluster}, as published,"
+        f" until {units} {are} of {claim.gpu_spec} {'is' if units == 1 else 'are'} free"
+    )
 
 
 def _had(claim: Claim, pods: int, published: Claim | None) -> Claim | None:

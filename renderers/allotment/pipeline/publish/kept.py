@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 
 from allotment.adapters.source import Source, place_problem
 from allotment.declared.layout import Scope, folder_of
-from allotment.manifests.paths import spot_of
+from allotment.declared.things import INSTANCE
+from allotment.manifests.paths import spot_of, tenant_file
 from allotment.manifests.published import with_budget
+from allotment.manifests.retained_instance import with_waiting, without_waiting
 from allotment.pipeline.check.platform_faults import CLUSTER_RULE
 from allotment.pipeline.check.survey import Survey
 from allotment.pipeline.check.workers import placed
@@ -30,7 +32,9 @@ from allotment.pipeline.publish.before import Before
 from allotment.problems import AllotmentError, Problem
 
 if TYPE_CHECKING:
+    from allotment.accounts.resizes import InstanceKey
     from allotment.manifests.gate.isolation import Gate
+    from allotment.pipeline.publish.granted import RetainedInstance
     from allotment.pipeline.publish.settled import Settled
 
 Kept = dict[str, list[Problem]]  # by tenant: why it is kept
@@ -71,22 +75,45 @@ def may_not_settle(settled: Mapping[str, Settled], source: Source) -> Kept:
 
 
 def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return a kept tenant's files as they were published, less what no longer passes the gate, and what that was.
+    """Return a kept tenant's published files without the objects that the gate refuses now, and a problem about each file
+    that lost some.
 
+    An instance of it that waited for units of another GPUSpec waits no more: nothing that the tenant declares counts.
     Its instances are protected from drained nodes as everybody's: else one tenant would keep a cluster's nodes from being
     replaced (`turnover`).
     """
+    published = {
+        path: without_waiting(before.read(path))
+        for path in before.tenants.get(tenant, ())
+        if path.partition("/")[0] in gate.clusters  # any other cluster is retained as a whole
+    }
+    files, problems = _sifted(published, gate)
+    return {path: _protecting(gate, path, data, tenant) for path, data in files.items()}, problems
+
+
+def retained_instance_files(
+    retained: Mapping[InstanceKey, RetainedInstance], before: Before, gate: Gate
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return the published files of instances that wait for units of another GPUSpec, with the message of each, and the
+    problems of `_sifted`."""
+    published = {}
+    for (tenant, name), instance in retained.items():
+        path = f"{instance.claim.cluster}/{tenant_file(tenant, INSTANCE.part, name)}"
+        published[path] = with_waiting(before.read(path), instance.words)
+    return _sifted(published, gate)
+
+
+def _sifted(published: Mapping[str, bytes], gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return published files without the objects that the gate refuses now, and a problem about each file that lost some."""
     files: dict[str, bytes] = {}
     problems = []
-    for path in before.tenants.get(tenant, ()):
-        if path.partition("/")[0] not in gate.clusters:
-            continue  # the cluster is retained as a whole
-        data, dropped = gate.sift(path, before.read(path))
+    for path, before in published.items():
+        data, dropped = gate.sift(path, before)
         if dropped:
             words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
             problems.append(Problem(path, 1, 1, "(file)", words, "isolation"))
         if data:
-            files[path] = _protecting(gate, path, data, tenant)
+            files[path] = data
     return files, problems
 
 

@@ -18,9 +18,10 @@ from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Meaning, Scope, path_of, scope_of, spot_of
 from allotment.declared.reading import read_declaration
-from allotment.declared.things import THINGS, TenantThing
+from allotment.declared.things import INSTANCE, THINGS, TenantThing
 from allotment.manifests import paths
 from allotment.manifests.published import declared_blob, volume_of
+from allotment.manifests.retained_instance import waiting_words
 from allotment.observed.rollout import LeavingVolume, Merged, MergedBlobs
 from allotment.pipeline.declared import platform_of
 from allotment.readiness.instances import waits_for
@@ -110,10 +111,12 @@ def published_blobs(thing: Merged, source: CommitSource, branches: Mapping[str, 
         blob = ""  # it moved away: here it is gone
     branch = branches.get(thing.cluster)
     file = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name))
-    rendered = declared_blob(branch.read(file)) if branch is not None and file in branch.files else ""
+    data = branch.read(file) if branch is not None and file in branch.files else b""
+    rendered = declared_blob(data) if data else ""
     left = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name) + paths.LEAVING)
     if thing.blob or rendered or branch is None or left not in branch.files:
-        return MergedBlobs(blob, rendered)
+        keeps = waiting_words(data) if rendered and kind is INSTANCE and rendered != blob else ""
+        return MergedBlobs(blob, rendered, waits=keeps)
     volume, platform = volume_of(branch.read(left)), platform_of(source)
     after = platform.spec.deletion.after if platform is not None else 0
     return MergedBlobs(blob, rendered, LeavingVolume(volume.protected, after) if volume is not None else None)

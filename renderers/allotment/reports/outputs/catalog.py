@@ -10,14 +10,14 @@ from typing import Literal
 import msgspec
 
 from allotment.accounts.capacity import gpu_memory_limit, physical_gpus
-from allotment.accounts.pricing import is_sold, next_price, price_on
+from allotment.accounts.pricing import HOURS_A_MONTH, is_sold, next_price, price_on
 from allotment.declared.kinds.gpu_spec import HourlyPrice
 from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.values import size_text
 from allotment.reports.outputs.output import Output, Part
 from allotment.rules.catalog import AppOffer, Asking, Barrier, GPUOffer, StorageOffer
 from allotment.rules.limits import way_of_sharing
-from allotment.rules.spending import Spending
+from allotment.rules.spending import Spending, total_cost
 
 Ready = Mapping[tuple[str, str], Mapping[str, int]]  # by cluster and GPUSpec: units on a node by tenant, "" of all
 
@@ -144,21 +144,29 @@ class AskingOutput(Part, frozen=True):
 class TenantSpendingOutput(Part, frozen=True):
     """What a tenant declares costs a month, its plan's budget (null without one) and what is left of that: less than nothing
     where it is overspent. `plan` is null where it can't be read. `isWhole` is false where things that are invalid are left out,
-    of which it isn't known what they cost."""
+    of which it isn't known what they cost. `withoutPrice` counts resources that have no price on the day, which are left out;
+    `costPerMonth` and `left` are null where no resource has a price."""
 
     tenant: str
     plan: str | None
-    cost_per_month: Decimal
+    cost_per_month: Decimal | None
     budget_per_month: Decimal | None
     left: Decimal | None
     is_whole: bool
+    without_price: int
 
 
 class SpendingOutput(Part, frozen=True):
-    """What each tenant costs a month, and all of them together, in the currency of the catalog."""
+    """A forecast: the cost of each tenant for so many `hours` at the prices of `day`, and the sum, in the currency of the catalog.
+    `commit` is the commit of the declarations, or of the work tree that they lie in; null where there is none. The total leaves
+    out `withoutPrice` resources that have no price on the day, and is null where no resource has a price."""
 
     tenants: tuple[TenantSpendingOutput, ...]
-    total_per_month: Decimal
+    total_per_month: Decimal | None
+    without_price: int
+    commit: str | None
+    day: str
+    hours: int
 
 
 class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
@@ -276,7 +284,7 @@ def asking_output(who: Asking) -> AskingOutput:
     )
 
 
-def spending_output(several: Sequence[Spending]) -> SpendingOutput:
+def spending_output(several: Sequence[Spending], day: datetime.date, commit: str) -> SpendingOutput:
     """Return what tenants cost as it is printed."""
     tenants = tuple(
         TenantSpendingOutput(
@@ -286,10 +294,12 @@ def spending_output(several: Sequence[Spending]) -> SpendingOutput:
             None if one.budget is None else one.budget.per_month,
             one.left,
             one.is_whole,
+            one.without_price,
         )
         for one in several
     )
-    return SpendingOutput(tenants, sum((one.cost for one in several), Decimal(0)))
+    left_out = sum(one.without_price for one in several)
+    return SpendingOutput(tenants, total_cost(several), left_out, commit or None, day.isoformat(), HOURS_A_MONTH)
 
 
 def _next(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:

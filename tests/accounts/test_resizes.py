@@ -1,0 +1,143 @@
+"""Who moves to another GPUSpec keeps its units until the new ones are free, and gains nothing by waiting."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import PROJECT
+
+from allotment.accounts.capacity import Claim, holdings, physical_gpus
+from allotment.accounts.grants import beyond
+from allotment.accounts.resizes import Allocation, allocate, key_of
+from allotment.adapters.folder import FolderSource
+from allotment.declared.inventory import Offers
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.pipeline.check.survey import survey
+
+TENANTS = ("studio-kite", "uni-lab", "film-house")
+# Of l4-whole there are 5 shared units in eu-1, and 2 of studio-kite; of a100-3g 5 in all.
+WHOLE, SLICE = "l4-whole", "a100-3g"
+
+
+@pytest.fixture(scope="module")
+def offers() -> Offers:
+    return survey(FolderSource(PROJECT), datetime.date(2026, 11, 21)).offers
+
+
+def claim(tenant: str, name: str, spec: str, units: int = 1, rendered: int | None = None) -> Claim:
+    return Claim("eu-1", spec, tenant, name, units, units if rendered is None else rendered)
+
+
+def allocated(offers: Offers, before: Iterable[Claim], now: Iterable[Claim], pods: Iterable[Claim] = ()) -> Allocation:
+    old, running = {key_of(one): one for one in before}, list(pods)
+
+    def published(asked: Claim) -> Claim | None:
+        return old.get(key_of(asked))
+
+    return allocate(offers, now, published, published, lambda claims: beyond(claims, running))
+
+
+def effective(now: Iterable[Claim], allocation: Allocation) -> list[Claim]:
+    """Return what each instance holds now."""
+    return [
+        allocation.retained.get(key_of(one)) or one._replace(units=allocation.fewer.get(key_of(one), one.units))
+        for one in now
+    ]
+
+
+FULL = [claim("uni-lab", "all", WHOLE, 5)]
+OLD = claim("film-house", "train", SLICE)
+
+
+def test_it_moves_where_a_unit_is_free(offers: Offers) -> None:
+    assert allocated(offers, [OLD], [claim("film-house", "train", WHOLE)]) == Allocation({}, {}, [], frozenset())
+
+
+def test_it_keeps_its_unit_where_none_is_free(offers: Offers) -> None:
+    found = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL])
+    assert (found.retained, found.fewer) == ({("film-house", "train"): OLD}, {})
+
+
+def test_it_moves_when_it_loses_no_copy(offers: Offers) -> None:
+    most = [claim("uni-lab", "all", WHOLE, 4)]
+    found = allocated(offers, [OLD, *most], [claim("film-house", "train", WHOLE, 3), *most])
+    assert (found.retained, found.fewer) == ({}, {("film-house", "train"): 1})
+
+
+def test_what_it_was_given_of_too_few_units_is_free_for_the_next(offers: Offers) -> None:
+    most, wide = [claim("uni-lab", "all", WHOLE, 4)], claim("film-house", "train", SLICE, 2)
+    now = [claim("film-house", "train", WHOLE, 2), claim("uni-lab", "next", WHOLE), *most]
+    found = allocated(offers, [wide, *most], now)
+    assert (found.retained, found.fewer) == ({("film-house", "train"): wide}, {})
+
+
+def test_it_keeps_no_unit_that_nothing_runs_on(offers: Offers) -> None:
+    waits = [claim("film-house", "train", SLICE, 1, 0), *FULL]
+    found = allocated(offers, waits, [claim("film-house", "train", WHOLE), *FULL])
+    assert (found.retained, found.fewer) == ({}, {("film-house", "train"): 0})
+
+
+def test_it_keeps_no_unit_when_it_may_not_run_as_it_is_declared(offers: Offers) -> None:
+    found = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE, 1, 0), *FULL])
+    assert (found.retained, found.fewer) == ({}, {("film-house", "train"): 0})
+
+
+def test_the_units_that_it_keeps_count_once(offers: Offers) -> None:
+    found = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL], pods=[OLD])
+    assert (found.retained, found.live) == ({("film-house", "train"): OLD}, [])
+
+
+def test_its_tenant_gets_no_unit_in_the_place_of_the_kept(offers: Offers) -> None:
+    """The tenant gave a slice up for a whole L4, and declares another slice within its quota."""
+    now = [claim("film-house", "train", WHOLE), claim("film-house", "again", SLICE), *FULL]
+    found = allocated(offers, [OLD, *FULL], now)
+    assert found.retained == {("film-house", "train"): OLD}
+    assert found.fewer == {("film-house", "again"): 0}
+    assert found.limited == {("film-house", "again")}
+    other = allocated(offers, [OLD, *FULL], [now[0], claim("uni-lab", "again", SLICE), *FULL])
+    assert other.fewer == {}, "another tenant gets it"
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from(TENANTS), st.integers(0, 4), st.sampled_from((WHOLE, SLICE)), st.integers(1, 4)),
+    max_size=9,
+    unique_by=lambda row: row[:2],
+)
+
+
+def gpus(offers: Offers, claims: Iterable[Claim]) -> dict[tuple[str, str], Fraction]:
+    total: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for one in claims:
+        spec = offers.platform.of(GPUSpec)[one.gpu_spec].model.spec
+        total[one.tenant, spec.gpu.model] += one.units * physical_gpus(spec)
+    return total
+
+
+@given(rows, rows)
+def test_nobody_loses_a_copy_and_nobody_gains_beyond_stock_or_declaration(
+    offers: Offers, before: list[tuple[str, int, str, int]], after: list[tuple[str, int, str, int]]
+) -> None:
+    old = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in before]
+    now = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in after]
+    had = {key_of(one): one for one in old}
+    found = allocated(offers, old, now)
+    got = effective(now, found)
+    for one, wanted in zip(got, now, strict=True):
+        was = had.get(key_of(one))
+        if was is not None:
+            assert one.units >= min(was.units, wanted.units)
+        assert one.gpu_spec == wanted.gpu_spec or (one == was and key_of(one) in found.retained)
+    held = {(one.cluster, one.gpu_spec): one.shared_held for one in holdings(offers, old)}
+    for here in holdings(offers, got):
+        before_here = held.get((here.cluster, here.gpu_spec), 0)
+        assert here.shared_held <= max(here.stocks.shared_units, before_here)
+    most, declared, used = gpus(offers, old), gpus(offers, now), gpus(offers, got)
+    waiting = {tenant for tenant, _ in found.retained}
+    for (tenant, model), total in used.items():
+        assert tenant not in waiting or total <= max(most[tenant, model], declared[tenant, model])
