@@ -123,6 +123,30 @@ def test_a_change_of_what_runs_is_followed(out: Seen) -> None:
     assert out.row() == Row("Running", "changed since: published, Argo CD hasn't applied it yet")
 
 
+@pytest.mark.parametrize(
+    ("state", "reason", "cells", "colour"),
+    [
+        ("Ready", "ProbePending", ["Starting", "0/1"], "36"),
+        ("Waiting", "NoFreeUnit", ["Waiting", "0/1"], "33"),
+        ("Stopped", "StoppedAsDeclared", ["Stopped", "-"], "2"),
+    ],
+)
+def test_an_instance_that_waits_has_none_of_its_replicas(
+    state: str, reason: str, cells: list[str], colour: str, out: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob = running(out.place, WEBUI).instances[0].observed_blob
+    webui = Instance("webui", blob, state, reason, replicas=int(state == "Ready"))
+    out.place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (webui,)), observed=now())
+    row = next(line for line in out("solo-ada").out.splitlines() if line.startswith("solo-ada/webui"))
+    assert row.split()[2:4] == cells
+    assert f"Copies ready:   {cells[1].replace('/', ' of ')}\n" in out("solo-ada/webui").out
+    assert out.one()["state"] == state, "programs read it as before"
+    assert "solo-ada/webui" in out("--state", cells[0].lower()).out
+    assert "solo-ada/webui" in out("--state", state).out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert f"\x1b[{colour}m{cells[0]}\x1b[0m" in out("solo-ada").out
+
+
 def test_a_removal_is_followed(out: Seen) -> None:
     out.place.report("eu-1", running(out.place, WEBUI), observed=now())
     (out.place.root / WEBUI).unlink()
@@ -307,7 +331,7 @@ def test_why_is_whole_on_a_terminal(columns: int, out: Seen) -> None:
     assert seen.status == 0
     lines = seen.lines
     first = next(number for number, line in enumerate(lines) if line.startswith("solo-ada/webui "))
-    assert lines[first].split() == ["solo-ada/webui", "eu-1", "Kept", "-", "-", "-", "-"]
+    assert lines[first].split() == ["solo-ada/webui", "eu-1", "Kept", "0/1", "-", "-", "-"]
     said = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
     assert " ".join(line.strip() for line in said) == why
     assert max(len(line) for line in lines) <= columns

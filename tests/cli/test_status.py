@@ -186,7 +186,7 @@ def test_history_is_read_back_version_by_version(bed: Recent, shown: Allot) -> N
     assert json.loads(shown("history", "solo-ada", "-o", "json", "--cluster", "us-1").out)["changes"] == []
     table = shown("history", "solo-ada/webui", "--limit", "2").out.splitlines()
     assert [line.split()[-3:] for line in table[1:]] == [
-        ["Ready", "Running", "ProbesAnswered"],
+        ["Starting", "Running", "ProbesAnswered"],
         ["Running", "Failed", "CrashLoop"],
     ]
     assert shown("history", "solo-ada", "-o", "json", "--cluster", "us-2").code == 2

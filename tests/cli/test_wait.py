@@ -69,7 +69,7 @@ def test_until_it_runs(wait: Wait, published: Place) -> None:
         f"instance solo-ada/webui in eu-1: Published: {NEVER}\ninstance solo-ada/webui in eu-1: Init: \n".replace(
             ": \n", "\n"
         )
-        + "instance solo-ada/webui in eu-1: Ready: its probe isn't answered yet\n"
+        + "instance solo-ada/webui in eu-1: Starting: its probe isn't answered yet\n"
         "instance solo-ada/webui in eu-1: Running\n",
         "",
     )

@@ -52,7 +52,9 @@ class Awaited(NamedTuple):
     "--for",
     "goal",
     type=click.Choice(["Running", "Ready", "Stopped", "Prepared", "Gone"], case_sensitive=False),
-    help="Running, Stopped: an instance. Prepared: a storage. Ready, Gone: any. Absent: Running, of others Ready.",
+    help="Running: an instance answers its probe. Ready: a storage or snapshot can be used; an instance is Starting, its"
+    " container has started. Stopped: of an instance. Prepared: of a storage. Gone: of any. Default: Running for an instance,"
+    " else Ready.",
 )
 @click.option(
     "--timeout", "seconds", type=Period(), default="10m", show_default=True, help="How long to wait, such as 1h30m."
@@ -223,7 +225,7 @@ class _Waiting:
 
 def _line(row: Joined, silent: set[str]) -> str:
     where = f" in {row.thing.cluster}" if row.thing.cluster else ""
-    said = [row.state]
+    said = [row.displayed_state]
     if row.why:
         said.append(row.why)
     elif row.thing.cluster in silent:

@@ -19,8 +19,9 @@ from allotment.reports.sheets import Facts, Sheet, plain, words
 STALE_SECONDS = 3900  # a reporter says hourly that it looked
 _STYLES = {
     word.RUNNING: "green",
-    word.READY: "green",
+    word.AVAILABLE_STORAGE: "green",
     word.INIT: "cyan",
+    word.STARTING: "cyan",
     word.PREPARING: "cyan",
     word.PENDING: "cyan",
     word.MERGED: "yellow",
@@ -92,6 +93,10 @@ def _state(state: str) -> Text:
     return Text(printable(state, 30), style=_STYLES.get(state, ""))
 
 
+def _replicas(row: Joined, between: str) -> str:
+    return between.join(map(str, row.ready_replicas)) if row.ready_replicas is not None else "-"
+
+
 def _instances(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
     heads = "INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"
     sheet = Sheet(*heads, long=("URL", "WHY"))
@@ -100,8 +105,8 @@ def _instances(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
-            _state(row.state),
-            plain(f"{one.ready_replicas}/{one.replicas}" if one else "-"),
+            _state(row.displayed_state),
+            plain(_replicas(row, "/")),
             plain((f"{one.units} {one.gpu_spec}" if one.units else "0") if one else "-"),
             plain(one.restarts if one else "-"),
             plain(age(one.since, now) if one else "-"),
@@ -119,7 +124,7 @@ def _storages(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
-            _state(row.state),
+            _state(row.displayed_state),
             plain(one.capacity or one.size if one else "-"),
             plain(f"{prepare.state}, attempt {prepare.attempt}" if prepare else "none" if one else "-"),
             plain(age(one.since, now) if one else "-"),
@@ -135,7 +140,7 @@ def _snapshots(rows: Iterable[Joined]) -> Sheet:
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
-            _state(row.state),
+            _state(row.displayed_state),
             plain(one.storage if one else "-"),
             plain(one.creation_time if one else "-"),
             words(row.why),
@@ -166,7 +171,7 @@ def details(row: Joined, now: datetime.datetime) -> RenderableType:
     one = row.seen
     facts: list[tuple[str, object]] = [
         ("Cluster", row.thing.cluster),
-        ("State", row.state),
+        ("State", row.displayed_state),
         ("Since", f"{one.since} ({age(one.since, now)})" if one else ""),
         ("Why", row.why or (one.reason if one else "")),
         ("What to do", row.stage.way_out),
@@ -179,7 +184,7 @@ def details(row: Joined, now: datetime.datetime) -> RenderableType:
         facts += [
             ("Links", " ".join(one.links)),
             ("Units", f"{one.units} {one.gpu_spec}"),
-            ("Copies ready", f"{one.ready_replicas} of {one.replicas}"),
+            ("Copies ready", _replicas(row, " of ")),
             ("Nodes", " ".join(one.nodes)),
             ("Restarts", one.restarts),
             ("Started", one.start_time),
@@ -229,14 +234,17 @@ def history(rows: Iterable[tuple[str, Transition]], now: datetime.datetime) -> R
     """Return changes of state with their clusters, in the order given."""
     sheet = Sheet("TIME", "AGE", "CLUSTER", "KIND", "NAME", "FROM", "TO", "REASON")
     for cluster, one in rows:
+        states = [
+            word.displayed_state(state, of_instance=one.kind == INSTANCE.kind.name)
+            for state in (one.source or "-", one.target or "gone")
+        ]
         sheet.add(
             plain(one.time),
             plain(age(one.time, now)),
             plain(cluster),
             plain(one.kind),
             plain(one.name),
-            _state(one.source or "-"),
-            _state(one.target or "gone"),
+            *map(_state, states),
             plain(one.reason),
         )
     return sheet
