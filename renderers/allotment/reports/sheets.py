@@ -92,16 +92,17 @@ def _wrapped(text: str, width: int) -> list[str]:
 class Facts:
     """Names with their values, one a line; a long value goes on below itself."""
 
-    def __init__(self, facts: Iterable[tuple[str, object]]) -> None:
+    def __init__(self, facts: Iterable[tuple[str, object]], longest: int = MOST_WORDS) -> None:
         self._facts = [(f"{name}:", value) for name, value in facts if value != ""]
+        self._longest = longest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
         at = max((len(name) for name, _ in self._facts), default=0) + _GAP
         width = _width(console, options)
-        room = max(width - at, 40) if width is not None else MOST_WORDS
+        room = max(width - at, 40) if width is not None else self._longest
         for name, value in self._facts:
-            first, *more = _wrapped(printable(str(value), MOST_WORDS), room) or [""]
+            first, *more = _wrapped(printable(str(value), self._longest), room) or [""]
             yield Text.assemble((name, "bold"), " " * (at - len(name)), first)
             yield from (Text(" " * at + line) for line in more)
 
