@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
+from tests.terminal import ALLOT, shown
 
 from allotment.declared.kinds import KINDS
 
@@ -97,6 +98,20 @@ def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
     assert "its containers have started" in allot("explain", "Started").out
     assert allot("explain", "NoFreUnit").err == "allot: no kind is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"
     assert checked("explain", allot("explain", "NoFreeUnit", "-o", "json").out)["subject"] == "reason NoFreeUnit"
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("words", ["", "rule", "reason", "GPUInstance.spec", "GPUInstance.spec.replicas", "NoFreeUnit"])
+def test_explain_fits_the_terminal(words: str, columns: int) -> None:
+    said = shown([*ALLOT, "explain", *words.split()], PROJECT, columns)
+    assert (said.status, [line for line in said.lines if len(line) > columns]) == (0, [])
+    assert len(said.lines) > 4
+
+
+def test_explain_lists_a_kind_a_line_in_a_pipe(allot: Allot) -> None:
+    lines = allot("explain").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(KINDS)
+    assert max(map(len, lines)) > 80
 
 
 def test_who_reads_no_further_hears_of_no_bug() -> None:
