@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -16,6 +17,8 @@ import yaml
 from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
 from tests.terminal import ALLOT, shown
 
+from allotment.cli import main
+from allotment.cli.main import GROUPS
 from allotment.declared.kinds import KINDS
 
 
@@ -24,6 +27,20 @@ def test_help_imports_little() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stderr.strip() == "[]"
     assert "validate" in run.stdout
+
+
+def test_help_lists_every_command_in_one_group(allot: Allot) -> None:
+    folder = Path(main.__file__).parent
+    modules = {file.stem for file in folder.glob("*.py") if "\ndef command(" in file.read_text()}
+    assert sorted(name for commands in GROUPS.values() for name in commands) == sorted(
+        name.replace("_", "-") for name in modules
+    )
+    lines = allot("--help").out.splitlines()
+    titles = [line.removesuffix(":") for line in lines if line.removesuffix(":") in GROUPS]
+    assert titles == ["Tenants", "Platform team", "Operations (SRE)", "CI and services", "This program"]
+    for title, commands in GROUPS.items():
+        section = itertools.takewhile(bool, lines[lines.index(f"{title}:") + 1 :])
+        assert [line.split()[0] for line in section if not line.startswith("     ")] == list(commands)
 
 
 @pytest.mark.parametrize("kind", KINDS)
