@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # States of an instance, the first three in the order in which it gets there.
 INIT = "Init"  # its units are locked
-READY = "Ready"  # its container has started
+READY = "Ready"  # its container has started; people read it as STARTING
 RUNNING = "Running"  # its probe was answered
 STOPPED = "Stopped"
 WAITING = "Waiting"
@@ -41,6 +41,12 @@ STATES = (
     PREPARING,
     LOST,
 )
+
+
+def displayed_state(state: str, *, of_instance: bool) -> str:
+    """Return the state as people read it. `Ready` of an instance hasn't answered its probe: that is Starting."""
+    return STARTING if of_instance and state == READY else state
+
 
 # Conditions of an instance.
 ADMITTED = "Admitted"

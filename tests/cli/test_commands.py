@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -14,7 +15,10 @@ import jsonschema
 import pytest
 import yaml
 from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
+from tests.terminal import ALLOT, shown
 
+from allotment.cli import main
+from allotment.cli.main import GROUPS
 from allotment.declared.kinds import KINDS
 
 
@@ -23,6 +27,20 @@ def test_help_imports_little() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stderr.strip() == "[]"
     assert "validate" in run.stdout
+
+
+def test_help_lists_every_command_in_one_group(allot: Allot) -> None:
+    folder = Path(main.__file__).parent
+    modules = {file.stem for file in folder.glob("*.py") if "\ndef command(" in file.read_text()}
+    assert sorted(name for commands in GROUPS.values() for name in commands) == sorted(
+        name.replace("_", "-") for name in modules
+    )
+    lines = allot("--help").out.splitlines()
+    titles = [line.removesuffix(":") for line in lines if line.removesuffix(":") in GROUPS]
+    assert titles == ["Tenants", "Platform team", "Operations (SRE)", "CI and services", "This program"]
+    for title, commands in GROUPS.items():
+        section = itertools.takewhile(bool, lines[lines.index(f"{title}:") + 1 :])
+        assert [line.split()[0] for line in section if not line.startswith("     ")] == list(commands)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,6 +115,20 @@ def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
     assert "its containers have started" in allot("explain", "Started").out
     assert allot("explain", "NoFreUnit").err == "allot: no kind is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"
     assert checked("explain", allot("explain", "NoFreeUnit", "-o", "json").out)["subject"] == "reason NoFreeUnit"
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("words", ["", "rule", "reason", "GPUInstance.spec", "GPUInstance.spec.replicas", "NoFreeUnit"])
+def test_explain_fits_the_terminal(words: str, columns: int) -> None:
+    said = shown([*ALLOT, "explain", *words.split()], PROJECT, columns)
+    assert (said.status, [line for line in said.lines if len(line) > columns]) == (0, [])
+    assert len(said.lines) > 4
+
+
+def test_explain_lists_a_kind_a_line_in_a_pipe(allot: Allot) -> None:
+    lines = allot("explain").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(KINDS)
+    assert max(map(len, lines)) > 80
 
 
 def test_who_reads_no_further_hears_of_no_bug() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import json
+import re
 import shlex
 from typing import Any, NamedTuple
 
@@ -45,8 +46,13 @@ class Seen(NamedTuple):
     def row(self, what: str = "solo-ada/webui", kind: str = "instances") -> Row:
         """Return what JSON and table say of it alike."""
         one = self.one(what, kind)
-        lines = [line for line in self(what.partition("/")[0]).out.splitlines() if line.startswith(f"{what} ")]
-        assert any(one["state"] in line.split() and line.endswith(one["why"]) for line in lines), lines
+        printed = self(what.partition("/")[0]).out.splitlines()
+        lines = [line for line in printed if line.startswith(f"{what} ") and one["state"] in line.split()]
+        marks = {line.partition(":")[0]: line for line in printed if line.startswith("(")}
+        shared = [marks[line.split()[-1]] for line in lines if line.split()[-1] in marks]
+        assert any(line.endswith(one["why"]) for line in lines) or any(
+            one["why"] in line and what in line.partition("; concerns ")[2].split(", ") for line in shared
+        ), printed
         return Row(one["state"], one["why"])
 
 
@@ -91,7 +97,13 @@ def test_before_anything_is_published_or_reported(seen: Seen) -> None:
         WEBUI, blob_id((seen.place.root / WEBUI).read_bytes()), "l4-quarter"
     )  # fmt: skip
     things = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
-    assert len(things) == seen().out.count(why)
+    lines = seen().out.splitlines()
+    assert [line for line in lines if why in line] == [lines[-1]], "it is said once"
+    assert (
+        len(things)
+        == len(lines[-1].partition("; concerns ")[2].split(", "))
+        == sum(map(int, re.findall("[0-9]+(?= Merged)", lines[0])))
+    )
 
 
 def test_published_before_any_reporter_was_there(out: Seen) -> None:
@@ -121,6 +133,30 @@ def test_a_change_of_what_runs_is_followed(out: Seen) -> None:
     assert (out.one()["progress"], out.one()["asDeclared"]) == ("going", False)
     out.place.publish()
     assert out.row() == Row("Running", "changed since: published, Argo CD hasn't applied it yet")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "cells", "colour"),
+    [
+        ("Ready", "ProbePending", ["Starting", "0/1"], "36"),
+        ("Waiting", "NoFreeUnit", ["Waiting", "0/1"], "33"),
+        ("Stopped", "StoppedAsDeclared", ["Stopped", "-"], "2"),
+    ],
+)
+def test_an_instance_that_waits_has_none_of_its_replicas(
+    state: str, reason: str, cells: list[str], colour: str, out: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob = running(out.place, WEBUI).instances[0].observed_blob
+    webui = Instance("webui", blob, state, reason, replicas=int(state == "Ready"))
+    out.place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (webui,)), observed=now())
+    row = next(line for line in out("solo-ada").out.splitlines() if line.startswith("solo-ada/webui"))
+    assert row.split()[2:4] == cells
+    assert f"Copies ready:   {cells[1].replace('/', ' of ')}\n" in out("solo-ada/webui").out
+    assert out.one()["state"] == state, "programs read it as before"
+    assert "solo-ada/webui" in out("--state", cells[0].lower()).out
+    assert "solo-ada/webui" in out("--state", state).out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert f"\x1b[{colour}m{cells[0]}\x1b[0m" in out("solo-ada").out
 
 
 def test_a_removal_is_followed(out: Seen) -> None:
@@ -323,7 +359,7 @@ def test_why_is_whole_on_a_terminal(columns: int, out: Seen) -> None:
     assert seen.status == 0
     lines = seen.lines
     first = next(number for number, line in enumerate(lines) if line.startswith("solo-ada/webui "))
-    assert lines[first].split() == ["solo-ada/webui", "eu-1", "Kept", "-", "-", "-", "-"]
+    assert lines[first].split() == ["solo-ada/webui", "eu-1", "Kept", "0/1", "-", "-", "-"]
     said = list(itertools.takewhile(lambda line: line.startswith("    "), lines[first + 1 :]))
     assert " ".join(line.strip() for line in said) == why
     assert max(len(line) for line in lines) <= columns
@@ -346,7 +382,7 @@ def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) 
     assert said.err.splitlines()[1] == line
     rows = {words[0]: words[2] for text in said.out.splitlines() if len(words := text.split()) > 2}
     assert [rows[name] for name in names] == ["Removing"] * 9
-    assert [one.split()[0] for one in out("--state", "removing").out.splitlines() if "Removing" in one] == names
+    assert [one.split()[0] for one in out("--state", "removing").out.splitlines()[1:] if "Removing" in one] == names
     one = out(names[0]).out
     assert "State:         Removing" in one
     assert "the brake stops this: 9 of 17 instances would be deleted" in " ".join(one.split())

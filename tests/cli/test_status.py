@@ -80,10 +80,11 @@ def test_a_row_a_thing_with_its_state_and_why(bed: Recent, shown: Allot, place: 
     bed.report(*as_declared(place, *RUNS, live.route(), *FAILED))
     said = shown("status", "solo-ada")
     lines = [line.split() for line in said.out.splitlines() if line.strip()]
-    assert lines[0] == ["INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"]
-    assert lines[1][:7] == ["solo-ada/webui", "eu-1", "Running", "1/1", "1", "l4-quarter", "0"]
-    assert lines[1][-1] == "https://webui.example/"
-    assert lines[3][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
+    assert " ".join(lines[0]) == "1 instance: 1 Running; 1 storage: 1 Failed"
+    assert lines[1] == ["INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"]
+    assert lines[2][:7] == ["solo-ada/webui", "eu-1", "Running", "1/1", "1", "l4-quarter", "0"]
+    assert lines[2][-1] == "https://webui.example/"
+    assert lines[4][:7] == ["solo-ada/models", "eu-1", "Failed", "20Gi", "Failed,", "attempt", "2"]
     assert "preparation failed in attempt 2: exit 1; `allot recover` tries again" in said.out
     missing = "us-1: nothing has reported it yet: to have it reported, run `allot run --report us-1`, or `allot report --cluster us-1` in it"
     assert (said.code, said.err.splitlines()[1:]) == (0, [missing])
@@ -110,7 +111,7 @@ def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent,
         for kind, one in whole(edited, POLICY, foreign):
             bed.store.put(decoding.WHOLE[kind], one)
         bed.report(*RUNS, live.route(), live.claim())
-    lines = shown("status", "solo-ada").out.splitlines()
+    lines = shown("status", "solo-ada").out.splitlines()[1:]
     assert lines[:2] == [
         "solo-ada in eu-1: Namespace t-solo-ada was edited by hand: metadata.annotations.x isn't published"
         " (undo: kubectl edit namespace t-solo-ada)",
@@ -150,12 +151,12 @@ def test_stocks(bed: Recent, shown: Allot) -> None:
 def test_a_silent_reporter_is_marked(bed: Recent, shown: Allot) -> None:
     bed.ago = 7200
     bed.report(*RUNS)
-    assert shown("status").out.startswith("eu-1: STALE: its reporter has said nothing for ")
+    assert shown("status").out.splitlines()[1].startswith("eu-1: STALE: its reporter has said nothing for ")
     assert json.loads(shown("status", "-o", "json").out)["clusters"][0]["stale"] is True
     bed.ago = 300
     bed.watch.contact = time.monotonic() - 250
     bed.reporter.once()
-    assert shown("status").out.startswith("eu-1: STALE: it has not answered for 9m")
+    assert shown("status").out.splitlines()[1].startswith("eu-1: STALE: it has not answered for 9m")
 
 
 def test_json_has_the_same(bed: Recent, shown: Allot, place: Place) -> None:
@@ -186,7 +187,7 @@ def test_history_is_read_back_version_by_version(bed: Recent, shown: Allot) -> N
     assert json.loads(shown("history", "solo-ada", "-o", "json", "--cluster", "us-1").out)["changes"] == []
     table = shown("history", "solo-ada/webui", "--limit", "2").out.splitlines()
     assert [line.split()[-3:] for line in table[1:]] == [
-        ["Ready", "Running", "ProbesAnswered"],
+        ["Starting", "Running", "ProbesAnswered"],
         ["Running", "Failed", "CrashLoop"],
     ]
     assert shown("history", "solo-ada", "-o", "json", "--cluster", "us-2").code == 2
@@ -299,7 +300,7 @@ def test_what_is_removed_and_stays_is_shown(
     bed.reporter.once()
     words = "removed, still running: not published since "
     way_out = "; ask the platform team to refresh Application solo-ada--eu-1--compute"
-    row = shown("status", "solo-ada").out.splitlines()[1]
+    row = shown("status", "solo-ada").out.splitlines()[2]
     assert row.split()[:3] == ["solo-ada/webui", "eu-1", "Running"]
     assert words in row
     assert row.endswith(way_out)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 
 import pytest
 from tests.cli.test_catalog import report
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import Place, git
+from tests.terminal import ALLOT
+from tests.terminal import shown as terminal
 
 from allotment.observed.status import ClusterStatus, ColdStart, Stock
 
@@ -101,3 +104,19 @@ def test_what_is_merged_counts_and_what_is_wrong_there_is_said(shown: Allot, pla
 def test_a_cluster_that_nobody_knows(shown: Allot) -> None:
     said = shown("--cluster", "us-2")
     assert (said.code, said.out, said.err) == (2, "", "allot: no cluster is named 'us-2'; did you mean 'us-1'?\n")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_terminal_is_never_too_narrow(columns: int, place: Place) -> None:
+    words = [*ALLOT, "stock", "list", "--repo", str(place.root), "--cluster", "us-1"]
+    said = terminal(["sh", "-c", f"{shlex.join(words)} 2> /dev/null"], place.root, columns)
+    lines = said.lines
+    assert (said.status, [line for line in lines if len(line) > columns]) == (0, [])
+    first = next(number for number, line in enumerate(lines) if line.startswith("h100-eight "))
+    row, *below = lines[first : first + 3]
+    beside, under = {
+        60: ("1", "HELD: 0  FREE: 1  WARM: 0  READY: -  TENANT: -"),
+        80: ("1 0 1 0", "READY: -  TENANT: -"),
+    }[columns]
+    assert " ".join(row.split()) == f"h100-eight us-1 h100-eight h100 0 to 2 {beside}"
+    assert below == [f"    {under}", "    not known yet"]

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.test_declared_to_running import WEBUI, now, running
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import Place, git
+from tests.terminal import ALLOT, shown
 
 from allotment.adapters.git.remote import Remote
 from allotment.observed.status import Instance, Storage, TenantStatus
@@ -21,6 +22,7 @@ REPORTS = "to have it reported, run `allot run --report eu-1`, or `allot report 
 UNKNOWN = "time is up, and whether it is {} isn't known (eu-1: nothing has reported it yet)"
 MODELS = "tenants/solo-ada/storages/models.yaml"
 _CLOCK = re.compile(r"^[0-9]{2}:[0-9]{2}:[0-9]{2}Z ", re.MULTILINE)
+LATER = "; next: eu-1 is reported"
 
 Wait = Callable[..., Result]
 
@@ -66,11 +68,10 @@ def test_until_it_runs(wait: Wait, published: Place) -> None:
     said = wait("solo-ada/webui", "--for", "running", meanwhile=steps)
     assert said == (
         0,
-        f"instance solo-ada/webui in eu-1: Published: {NEVER}\ninstance solo-ada/webui in eu-1: Init: \n".replace(
-            ": \n", "\n"
-        )
-        + "instance solo-ada/webui in eu-1: Ready: its probe isn't answered yet\n"
-        "instance solo-ada/webui in eu-1: Running\n",
+        f"(0s) instance solo-ada/webui in eu-1: Published: {NEVER}{LATER}\n"
+        "(5s) instance solo-ada/webui in eu-1: Init; next: its container starts\n"
+        "(15s) instance solo-ada/webui in eu-1: Starting: its probe isn't answered yet; next: it answers its probe\n"
+        "(20s) instance solo-ada/webui in eu-1: Running\n",
         "",
     )
     assert wait("solo-ada/webui").code == 0, "at once, where it is so"
@@ -140,7 +141,10 @@ def test_it_failed(wait: Wait, published: Place) -> None:
     failed = says(published, "Failed", "ImagePullFailed", "the image x can't be pulled\x1b[2J")
     said = wait("solo-ada/webui", meanwhile=(says(published, "Init"), failed))
     assert said.code == 1
-    assert said.out.splitlines()[-1] == "instance solo-ada/webui in eu-1: Failed: the image x can't be pulled\\x1b[2J"
+    assert (
+        said.out.splitlines()[-1]
+        == "(10s) instance solo-ada/webui in eu-1: Failed: the image x can't be pulled\\x1b[2J"
+    )
     assert said.err == "solo-ada/webui isn't Running: it won't be so by itself; correct the image's name and digest\n"
 
 
@@ -158,9 +162,32 @@ def test_time_is_up(wait: Wait) -> None:
     said = wait("solo-ada/webui", "--timeout", "1m30s")
     assert said == (
         124,
-        f"instance solo-ada/webui in eu-1: Published: {NEVER}\n",
+        f"(0s) instance solo-ada/webui in eu-1: Published: {NEVER}{LATER}\n",
         f"solo-ada/webui: {UNKNOWN.format('Running')}; {REPORTS}\n",
     )
+
+
+def test_time_is_up_where_nothing_but_waiting_helps(wait: Wait, published: Place) -> None:
+    says(published, "Init", "Starting", "its image is pulled")()
+    said = wait("solo-ada/webui", "--timeout", "1m30s")
+    assert said.out == "(0s) instance solo-ada/webui in eu-1: Init: its image is pulled; next: its container starts\n"
+    assert (said.code, said.err) == (
+        124,
+        "solo-ada/webui isn't Running: time is up; `allot status solo-ada/webui` says more; run this again with a longer"
+        " --timeout to wait on\n",
+    )
+
+
+@pytest.mark.parametrize("columns", [30, 80])
+def test_a_terminal_has_a_line_that_counts_the_seconds(columns: int, published: Place) -> None:
+    says(published, "Init")()
+    words = [*ALLOT, "wait", "solo-ada/webui", "--timeout", "3s", "--repo", str(published.root)]
+    said = shown(words, published.root, columns)
+    live = [line.rpartition("\r")[2] for line in said.text.replace("\r", "\n\r").splitlines() if " of 3s, " in line]
+    assert said.status == 124
+    assert len(live) >= 2, said.text
+    assert live[0][2:] == " of 3s, waiting for Running; next: its container starts"[: columns - 3]
+    assert said.raw.count("\r\x1b[K") == len(live) + 1, "it is cleared in the end"
 
 
 def test_a_remote_is_asked_for_its_refs_alone_while_nothing_moves(
@@ -206,9 +233,9 @@ def test_a_remote_that_goes_away_between_two_questions(
     assert (said.code, [line.partition(": what")[0] for line in said.out.splitlines()]) == (
         0,
         [
-            "instance solo-ada/webui in eu-1: Init",
-            "'origin' doesn't answer: it hangs up: looking again",
-            "instance solo-ada/webui in eu-1: Running",
+            "(0s) instance solo-ada/webui in eu-1: Init; next: its container starts",
+            "(5s) 'origin' doesn't answer: it hangs up: looking again",
+            "(10s) instance solo-ada/webui in eu-1: Running",
         ],
     )
 
@@ -225,7 +252,10 @@ def test_until_a_storage_is_prepared(wait: Wait, published: Place) -> None:
     said = wait("solo-ada/models", "--for", "Prepared", meanwhile=(report("Preparing"), report("Ready")))
     assert (said.code, said.out.splitlines()[1:]) == (
         0,
-        ["storage solo-ada/models in eu-1: Preparing: it is Preparing", "storage solo-ada/models in eu-1: Ready"],
+        [
+            "(5s) storage solo-ada/models in eu-1: Preparing: it is Preparing; next: its preparation succeeds",
+            "(10s) storage solo-ada/models in eu-1: Ready",
+        ],
     )
 
 
@@ -241,7 +271,7 @@ def test_until_it_is_gone(wait: Wait, published: Place) -> None:
     assert said.code == 0
     assert [line.partition(": ")[2].partition(": what")[0] for line in said.out.splitlines()] == [
         "Removing: removed: merged, not published yet",
-        "Running: removed: published, being removed",
+        "Running: removed: published, being removed; next: Argo CD removes it",
         "nothing declares it, and no cluster reports it; known: models, styles",
     ]
 
@@ -253,8 +283,8 @@ def test_what_is_published_still_is_not_gone(wait: Wait, published: Place) -> No
     assert (said.code, [line.partition(": what")[0] for line in said.out.splitlines()]) == (
         0,
         [
-            "instance solo-ada/webui in eu-1: Removing: not published yet",
-            "solo-ada/webui: nothing declares it, and no cluster reports it; known: models, styles",
+            "(0s) instance solo-ada/webui in eu-1: Removing: not published yet",
+            "(5s) solo-ada/webui: nothing declares it, and no cluster reports it; known: models, styles",
         ],
     )
 
@@ -266,7 +296,7 @@ def test_json(wait: Wait, published: Place) -> None:
     assert found["things"] == [
         {"kind": "instance", "cluster": "eu-1", "state": "Running", "why": "", "wayOut": "", "url": None}
     ]
-    assert said.err.splitlines()[-1] == "instance solo-ada/webui in eu-1: Running"
+    assert said.err.splitlines()[-1] == "(5s) instance solo-ada/webui in eu-1: Running"
     quiet = wait("solo-ada/webui", "-o", "json", "-q")
     assert (quiet.code, quiet.err) == (0, "")
     late = wait("solo-ada/models", "--for", "ready", "--timeout", "5s", "-o", "json")
@@ -295,8 +325,8 @@ def test_a_silent_cluster_is_not_believed(wait: Wait, published: Place) -> None:
     assert (said.code, [line.partition(": what")[0] for line in said.out.splitlines()]) == (
         0,
         [
-            "instance solo-ada/webui in eu-1: Running: its cluster has been silent since",
-            "instance solo-ada/webui in eu-1: Running",
+            "(0s) instance solo-ada/webui in eu-1: Running: its cluster has been silent since; next: eu-1 is reported again",
+            "(10s) instance solo-ada/webui in eu-1: Running",
         ],
     )
     assert git(published.root, "status", "--short") == ""

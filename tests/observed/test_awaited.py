@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allotment.observed.awaited import verdict
+from allotment.observed.awaited import next_step, verdict
 from allotment.observed.joined import Joined
 from allotment.observed.rollout import Merged, Stage, Thing
 from allotment.observed.status import Condition, Instance, Storage
@@ -79,3 +79,26 @@ def test_what_a_silent_cluster_said_last_is_not_believed() -> None:
     assert verdict([instance("Running", DONE)], "Running", {"eu-1"}) == "going"
     assert verdict([instance("Failed", FAILED)], "Running", {"eu-1"}) == "going"
     assert verdict([row(INSTANCE, FAILED)], "Running", {"eu-1"}) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("joined", "step"),
+    [
+        (row(INSTANCE, Stage("going", "merged")), "a publish takes its commit"),
+        (row(INSTANCE, Stage("going", "published")), "Argo CD applies it"),
+        (instance("Running", Stage("going", "published"), blob="b0"), "Argo CD applies it"),
+        (instance("Init", GOING), "its container starts"),
+        (instance("Ready", GOING), "it answers its probe"),
+        (row(INSTANCE, GOING, Instance("webui", "b1", "Waiting", "NoFreeUnit")), "a unit becomes free"),
+        (row(INSTANCE._replace(blob=""), Stage("going", "published")), "Argo CD removes it"),
+        (instance("Running", DONE), ""),
+        (instance("Failed", FAILED), ""),
+    ],
+)
+def test_the_next_step(joined: Joined, step: str) -> None:
+    assert next_step(joined, "Running") == step
+
+
+def test_the_next_step_in_a_silent_cluster_is_a_report() -> None:
+    assert next_step(instance("Running", DONE), "Running", {"eu-1"}) == "eu-1 is reported again"
+    assert next_step(row(INSTANCE, Stage("going", "published")), "Running", {"eu-1"}) == "eu-1 is reported"

@@ -79,6 +79,19 @@ def test_what_fits_shares_its_row_from_a_hundred_columns_on() -> None:
     assert [line.plain for line in sheet.lines(99)] == ["NAME", "one", "    short"]
 
 
+def test_columns_that_do_not_fit_follow_under_their_row() -> None:
+    sheet = Sheet("STOCK", "CLUSTER", "UNITS", "TENANT", "WHY", long=("WHY",))
+    sheet.add(plain("l4-whole"), plain("eu-1"), plain(12), plain("studio-kite"), words("short"))
+    sheet.add(plain("l4"), plain("eu-1"), plain(1), plain(""), words(""))
+    assert [line.plain for line in sheet.lines(25)] == [
+        "STOCK     CLUSTER  UNITS",
+        "l4-whole  eu-1     12",
+        "    TENANT: studio-kite",
+        "    short",
+        "l4        eu-1     1",
+    ]
+
+
 def test_nothing_does_anything_to_a_terminal() -> None:
     sheet = Sheet("NAME", "WHY", long=("WHY",))
     sheet.add(plain("\x1b[2J[red]x"), words("a\nb\u202e[bold]"))

@@ -8,7 +8,7 @@ from tests.observed.test_removed import ARGOCD, DEPLOYMENT, SINCE, after, look, 
 
 from allotment.observed.drift import Difference
 from allotment.observed.edits import Edit, with_edits
-from allotment.observed.status import ClusterStatus, ColdStart, Stock, TenantStatus
+from allotment.observed.status import ClusterStatus, ColdStart, Instance, Stock, TenantStatus
 from allotment.reports.summary import MOST_ROWS, summary
 
 CLUSTER = ClusterStatus("eu-1", "2026-11-21T10:03:00Z")
@@ -71,6 +71,11 @@ def test_a_page_lists_so_many_edits() -> None:
         for number in range(MOST_ROWS + 2)
     ]
     assert "\nand 2 more.\n" in page(*tenants)
+
+
+def test_an_instance_that_has_not_answered_its_probe_is_starting() -> None:
+    starting = Instance("webui", "b1", "Ready", "ProbePending")
+    assert "| Starting | 1 |" in page(TenantStatus("solo-ada", "eu-1", instances=(starting,))).splitlines()
 
 
 def test_trouble_is_told_too() -> None:

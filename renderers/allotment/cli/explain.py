@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
 
 
+TEXT_WIDTH = 92  # columns of a paragraph, also where a terminal is wider
 INDEXES = ("", "rule", "reason")
 _ALL = {
     "": "All kinds.",
@@ -46,10 +48,7 @@ def command(words: tuple[str, ...], style: str) -> None:
 
         click.echo(outputs.as_json(_with_example(subject) if subject not in INDEXES else _index(subject)), nl=False)
     elif subject in INDEXES:
-        page = _index(subject)
-        width = max(len(one.name) for one in page.fields)
-        for one in page.fields:
-            click.echo(f"{click.style(one.name.ljust(width), bold=True)}  {_line(one, width)}")
+        _list(_index(subject))
     else:
         _show(_with_example(subject))
 
@@ -92,28 +91,55 @@ def _index(subject: str) -> ExplainOutput:
     )
 
 
+def _list(page: ExplainOutput) -> None:
+    """Print a line of each subject; where the terminal is too narrow, its words stand under its name."""
+    from allotment.reports.sheets import terminal_width
+
+    names, columns = max(len(one.name) for one in page.fields), terminal_width()
+    for one in page.fields:
+        name = click.style(one.name.ljust(names), bold=True)
+        line = _line(one, names)
+        if columns is None or names + 2 + max(map(len, line.splitlines())) <= columns:
+            click.echo(f"{name}  {line}")
+        else:
+            click.echo(click.style(one.name, bold=True))
+            for words in filter(None, (one.type, one.description)):
+                click.echo(_filled(words, columns, "    "))
+
+
 def _line(one: FieldOutput, width: int) -> str:
     if one.type:
         return f"{one.type.ljust(46)}  {one.description}"
     return textwrap.fill(one.description, 110 - width, subsequent_indent=" " * (width + 2))
 
 
+def _filled(text: str, columns: int | None, indent: str) -> str:
+    """Return an indented paragraph, no wider than the terminal where there is one. A word stays whole."""
+    most = min(columns or sys.maxsize, TEXT_WIDTH + len(indent))
+    return textwrap.fill(
+        text, most, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def _show(page: ExplainOutput) -> None:
+    from allotment.reports.sheets import terminal_width
+
+    columns = terminal_width()
     title, _, name = ("KIND", "", page.subject.split(".")[0]) if page.file else page.subject.partition(" ")
     click.echo(f"{click.style(title.upper().ljust(6), bold=True)}   {name}")
     if page.file:
         click.echo(f"{click.style('FILE', bold=True)}     {page.file}")
     if page.itself is not None:
-        click.echo(f"{click.style('FIELD', bold=True)}    {page.subject} {_of(page.itself)}")
+        click.echo(_wrapped(f"{click.style('FIELD', bold=True)}    {page.subject} {_of(page.itself)}", columns))
     click.echo()
     if page.description:
-        click.echo(_indented(page.description) + "\n")
+        click.echo(_indented(page.description, columns) + "\n")
     if page.fields:
         click.echo(click.style("FIELDS", bold=True))
         for one in page.fields:
-            click.echo(f"  {click.style(one.name, bold=True)} {_of(one)}")
+            click.echo(_wrapped(f"  {click.style(one.name, bold=True)} {_of(one)}", columns))
             if one.description:
-                click.echo(textwrap.indent(textwrap.fill(one.description, 92), "      "))
+                click.echo(_filled(one.description, columns, "      "))
     if page.example:
         click.echo("\n" + click.style("EXAMPLE", bold=True))
         click.echo(textwrap.indent(page.example.rstrip("\n"), "    "))
@@ -127,6 +153,20 @@ def _of(one: FieldOutput) -> str:
     return f"<{one.type}>{absent}{f'  {one.limits}' if one.limits else ''}"
 
 
-def _indented(text: str) -> str:
+def _wrapped(text: str, columns: int | None) -> str:
+    """Return a styled text in lines of at most so many columns; all but the first are indented. In a pipe it is one line."""
+    if columns is None:
+        return text
+    lines, length = [""], 0
+    for word in text.split(" "):
+        size = len(click.unstyle(word)) + 1
+        if length + size - 1 > columns and lines[-1].strip():
+            lines, length = [*lines, " " * 7], 7
+        lines[-1] += f"{word} "
+        length += size
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _indented(text: str, columns: int | None) -> str:
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
-    return "\n\n".join(textwrap.indent(textwrap.fill(paragraph, 92), "    ") for paragraph in paragraphs)
+    return "\n\n".join(_filled(paragraph, columns, "    ") for paragraph in paragraphs)

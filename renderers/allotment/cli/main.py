@@ -19,30 +19,41 @@ from allotment import VERSION
 from allotment.cli.options import shared_options
 from allotment.problems import AllotmentError, quoted
 
-COMMANDS = {
-    "init": "Write a repository of declarations to begin with.",
-    "validate": "Check declarations, and say everything that is wrong at once.",
-    "plan": "Show what merging a change would do.",
-    "comment": "Say on the forge what pull requests would change, and how far merges have come.",
-    "ownership": "Write who approves what, as the forge reads it.",
-    "render": "Write the Kubernetes manifests that the declarations mean.",
-    "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
-    "run": "Publish, report and comment in the background, as a process in a cluster.",
-    "report": "Commit what a cluster runs to its status branch.",
-    "status": "Show what is declared, how far it is, and why something doesn't run.",
-    "catalog": "Show what is on offer, and what of it a tenant can have now.",
-    "stock": "Show what stocks hold, keep warm, and how long a node takes to come.",
-    "wait": "Wait until something runs, is ready, stopped, prepared or gone.",
-    "add-on": "Show what clusters run beside Allotment, and pin it to another version.",
-    "recover": "Prepare a storage again whose preparation failed.",
-    "history": "Show what became of an instance, storage or snapshot, and when.",
-    "doctor": "Say what is wrong with a cluster, or with the repository, and what to do.",
-    "bootstrap": "Write what Argo CD needs to begin with.",
-    "explain": "Show the manual page of a kind, a field or a rule.",
-    "fmt": "Write declarations in their canonical form, comments kept.",
-    "schema": "Write JSON Schemas for editors.",
-    "completion": "Write what a shell needs to complete commands and names.",
+GROUPS = {
+    "Tenants": {
+        "validate": "Check declarations, and say everything that is wrong at once.",
+        "plan": "Show what merging a change would do.",
+        "fmt": "Write declarations in their canonical form, comments kept.",
+        "catalog": "Show what is on offer, and what of it a tenant can have now.",
+        "status": "Show what is declared, how far it is, and why something doesn't run.",
+        "wait": "Wait until something runs, is ready, stopped, prepared or gone.",
+        "history": "Show what became of an instance, storage or snapshot, and when.",
+        "recover": "Prepare a storage again whose preparation failed.",
+    },
+    "Platform team": {
+        "init": "Write a repository of declarations to begin with.",
+        "ownership": "Write who approves what, as the forge reads it.",
+        "stock": "Show what stocks hold, keep warm, and how long a node takes to come.",
+        "add-on": "Show what clusters run beside Allotment, and pin it to another version.",
+    },
+    "Operations (SRE)": {
+        "bootstrap": "Write what Argo CD needs to begin with.",
+        "doctor": "Say what is wrong with a cluster, or with the repository, and what to do.",
+    },
+    "CI and services": {
+        "render": "Write the Kubernetes manifests that the declarations mean.",
+        "publish": "Commit the manifests of a commit to the branches that Argo CD syncs.",
+        "comment": "Say on the forge what pull requests would change, and how far merges have come.",
+        "report": "Commit what a cluster runs to its status branch.",
+        "run": "Publish, report and comment in the background, as a process in a cluster.",
+    },
+    "This program": {
+        "explain": "Show the manual page of a kind, a field or a rule.",
+        "schema": "Write JSON Schemas for editors.",
+        "completion": "Write what a shell needs to complete commands and names.",
+    },
 }
+COMMANDS = {name: words for commands in GROUPS.values() for name, words in commands.items()}
 
 
 READER_GONE = 141  # as a shell says of SIGPIPE
@@ -93,8 +104,10 @@ class _Commands(click.Group):
             raise click.exceptions.Exit(READER_GONE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), words) for name, words in commands.items()])
 
 
 @click.command(cls=_Commands, params=shared_options(), context_settings={"help_option_names": ["-h", "--help"]})

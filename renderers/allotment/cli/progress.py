@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import click
+
 from allotment.cli.options import is_quiet
+
+
+class LiveLine:
+    """The last line of a terminal, which each text replaces; nothing elsewhere, or with --quiet."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb"
+
+    def __bool__(self) -> bool:
+        """Return whether there is such a line."""
+        return self._is_shown
+
+    def show(self, text: str) -> None:
+        """Replace the line by a text, cut to the terminal's width; an empty text clears the line."""
+        if self._is_shown:
+            room = shutil.get_terminal_size().columns - 1
+            click.echo(f"\r\x1b[K{text[:room]}", nl=False, err=True)
 
 
 def on_terminal(title: str) -> AbstractContextManager[Any]:

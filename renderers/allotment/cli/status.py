@@ -41,18 +41,22 @@ class State(click.ParamType[str]):
     name = "state"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from allotment.conditions import STATES
-
-        found = {one.lower(): one for one in STATES}.get(str(value).lower())
+        states = _states()
+        found = {state.lower(): state for state in states}.get(str(value).lower())
         if found is None:
-            self.fail(f"no state is named {quoted(value)}{near(str(value).capitalize(), STATES)}", param, ctx)
+            self.fail(f"no state is named {quoted(value)}{near(str(value).capitalize(), states)}", param, ctx)
         return found
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from allotment.conditions import STATES
+        states = [state.lower() for state in _states()]
+        return [CompletionItem(state) for state in states if state.startswith(incomplete.lower())]
 
-        several = [one.lower() for one in STATES]
-        return [CompletionItem(one) for one in several if one.startswith(incomplete.lower())]
+
+def _states() -> tuple[str, ...]:
+    """Return the states as JSON has them, and as people read them."""
+    from allotment.conditions import STARTING, STATES
+
+    return (*STATES, STARTING)
 
 
 @click.command()
@@ -94,6 +98,7 @@ def command(
     What is merged (the branch spec.git.branch of origin; HEAD without one) is joined with what is published and what
     the clusters report. What no cluster shows is Merged (not published yet), Kept (not published: its tenant is retained)
     or Published (not in its cluster yet); Removing is removed from Git and still published. WHY says what is missing.
+    An instance is Starting until it answers its probe; JSON calls that Ready.
 
     With --exit-code: 0 all that is declared to run runs, storages and snapshots are ready, and what is declared stopped
     is stopped; 1 something isn't, or nobody knows, because its cluster is silent. With --quiet too, only that is shown.
@@ -147,7 +152,7 @@ def _chosen(view: View, name: str, cluster: str | None, states: Collection[str],
         for row in view.rows
         if (not name or row.thing.name == name)
         and cluster in (None, row.thing.cluster)
-        and (not states or row.state in states)
+        and (not states or row.state in states or row.displayed_state in states)
         and spec in (None, row.gpu_spec)
     ]
 

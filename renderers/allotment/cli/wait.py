@@ -22,6 +22,7 @@ from allotment.cli.looking import (
     silent_clusters,
 )
 from allotment.cli.options import Period, is_quiet, output_option
+from allotment.cli.progress import LiveLine
 from allotment.problems import Refused, printable
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ class Awaited(NamedTuple):
     "--for",
     "goal",
     type=click.Choice(["Running", "Ready", "Stopped", "Prepared", "Gone"], case_sensitive=False),
-    help="Running, Stopped: an instance. Prepared: a storage. Ready, Gone: any. Absent: Running, of others Ready.",
+    help="Running: an instance answers its probe. Ready: a storage or snapshot can be used; an instance is Starting, its"
+    " container has started. Stopped: of an instance. Prepared: of a storage. Gone: of any. Default: Running for an instance,"
+    " else Ready.",
 )
 @click.option(
     "--timeout", "seconds", type=Period(), default="10m", show_default=True, help="How long to wait, such as 1h30m."
@@ -63,7 +66,8 @@ class Awaited(NamedTuple):
 def command(
     what: str, goal: str | None, seconds: int, cluster: str | None, style: str, repo: Path | None, url: str | None
 ) -> None:
-    """Wait until an instance, storage or snapshot is as it should be, with a line whenever it gets on.
+    """Wait until an instance, storage or snapshot is as it should be, with a line whenever it gets on: the time, how long it
+    has waited, the state, and the next step. On a terminal, the last line counts the seconds.
 
     It looks at the refs of the remote every few seconds, and fetches what moved. Exit status: 0 it is so; 1 it won't
     be by itself: it failed, its tenant is kept as it was, or it is declared otherwise; 124 time is up.
@@ -94,6 +98,8 @@ class _Waiting:
         self._rows: list[Joined] = []
         self._said: tuple[str, ...] = ()
         self._unknown: dict[str, str] = {}  # the clusters of which nobody knows what runs there, and why
+        self._steps: tuple[str, ...] = ()  # the next step of each thing that is on its way
+        self._live = LiveLine()
         self._begun = time.monotonic()
 
     def wait(self, seconds: int) -> str:
@@ -108,7 +114,7 @@ class _Waiting:
                 left = self._begun + seconds - time.monotonic()
                 if left <= 0:
                     return "TimedOut"
-                time.sleep(min(LOOK_SECONDS, left))
+                self._rest(min(LOOK_SECONDS, left), seconds)
                 try:
                     if (now := view.refs()) != refs:
                         view, refs = View(self._clone, self._awaited.tenant), now
@@ -116,6 +122,27 @@ class _Waiting:
                 except Refused as error:
                     self._say((f"{error}: looking again",))
         return "Reached" if found == "reached" else "Failed"
+
+    def _rest(self, rest: float, limit: int) -> None:
+        """Wait until the next look. On a terminal, a line counts the seconds and says the next step."""
+        from allotment.declared.values import duration_text
+
+        if not self._live:
+            time.sleep(rest)
+            return
+        end, steps = time.monotonic() + rest, "; ".join(self._steps)
+        try:
+            while (left := end - time.monotonic()) > 0:
+                spent = f"{self._elapsed()} of {duration_text(limit)}, waiting for {self._awaited.goal}"
+                self._live.show(printable(f"{spent}; next: {steps}" if steps else spent, 400))
+                time.sleep(min(1, left))
+        finally:
+            self._live.show("")
+
+    def _elapsed(self) -> str:
+        from allotment.declared.values import duration_text
+
+        return duration_text(int(time.monotonic() - self._begun))
 
     def _check(self, view: View) -> None:
         """Check that there is what is waited for. Raises Refused."""
@@ -138,7 +165,7 @@ class _Waiting:
             raise Refused(f"{self._awaited} is {is_now}, which is never {goal}: wait for {fitting}")
 
     def _look(self, view: View) -> Verdict:
-        from allotment.observed.awaited import GOALS, GONE, verdict
+        from allotment.observed.awaited import GOALS, GONE, next_step, verdict
         from allotment.pipeline.status_view.publish_check import explained
 
         tenant, name, cluster, goal = self._awaited
@@ -157,7 +184,9 @@ class _Waiting:
             if row.thing.blob and row.path in against:
                 self._rows[at] = row._replace(stage=row.stage._replace(way_out=against[row.path]))
         found = "failed" if against else verdict(self._rows, goal, silent)
-        lines = [_line(row, silent) for row in self._rows]
+        steps = [next_step(row, goal, silent) if found == "going" else "" for row in self._rows]
+        self._steps = tuple(dict.fromkeys(step for step in steps if step))
+        lines = [_line(row, silent, step) for row, step in zip(self._rows, steps, strict=True)]
         if goal == GONE and found == "reached":
             where = view.where_published(tenant, name, cluster)
             if where:
@@ -194,7 +223,7 @@ class _Waiting:
         now = datetime.datetime.now(datetime.UTC).strftime("%H:%M:%SZ")
         for line in lines:
             if line not in self._said and not (is_quiet() and self._style == "json"):
-                click.echo(f"{now} {line}", err=self._style == "json")
+                click.echo(f"{now} ({self._elapsed()}) {line}", err=self._style == "json")
         self._said = lines
 
     def say_end(self, outcome: str) -> None:
@@ -211,6 +240,8 @@ class _Waiting:
         if outcome == "Reached":
             return
         ways = sorted({row.stage.way_out for row in self._rows} - {""})
+        if outcome == "TimedOut" and not ways:
+            ways = [f"`allot status {self._awaited}` says more; run this again with a longer --timeout to wait on"]
         more = f"; {printable('; '.join(ways), 1000)}" if ways else ""
         words = "time is up" if outcome == "TimedOut" else "it won't be so by itself"
         head = f"{self._awaited} isn't {self._awaited.goal}: {words}"
@@ -221,11 +252,12 @@ class _Waiting:
         click.echo(f"{head}{more}", err=True)
 
 
-def _line(row: Joined, silent: set[str]) -> str:
+def _line(row: Joined, silent: set[str], step: str) -> str:
     where = f" in {row.thing.cluster}" if row.thing.cluster else ""
-    said = [row.state]
+    said = [row.displayed_state]
     if row.why:
         said.append(row.why)
     elif row.thing.cluster in silent:
         said.append("its cluster has been silent since")
-    return printable(f"{row.thing.kind} {row.label}{where}: {': '.join(said)}", 4000)
+    after = f"; next: {step}" if step else ""
+    return printable(f"{row.thing.kind} {row.label}{where}: {': '.join(said)}{after}", 4000)

@@ -21,6 +21,40 @@ GOALS: dict[str, tuple[str, ...]] = {
     word.PREPARED: (STORAGE.word,),
     GONE: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
 }
+# The next step of what is on its way, by reason, by the state in its cluster, and by how far its declaration is.
+_NEXT_BY_REASON = {
+    word.NO_FREE_UNIT: "a unit becomes free",
+    word.STORAGE_UNPREPARED: "its storage is prepared",
+    word.NODE_LOST: "its node answers",
+    word.ROLLOUT_PENDING: "its pods are created",
+    word.SCHEDULING: "a node takes its pod",
+    word.TERMINATING: "its pods end",
+    word.RESIZING: "its volume grows",
+}
+_NEXT_BY_STATE = {
+    word.INIT: "its container starts",
+    word.READY: "it answers its probe",
+    word.PENDING: "its volume is bound",
+    word.PREPARING: "its preparation succeeds",
+}
+_NEXT_BY_STAGE = {
+    "merged": "a publish takes its commit",
+    "published": "Argo CD applies it",
+    "removing": "its volume goes",
+}
+
+
+def next_step(row: Joined, goal: str, silent: Collection[str] = ()) -> str:
+    """Return the next step of a thing on its way to the goal; empty where nothing is expected to happen."""
+    if (_of(row, goal, silent) if row.thing.blob else row.stage.progress) != "going":
+        return ""
+    if row.stage.state != "merged" and row.thing.cluster in silent:
+        return f"{row.thing.cluster} is reported again" if row.seen is not None else f"{row.thing.cluster} is reported"
+    if not row.thing.blob and row.stage.state == "published":
+        return "Argo CD removes it"
+    if row.seen is None or not row.is_current:
+        return _NEXT_BY_STAGE.get(row.stage.state, "")
+    return _NEXT_BY_REASON.get(row.seen.reason) or _NEXT_BY_STATE.get(row.state, "")
 
 
 def verdict(rows: Sequence[Joined], goal: str, silent: Collection[str] = ()) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allotment import conditions as word
+from allotment.declared.things import INSTANCE
 from allotment.observed import removed
 from allotment.observed.rollout import Merged, Stage, Thing
 from allotment.observed.status import Instance, TenantStatus
@@ -18,7 +19,8 @@ class Joined(NamedTuple):
     """An instance, storage or snapshot in one cluster. `thing` has the blob of its declaration, empty where it isn't
     declared there (any more); `seen` is what the cluster says of it, `status` of its tenant, None where that is nothing.
 
-    `stage` says how far the declaration is. `path` declares it, `gpu_spec` is the GPUSpec of an instance.
+    `stage` says how far the declaration is. `path` declares it, `gpu_spec` is the GPUSpec of an instance, `replicas` are
+    those that it declares to run; 0 where it has none of its own, or where that doesn't matter.
     """
 
     thing: Merged
@@ -27,6 +29,7 @@ class Joined(NamedTuple):
     status: TenantStatus | None
     path: str
     gpu_spec: str = ""
+    replicas: int = 0
 
     @property
     def label(self) -> str:
@@ -51,6 +54,18 @@ class Joined(NamedTuple):
         if self.seen is not None:
             return self.seen.state
         return _STATES.get(self.stage.state, self.stage.state.capitalize())
+
+    @property
+    def displayed_state(self) -> str:
+        """Its state as people read it."""
+        return word.displayed_state(self.state, of_instance=self.thing.kind == INSTANCE.word)
+
+    @property
+    def ready_replicas(self) -> tuple[int, int] | None:
+        """How many replicas of an instance are ready, and of how many; None where none is to run."""
+        seen = self.seen if isinstance(self.seen, Instance) else None
+        wanted = (seen.replicas if seen is not None else 0) or (0 if self.state == word.STOPPED else self.replicas)
+        return (seen.ready_replicas if seen is not None else 0, wanted) if wanted else None
 
     @property
     def reason(self) -> str:

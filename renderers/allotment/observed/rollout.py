@@ -177,7 +177,8 @@ def _of_instance(seen: Instance) -> Stage:
     if seen.state == word.WAITING:
         return Stage("going", "waiting", seen.message or seen.reason, way_out=_WAYS_OUT.get(seen.reason, ""))
     words = "its units are held" if seen.state == word.INIT else "its container has started"
-    return Stage("going", "synced" if seen.state == word.INIT else "ready", seen.message or words)
+    state = "synced" if seen.state == word.INIT else word.displayed_state(seen.state, of_instance=True).lower()
+    return Stage("going", state, seen.message or words)
 
 
 def _of_data(seen: Storage | Snapshot) -> Stage:

@@ -116,7 +116,8 @@ REASONS: dict[str, Reason] = {
         "wait; after minutes look at the pod's events",
     ),
     word.STARTING: Reason(
-        "its image is pulled, its volumes are mounted",
+        "its image is pulled, its volumes are mounted; the state Starting follows: its container has started and hasn't"
+        " answered its probe yet",
         "wait; large images take long. `kubectl describe pod` says which of the two it is",
     ),
     word.PROBE_PENDING: Reason(

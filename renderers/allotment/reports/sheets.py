@@ -1,7 +1,8 @@
-"""Rows in columns for a terminal: what is long stands under its row where the terminal is too narrow, and is never cut."""
+"""Rows in columns for a terminal: columns that don't fit stand under their row, and nothing is cut."""
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -29,8 +30,8 @@ def words(text: str) -> Text:
 
 class Sheet:
     """Rows under heads. The columns of `long` come last: each of their cells gets a line of its own, under its row,
-    where the terminal has fewer than NARROW columns or the whole row doesn't fit into it. Into a pipe a row is one
-    line, whatever its length."""
+    where the terminal has fewer than NARROW columns or the whole row doesn't fit into it. Other columns that don't fit follow
+    under the row too, each cell with its head. Into a pipe a row is one line, whatever its length."""
 
     def __init__(self, *heads: str, long: Collection[str] = ()) -> None:
         self._heads = [Text(head) for head in heads]
@@ -58,11 +59,26 @@ class Sheet:
             yield from (_aligned(row, widths, _GAP) for row in rows)
             return
         gap = _GAP if width >= NARROW else _CLOSE
-        yield _aligned(self._heads[: self._short], widths, gap)
+        beside = self._fitting(widths, gap, width)
+        yield _aligned(self._heads[:beside], widths, gap)
         for row in self._rows:
-            yield _aligned(row[: self._short], widths, gap)
+            yield _aligned(row[:beside], widths, gap)
+            named = zip(self._heads[beside : self._short], row[beside : self._short], strict=True)
+            yield from _below(
+                Text("  ".join(f"{head.plain}: {cell.plain}" for head, cell in named if cell.plain)), width
+            )
             for cell in row[self._short :]:
                 yield from _below(cell, width)
+
+    def _fitting(self, widths: Sequence[int], gap: int, width: int) -> int:
+        """Return how many of the short columns fit beside one another, at least the first."""
+        ends = [sum(widths[:number]) + gap * (number - 1) for number in range(1, self._short + 1)]
+        return max(1, sum(end <= width for end in ends))
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal that standard output is; None of anything else."""
+    return Console().width if sys.stdout.isatty() else None
 
 
 def _width(console: Console, options: ConsoleOptions) -> int | None:
@@ -92,16 +108,17 @@ def _wrapped(text: str, width: int) -> list[str]:
 class Facts:
     """Names with their values, one a line; a long value goes on below itself."""
 
-    def __init__(self, facts: Iterable[tuple[str, object]]) -> None:
+    def __init__(self, facts: Iterable[tuple[str, object]], longest: int = MOST_WORDS) -> None:
         self._facts = [(f"{name}:", value) for name, value in facts if value != ""]
+        self._longest = longest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Yield the lines, as wide as the console is; of a pipe, as wide as they are."""
         at = max((len(name) for name, _ in self._facts), default=0) + _GAP
         width = _width(console, options)
-        room = max(width - at, 40) if width is not None else MOST_WORDS
+        room = max(width - at, 40) if width is not None else self._longest
         for name, value in self._facts:
-            first, *more = _wrapped(printable(str(value), MOST_WORDS), room) or [""]
+            first, *more = _wrapped(printable(str(value), self._longest), room) or [""]
             yield Text.assemble((name, "bold"), " " * (at - len(name)), first)
             yield from (Text(" " * at + line) for line in more)
 

@@ -29,7 +29,9 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
 
     Removed or stopped things that stay come first, then edits by hand.
     """
-    states = Counter(one.state for tenant in tenants for one in tenant.instances)
+    states = Counter(
+        word.displayed_state(one.state, of_instance=True) for tenant in tenants for one in tenant.instances
+    )
     left = [one for tenant in tenants for one in removed.left(tenant)]
     edits = list(_edits(tenants))
     cold = cold_times(cluster.cold_starts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,12 +15,16 @@ from allotment.observed.joined import Joined
 from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition, moment_of
 from allotment.problems import printable
 from allotment.reports.sheets import Facts, Sheet, plain, words
+from allotment.reports.status_summary import SharedReason, counts, notes, reason_key, shared_reasons
 
+Shared = Mapping[tuple[str, str], SharedReason]
+NEVER_CUT = 1_000_000  # characters of a list of names
 STALE_SECONDS = 3900  # a reporter says hourly that it looked
 _STYLES = {
     word.RUNNING: "green",
-    word.READY: "green",
+    word.AVAILABLE_STORAGE: "green",
     word.INIT: "cyan",
+    word.STARTING: "cyan",
     word.PREPARING: "cyan",
     word.PENDING: "cyan",
     word.MERGED: "yellow",
@@ -60,11 +64,15 @@ def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
 
 
 def overview(clusters: Sequence[ClusterStatus], rows: Sequence[Joined], now: datetime.datetime) -> RenderableType:
-    """Return all instances, storages and snapshots, and first which clusters' words may be old."""
-    parts: list[RenderableType] = [*notices(clusters, now), *_edits(rows)]
-    for sheet in (_instances(rows, now), _storages(rows, now), _snapshots(rows)):
+    """Return all instances, storages and snapshots: first their counts and the clusters whose status may be old, last the
+    reasons that several rows share."""
+    parts: list[RenderableType] = [*([words(counts(rows))] if rows else []), *notices(clusters, now), *_edits(rows)]
+    shared = shared_reasons(rows)
+    for sheet in (_instances(rows, shared, now), _storages(rows, shared, now), _snapshots(rows, shared)):
         if sheet:
             parts += [*([Text()] if parts and isinstance(parts[-1], Sheet) else []), sheet]
+    if shared:
+        parts += [Text(), Facts(notes(shared.values()), longest=NEVER_CUT)]
     return Group(*parts)
 
 
@@ -92,7 +100,17 @@ def _state(state: str) -> Text:
     return Text(printable(state, 30), style=_STYLES.get(state, ""))
 
 
-def _instances(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
+def _replicas(row: Joined, between: str) -> str:
+    return between.join(map(str, row.ready_replicas)) if row.ready_replicas is not None else "-"
+
+
+def _why(row: Joined, shared: Shared) -> Text:
+    """Return the reason of a row, or the mark of a reason that it shares."""
+    reason = shared.get(reason_key(row))
+    return words(reason.mark if reason is not None else row.why)
+
+
+def _instances(rows: Iterable[Joined], shared: Shared, now: datetime.datetime) -> Sheet:
     heads = "INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"
     sheet = Sheet(*heads, long=("URL", "WHY"))
     for row in _of(rows, INSTANCE):
@@ -100,18 +118,18 @@ def _instances(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
-            _state(row.state),
-            plain(f"{one.ready_replicas}/{one.replicas}" if one else "-"),
+            _state(row.displayed_state),
+            plain(_replicas(row, "/")),
             plain((f"{one.units} {one.gpu_spec}" if one.units else "0") if one else "-"),
             plain(one.restarts if one else "-"),
             plain(age(one.since, now) if one else "-"),
             plain(one.url if one and one.state == word.RUNNING else ""),
-            words(row.why),
+            _why(row, shared),
         )
     return sheet
 
 
-def _storages(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
+def _storages(rows: Iterable[Joined], shared: Shared, now: datetime.datetime) -> Sheet:
     sheet = Sheet("STORAGE", "CLUSTER", "STATE", "SIZE", "PREPARATION", "AGE", "WHY", long=("WHY",))
     for row in _of(rows, STORAGE):
         one = row.seen if isinstance(row.seen, Storage) else None
@@ -119,26 +137,26 @@ def _storages(rows: Iterable[Joined], now: datetime.datetime) -> Sheet:
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
-            _state(row.state),
+            _state(row.displayed_state),
             plain(one.capacity or one.size if one else "-"),
             plain(f"{prepare.state}, attempt {prepare.attempt}" if prepare else "none" if one else "-"),
             plain(age(one.since, now) if one else "-"),
-            words(row.why),
+            _why(row, shared),
         )
     return sheet
 
 
-def _snapshots(rows: Iterable[Joined]) -> Sheet:
+def _snapshots(rows: Iterable[Joined], shared: Shared) -> Sheet:
     sheet = Sheet("SNAPSHOT", "CLUSTER", "STATE", "STORAGE", "TAKEN", "WHY", long=("WHY",))
     for row in _of(rows, SNAPSHOT):
         one = row.seen if isinstance(row.seen, Snapshot) else None
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
-            _state(row.state),
+            _state(row.displayed_state),
             plain(one.storage if one else "-"),
             plain(one.creation_time if one else "-"),
-            words(row.why),
+            _why(row, shared),
         )
     return sheet
 
@@ -166,7 +184,7 @@ def details(row: Joined, now: datetime.datetime) -> RenderableType:
     one = row.seen
     facts: list[tuple[str, object]] = [
         ("Cluster", row.thing.cluster),
-        ("State", row.state),
+        ("State", row.displayed_state),
         ("Since", f"{one.since} ({age(one.since, now)})" if one else ""),
         ("Why", row.why or (one.reason if one else "")),
         ("What to do", row.stage.way_out),
@@ -179,7 +197,7 @@ def details(row: Joined, now: datetime.datetime) -> RenderableType:
         facts += [
             ("Links", " ".join(one.links)),
             ("Units", f"{one.units} {one.gpu_spec}"),
-            ("Copies ready", f"{one.ready_replicas} of {one.replicas}"),
+            ("Copies ready", _replicas(row, " of ")),
             ("Nodes", " ".join(one.nodes)),
             ("Restarts", one.restarts),
             ("Started", one.start_time),
@@ -229,14 +247,17 @@ def history(rows: Iterable[tuple[str, Transition]], now: datetime.datetime) -> R
     """Return changes of state with their clusters, in the order given."""
     sheet = Sheet("TIME", "AGE", "CLUSTER", "KIND", "NAME", "FROM", "TO", "REASON")
     for cluster, one in rows:
+        states = [
+            word.displayed_state(state, of_instance=one.kind == INSTANCE.kind.name)
+            for state in (one.source or "-", one.target or "gone")
+        ]
         sheet.add(
             plain(one.time),
             plain(age(one.time, now)),
             plain(cluster),
             plain(one.kind),
             plain(one.name),
-            _state(one.source or "-"),
-            _state(one.target or "gone"),
+            *map(_state, states),
             plain(one.reason),
         )
     return sheet

@@ -12,6 +12,9 @@ from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.rendered import SOURCE, look, published_ref
 from allotment.adapters.git.status import reported_ref
+from allotment.conditions import STOPPED
+from allotment.declared.inventory import Declared
+from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.layout import PLATFORM, path_of
@@ -21,7 +24,7 @@ from allotment.manifests import paths
 from allotment.manifests.names import rendered_branch, status_branch
 from allotment.observed.joined import Joined
 from allotment.observed.rollout import Merged, MergedBlobs, Stage, Thing, stage
-from allotment.observed.status import TenantStatus, Transition
+from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.pipeline.declared import publisher_key, reporter_keys
 from allotment.pipeline.report.clone import ORIGIN, Clone
 from allotment.pipeline.report.statuses import NEVER, Now, read_history, read_now
@@ -139,7 +142,10 @@ class View:
             status, there = current
             thing = Merged(spot.kind, spot.tenant, spot.name, status.cluster, blob)
             found = stage(thing, MergedBlobs(blob, blob), [status])
-            return Joined(thing, found, there, status, spot.path, getattr(there, "gpu_spec", ""))
+            row = Joined(thing, found, there, status, spot.path, getattr(there, "gpu_spec", ""))
+            if not isinstance(there, Instance) or there.replicas or there.state == STOPPED:
+                return row
+            return row._replace(replicas=_replicas(declared_at(self.declared.source, spot.path)))
         declared = declared_at(self.declared.source, spot.path)
         cluster = cluster_of(self.declared.source, declared)
         if not cluster and len(several) == 1:
@@ -148,7 +154,13 @@ class View:
         seen: Thing | None = next((one for status, one in several if status.cluster == cluster), None)
         spec = declared.model.spec.gpu_spec if declared and isinstance(declared.model, GPUInstance) else ""
         return Joined(
-            thing, self._stage(thing), seen, self._status(thing), spot.path, spec or getattr(seen, "gpu_spec", "")
+            thing,
+            self._stage(thing),
+            seen,
+            self._status(thing),
+            spot.path,
+            spec or getattr(seen, "gpu_spec", ""),
+            _replicas(declared),
         )
 
     def _left_row(self, thing: Merged, status: TenantStatus, seen: Thing) -> Joined:
@@ -229,6 +241,12 @@ class View:
         }
         branches = self.published.branches.items()
         return [where for where, one in branches if cluster in (None, where) and files & one.files.keys()]
+
+
+def _replicas(declared: Declared[Declaration] | None) -> int:
+    """Return how many replicas an instance declares to run; 0 where it is declared stopped, can't be read, or is none."""
+    model = declared.model if declared is not None else None
+    return model.spec.replicas if isinstance(model, GPUInstance) and model.spec.state != STOPPED else 0
 
 
 def reporting(cluster: str) -> str:

@@ -1,0 +1,59 @@
+"""A status begins with its counts, and says a reason that several rows share once."""
+
+from __future__ import annotations
+
+import datetime
+import io
+
+from rich.console import Console
+
+from allotment.observed.joined import Joined
+from allotment.observed.rollout import Merged, Stage, Thing
+from allotment.observed.status import Instance, Storage
+from allotment.reports.status_summary import counts, shared_reasons
+from allotment.reports.tables import overview
+
+FULL = "no unit of l4-whole is free on eu-1"
+WAY_OUT = "stop another instance"
+NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
+
+
+def joined(kind: str, name: str, state: str, why: str = "", way_out: str = "") -> Joined:
+    seen: Thing = (Instance if kind == "instance" else Storage)(name, "b1", state, "", why)
+    stage = Stage("going", "waiting", why, way_out=way_out)
+    return Joined(Merged(kind, "kite", name, "eu-1", "b1"), stage, seen, None, "path")
+
+
+ROWS = (
+    joined("instance", "a", "Running"),
+    joined("instance", "b", "Running"),
+    joined("instance", "c", "Waiting", FULL, WAY_OUT),
+    joined("instance", "d", "Waiting", FULL, WAY_OUT),
+    joined("instance", "e", "Waiting", FULL),
+    joined("instance", "f", "Ready", "it hasn't answered its probe"),
+    joined("storage", "g", "Ready"),
+)
+
+
+def test_the_counts_of_each_kind_by_state() -> None:
+    assert counts(ROWS) == "6 instances: 3 Waiting, 2 Running, 1 Starting; 1 storage: 1 Ready"
+
+
+def test_rows_share_a_reason_that_has_the_same_way_out() -> None:
+    (reason,) = shared_reasons(ROWS).values()
+    assert reason == ("(1)", f"{FULL}; {WAY_OUT}", ("kite/c", "kite/d"))
+
+
+def test_a_shared_reason_is_printed_once_whatever_the_number_of_its_rows() -> None:
+    rows = [*ROWS, *(joined("instance", f"instance-{number}", "Waiting", FULL, WAY_OUT) for number in range(400))]
+    out = io.StringIO()
+    Console(file=out, width=80, color_system=None).print(overview((), rows, NOW), soft_wrap=True)
+    lines = out.getvalue().splitlines()
+    assert lines[0].startswith("406 instances: 403 Waiting, ")
+    cells = {line.split()[0]: line for line in lines if line.startswith("kite/")}
+    assert cells["kite/d"].split()[-1] == "(1)"
+    assert cells["kite/e"].endswith(FULL), "it has no way out"
+    assert cells["kite/f"].endswith("it hasn't answered its probe")
+    labels = ", ".join(row.label for row in rows if row.stage.way_out)
+    assert lines[-1] == f"(1):   {FULL}; {WAY_OUT}; concerns {labels}"
+    assert sum(FULL in line for line in lines) == 2
