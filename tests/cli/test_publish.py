@@ -554,6 +554,19 @@ def test_an_instance_keeps_running_at_its_old_size_until_a_unit_of_the_new_is_fr
     assert "allotment.dev/waits-for" not in grown["metadata"]["annotations"]
 
 
+def test_a_member_who_leaves_loses_access_while_a_resize_waits(published: Place) -> None:
+    edit(published.root, "clusters/eu-1/stocks/l4-whole.yaml", *COUNT_OF_WHOLE)
+    published.merged()
+    before = published.tree("eu-1")[WEBUI_FILE]
+    assert "00u1ada" in before
+    edit(published.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
+    edit(published.root, WEBUI, *GROWN)
+    edit(published.root, "tenants/solo-ada/members.yaml", "subject: 00u1ada", "subject: 00u2eve")
+    assert "waits: solo-ada/webui: keeps" in published.merged().err
+    after = published.tree("eu-1")[WEBUI_FILE]
+    assert after == retained_webui(before).replace("00u1ada", "00u2eve")
+
+
 def test_a_resize_that_waits_and_is_taken_back_leaves_no_trace(published: Place) -> None:
     edit(published.root, "clusters/eu-1/stocks/l4-whole.yaml", *COUNT_OF_WHOLE)
     published.merged()

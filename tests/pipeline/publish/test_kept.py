@@ -10,7 +10,7 @@ from tests.pipeline.publish.written import before, checked
 
 from allotment.adapters.folder import FolderSource
 from allotment.changes.volumes import Users
-from allotment.manifests.retained_instance import waiting_words, with_waiting
+from allotment.manifests.retained_instance import waiting_words, with_published_deployment
 from allotment.manifests.text import dump, load
 from allotment.pipeline.publish.kept import PlatformInvalid, invalid, kept_files, may_not_settle
 from allotment.pipeline.publish.known import NOTHING
@@ -70,7 +70,7 @@ def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:
     found = checked(FolderSource(sample))
     files = found.made["solo-ada"]
     path = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
-    waits = with_waiting(files[path], "keeps 1 unit")
+    waits = with_published_deployment(files[path], files[path], "keeps 1 unit")
     assert waiting_words(waits) == "keeps 1 unit"
     assert kept_files("solo-ada", before({**files, path: waits}), gate_of(found.offers)) == (files, [])
 

@@ -216,7 +216,7 @@ def _assembled(
     published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
     for tenant, one in published.items():
         trees.take_tenant(rendered.get(tenant), one)
-    files, left_out = retained_instance_files(granted.retained, before, trees.gate)
+    files, left_out = retained_instance_files(granted.retained, before, trees)
     trees.take_kept(files)
     for tenant in kept:
         files, problems = kept_files(tenant, before, trees.gate)

@@ -86,6 +86,12 @@ class ClusterTrees:
             self.gate.check(path, data, published=True)
         return {path: left for path, data in settled.stays.items() if (left := self.gate.sift(path, data)[0])}
 
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a file that was taken."""
+        cluster, _, inner = path.partition("/")
+        data = self.data[cluster].get(inner)
+        return self._before.read(path) if data is None else data
+
     def take_kept(self, files: Mapping[str, bytes]) -> None:
         """Take a kept tenant's files."""
         for path, data in files.items():

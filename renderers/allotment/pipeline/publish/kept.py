@@ -24,7 +24,7 @@ from allotment.declared.layout import Scope, folder_of
 from allotment.declared.things import INSTANCE
 from allotment.manifests.paths import spot_of, tenant_file
 from allotment.manifests.published import with_budget
-from allotment.manifests.retained_instance import with_waiting, without_waiting
+from allotment.manifests.retained_instance import with_published_deployment, without_waiting
 from allotment.pipeline.check.platform_faults import CLUSTER_RULE
 from allotment.pipeline.check.survey import Survey
 from allotment.pipeline.check.workers import placed
@@ -34,6 +34,7 @@ from allotment.problems import AllotmentError, Problem
 if TYPE_CHECKING:
     from allotment.accounts.resizes import InstanceKey
     from allotment.manifests.gate.isolation import Gate
+    from allotment.pipeline.publish.assembly import ClusterTrees
     from allotment.pipeline.publish.granted import RetainedInstance
     from allotment.pipeline.publish.settled import Settled
 
@@ -92,15 +93,15 @@ def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes
 
 
 def retained_instance_files(
-    retained: Mapping[InstanceKey, RetainedInstance], before: Before, gate: Gate
+    retained: Mapping[InstanceKey, RetainedInstance], before: Before, trees: ClusterTrees
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the published files of instances that wait for units of another GPUSpec, with the message of each, and the
-    problems of `_sifted`."""
-    published = {}
+    """Return the files of instances that wait for units of another GPUSpec, and the problems of `_sifted`. `trees` have them as
+    they are rendered."""
+    files = {}
     for (tenant, name), instance in retained.items():
         path = f"{instance.claim.cluster}/{tenant_file(tenant, INSTANCE.part, name)}"
-        published[path] = with_waiting(before.read(path), instance.words)
-    return _sifted(published, gate)
+        files[path] = with_published_deployment(before.read(path), trees.read(path), instance.words)
+    return _sifted(files, trees.gate)
 
 
 def _sifted(published: Mapping[str, bytes], gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
