@@ -19,6 +19,7 @@ from tests.published import git
 from tests.terminal import ALLOT, Session
 
 from allotment import VERSION
+from allotment.cli.init import default_answer
 from allotment.declared.kinds import KINDS
 
 WORKFLOWS = {
@@ -49,7 +50,11 @@ def workflow(folder: Path, forge: str) -> dict[str, Any]:
 
 
 def files(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file() and ".git" not in path.parts
+    }
 
 
 @pytest.mark.parametrize("program", [COMMIT, WHEEL, IMAGE], ids=["commit", "wheel", "image"])
@@ -288,12 +293,12 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(allot: Allot, tmp_path: Pa
     ], wrong.err
     missing = allot("init", tmp_path, "--forge", "gitlab")
     assert [line.split(":")[0].strip() for line in missing.err.splitlines()[4:]] == [
-        "--program",
         "--url",
         "--cluster",
         "--domain",
         "--oidc-issuer",
         "--admin",
+        "--program",
     ]
     both = allot("init", tmp_path, "--forge", "gitlab", "--program", "x", "--cluster", "EU")
     assert [line.split(":")[0].strip() for line in both.err.splitlines()[3:]] == [
@@ -308,8 +313,6 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(allot: Allot, tmp_path: Pa
 def test_on_a_terminal_each_answer_is_checked_as_it_is_given(tmp_path: Path) -> None:
     session = Session(tmp_path, {})
     session.begins(shlex.join([*ALLOT, "init", "gpus", "--forge", "gitea", "--admin", "alice"]))
-    session.asks("an image@sha256:…:", "allotment")
-    session.asks("names nothing that stays the same", COMMIT)
     session.asks("to clone, https://…:", "git@git.acme.dev:acme/gpus")
     session.asks("Error: ", URL)
     session.asks("The first cluster's name [eu-1]:", "EU")
@@ -317,6 +320,8 @@ def test_on_a_terminal_each_answer_is_checked_as_it_is_given(tmp_path: Path) -> 
     session.asks("served below:", "gpu..dev")
     session.asks("Error: ", "gpu.acme.dev")
     session.asks("https://…:", "https://id.acme.dev")
+    session.asks("an image@sha256:…", "allotment")
+    session.asks("names nothing that stays the same", COMMIT)
     assert "Next:" in session.ended()
     session.close()
     cluster = yaml.safe_load((tmp_path / "gpus/clusters/us-1/cluster.yaml").read_text())
@@ -658,3 +663,37 @@ def test_another_program_than_the_one_that_is_named_is_never_run(
         assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr, "the base's, not the pull request's"
         assert not (site.venv(name) / "bin/allot").exists()
     assert "refs/heads/rendered" not in git(site.remote, "for-each-ref")
+
+
+GITHUB = f"git+https://github.com/acme/allotment@{40 * 'a'}"
+
+
+@pytest.mark.parametrize(
+    ("program", "more", "address"),
+    [
+        (GITHUB, (), f"https://github.com/acme/allotment/tree/{40 * 'a'}/docs"),
+        (f"git+https://gitlab.acme.dev/a/b.git@{40 * 'a'}", (), f"https://gitlab.acme.dev/a/b/-/tree/{40 * 'a'}/docs"),
+        (f"git+ssh://git@codeberg.org/a/b@{40 * 'a'}", (), f"https://codeberg.org/a/b/src/commit/{40 * 'a'}/docs"),
+        (COMMIT, (), "https://git.acme.dev/allotment"),
+        (WHEEL, ("--docs-url", "https://docs.acme.dev"), "https://docs.acme.dev"),
+    ],
+    ids=["GitHub", "GitLab", "Codeberg", "another forge", "given"],
+)
+def test_the_readme_names_the_documentation(
+    program: str, more: tuple[str, ...], address: str, allot: Allot, tmp_path: Path
+) -> None:
+    init(allot, tmp_path, "GitHub", *more, program=program)
+    assert f"The documentation of Allotment: <{address}>." in (tmp_path / "README.md").read_text().splitlines()
+
+
+def test_a_wheel_has_no_documentation_of_its_own(allot: Allot, tmp_path: Path) -> None:
+    init(allot, tmp_path, program=WHEEL)
+    assert "documentation" not in (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("address", "offered"), [(GITHUB, GITHUB), ("", None), ("git+file:///x@HEAD", None)])
+def test_the_running_program_is_offered_where_it_is_pinned(
+    address: str, offered: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.adapters.installed.installed_address", lambda: address)
+    assert default_answer("program") == offered

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from allotment.adapters.folder import FolderSource, write_file
-from allotment.cli.completing import add_ons
-from allotment.cli.options import note, output_option, repository, repository_option
+from allotment.cli.completing import add_ons, ready_made_add_ons
+from allotment.cli.options import note, output_option, repository, repository_option, sample_folder
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
@@ -21,11 +22,12 @@ LABEL_LENGTH = 12  # digits of a commit that a table shows
 
 @click.group()
 def command() -> None:
-    """Show what clusters run beside Allotment, and pin it to another version.
+    """Show the programs that clusters run beside Allotment, add a program, and pin it to another version.
 
     \b
     Examples:
       allot add-on list
+      allot add-on add cert-manager
       allot add-on upgrade cert-manager v1.21.3
     """
 
@@ -53,6 +55,42 @@ def list_all(style: str, repo: Path | None) -> None:
     for problem in problems:
         click.echo(problem, err=True)
     raise click.exceptions.Exit(1 if problems else 0)
+
+
+@command.command("add")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=ready_made_add_ons)
+@output_option()
+@repository_option
+def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
+    """Declare ready-made add-ons: write their files into platform/add-ons/, pinned to a version.
+
+    Each is as Allotment needs it. Look at `spec.values`, and at `spec.clusters` where the file has it: both may name
+    things of the sample. Nothing is committed: open a pull request with the files.
+
+    \b
+    Examples:
+      allot add-on add cert-manager envoy-gateway nvidia-device-plugin
+      allot add-on add karpenter
+    """
+    from allotment.declared.reading import nearest
+
+    root, ready = repository(repo), ready_made()
+    if unknown := next((name for name in names if name not in ready), None):
+        raise Refused(f"no ready-made add-on is named {quoted(unknown)}{nearest(unknown, ready)}")
+    paths = {name: f"platform/add-ons/{name}.yaml" for name in dict.fromkeys(names)}
+    if there := next((path for path in paths.values() if os.path.lexists(root / path)), None):
+        raise Refused(f"{there} exists: `allot add-on upgrade` writes another version into it")
+    for name, path in paths.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        write_file(root / path, ready[name].read_bytes())
+    found = _declared(root)[0]
+    if style == "json":
+        _print_json(*(found[name] for name in paths))
+        return
+    for name, path in paths.items():
+        spec = found[name].model.spec
+        clusters = f"; it is for {', '.join(spec.clusters)}: write your clusters" if spec.clusters else ""
+        note(f"{path}: {spec.version}{clusters}")
 
 
 @command.command("upgrade")
@@ -103,6 +141,11 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
         note(f"{one.path}: is {was} already")
     else:
         note(f"{one.path}: {was} → {version}")
+
+
+def ready_made() -> dict[str, Path]:
+    """Return the files of the ready-made add-ons, by name."""
+    return {path.stem: path for path in sorted((sample_folder() / "platform/add-ons").glob("*.yaml"))}
 
 
 def _declared(root: Path) -> tuple[dict[str, Declared[AddOn]], list[str]]:

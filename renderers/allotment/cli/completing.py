@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from allotment.adapters.folder import find_root
-from allotment.cli.options import FOLDER
+from allotment.cli.options import FOLDER, sample_folder
 from allotment.problems import Refused
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -48,6 +48,11 @@ def add_ons(context: click.Context, parameter: click.Parameter, incomplete: str)
     """Return the names of add-ons."""
     root = _root(context)
     return _matching(_names(root / "platform/add-ons", "*.yaml") if root else [], incomplete)
+
+
+def ready_made_add_ons(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the add-ons that Allotment brings."""
+    return _matching(_names(sample_folder() / "platform/add-ons", "*.yaml"), incomplete)
 
 
 def things(*folders: str, alone: bool = False) -> Completer:

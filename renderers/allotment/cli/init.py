@@ -16,19 +16,21 @@ from allotment.cli.options import note, output_option, sample_folder
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
-    from allotment.starter.declarations import Cloud
+    from collections.abc import Sequence
+
+    from allotment.starter.declarations import Blank, Cloud
     from allotment.starter.program import Program
 
 BESIDE = {".git"}  # what a folder may hold already
 SAMPLE = ("platform", "clusters", "tenants")
-_ASKED = {
-    "program": "Where this program comes from, pinned: git+https://…@COMMIT, a wheel's address#sha256=…, an image@sha256:…",
+_ASKED = {  # in this order
     "forge": "What kind of forge it will lie on",
     "url": "Its address there, to clone, https://…",
     "cluster": "The first cluster's name",
     "domain": "The domain that instances are served below",
     "oidc_issuer": "The issuer that logs people in (OIDC), https://…",
     "admin": "Your login at the forge: who approves changes of the platform",
+    "program": "Where CI gets Allotment from, pinned: git+https://…@COMMIT, a wheel's address#sha256=…, an image@sha256:…",
 }
 BOOTSTRAP = "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
 _OF_A_CLOUD = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its own
@@ -48,13 +50,36 @@ _OF_A_CLOUD = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its 
 @click.option(
     "--time-zone", metavar="ZONE", help="Where a day's price begins at midnight; UTC if absent. It can't change later."
 )
+@click.option(
+    "--docs-url",
+    metavar="URL",
+    help="Where the README says that the documentation is; the folder docs/ of a Git --program if absent.",
+)
+@click.option(
+    "--upgrade",
+    is_flag=True,
+    help="Update the generated files of the repository DIR to this version: schemas, CI, hooks, pins.",
+)
+@click.option("--dry-run", is_flag=True, help="With --upgrade: show the difference alone.")
 @click.option("--sample", is_flag=True, help="Write a sample cloud with seven tenants instead, to try and to read.")
 @output_option()
-def command(folder: Path, sample: bool, branch: str, style: str, **given: str | None) -> None:
+def command(
+    folder: Path,
+    sample: bool,
+    branch: str,
+    style: str,
+    docs_url: str | None,
+    upgrade: bool,
+    dry_run: bool,
+    **given: str | None,
+) -> None:
     """Write a repository of declarations to begin with: one cluster, one GPU spec, one plan, no tenant, and CI.
 
-    DIR is empty, or a clone of an empty repository; nothing is ever overwritten. What isn't given is asked for on a
-    terminal. It ends with what is still to be filled in, and the commands that come next.
+    DIR is empty, or a clone of an empty repository; nothing is overwritten. On a terminal the command asks for each
+    missing option. It ends with a list of values to fill in, and with the next commands.
+
+    With --upgrade, DIR is an existing repository. The command updates the files that nobody edits by hand, and shows the
+    difference. It refuses to overwrite a file with uncommitted changes.
 
     \b
     Examples:
@@ -62,14 +87,22 @@ def command(folder: Path, sample: bool, branch: str, style: str, **given: str | 
       allot init gpus --program 'allotment @ git+https://git.example.com/allotment@COMMIT' --forge github
         --url https://github.com/acme/gpus --cluster eu-1 --domain gpu.acme.dev
         --oidc-issuer https://id.acme.dev --admin alice
+      allot init --upgrade . --program 'allotment @ git+https://git.example.com/allotment@COMMIT'
     """
+    if upgrade:
+        from allotment.cli.init_upgrade import upgrade_repository
+
+        upgrade_repository(folder, given, sample=sample, dry_run=dry_run, style=style)
+        return
+    if dry_run:
+        raise click.UsageError("--dry-run: only with --upgrade")
     if sample and (extra := [name for name in (*_OF_A_CLOUD, "currency", "time_zone") if given[name]]):
         raise click.UsageError(f"{_option(extra[0])}: the sample has its own")
     there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if found := [name for name in there if name not in BESIDE]:
         raise Refused(f"{quoted(str(folder))} holds {quoted(found[0])}: name an empty folder")
     program, cloud = _asked(branch, given, sample)
-    made = _made(program, cloud, sample)
+    made = _made(program, cloud, sample, docs_url)
     _write(folder, made)
     _say(folder, cloud, made, sample, style)
 
@@ -110,7 +143,20 @@ def _ask(name: str, branch: str, given: dict[str, str | None], sample: bool) -> 
         return text
 
     shown = f" ({', '.join(FORGES)})" if name == "forge" else ""
-    click.prompt(f"{_ASKED[name]}{shown}", value_proc=right, default="eu-1" if name == "cluster" else None)
+    click.prompt(f"{_ASKED[name]}{shown}", value_proc=right, default=default_answer(name))
+
+
+def default_answer(name: str) -> str | None:
+    """Return the answer that a question offers; for `program` the address of the running program, if that is pinned."""
+    if name != "program":
+        return "eu-1" if name == "cluster" else None
+    from allotment.adapters.installed import installed_address
+    from allotment.starter.program import program_of
+
+    try:
+        return program_of(installed_address()).text
+    except ValueError:
+        return None
 
 
 def _cloud(branch: str, given: dict[str, str | None]) -> Cloud:
@@ -145,22 +191,33 @@ def _wrong(branch: str, given: dict[str, str | None], sample: bool) -> list[tupl
     return [*found, *wrong(_cloud(branch, given), sample=sample)]
 
 
-def _made(program: Program, cloud: Cloud, sample: bool) -> dict[str, bytes]:
+def _made(program: Program, cloud: Cloud, sample: bool, docs_url: str | None) -> dict[str, bytes]:
     """Return all files of the repository, by path."""
     from allotment.starter.declarations import blanks, declarations, sample_platform
-    from allotment.starter.repository import beside, tenants_page
+    from allotment.starter.repository import tenants_page
 
     source = sample_folder()
-    made = {f"schemas/{path}": data for path, data in _below(source / "schemas")}
+    made: dict[str, bytes] = {}
     if sample:
         made |= {f"{name}/{path}": data for name in SAMPLE for path, data in _below(source / name)}
         made["platform/platform.yaml"] = sample_platform(made["platform/platform.yaml"], cloud)
     else:
         made |= declarations(cloud)
         made["tenants/README.md"] = tenants_page(cloud.admin)
-    runs, builds = ((source / f"requirements-{what}.lock").read_text(encoding="utf-8") for what in ("run", "build"))
     left = [] if sample else blanks(cloud, made)
-    return made | beside(cloud.forge, cloud.branch, program, runs, builds, left)
+    return made | files_beside(cloud.forge, cloud.branch, program, left, docs_url)
+
+
+def files_beside(
+    forge: str, branch: str, program: Program, blanks: Sequence[Blank] = (), docs_url: str | None = None
+) -> dict[str, bytes]:
+    """Return the files beside the declarations, by path: schemas, CI, hooks, editor settings, pins, README."""
+    from allotment.starter.repository import beside
+
+    source = sample_folder()
+    runs, builds = ((source / f"requirements-{what}.lock").read_text(encoding="utf-8") for what in ("run", "build"))
+    schemas = {f"schemas/{path}": data for path, data in _below(source / "schemas")}
+    return schemas | beside(forge, branch, program, runs, builds, blanks, docs_url or program.documentation)
 
 
 def _write(folder: Path, made: dict[str, bytes]) -> None:

@@ -61,7 +61,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.RESIZE_PENDING: Reason(
         "it was changed to another GPUSpec, of which no unit is free; it runs as it was published, with the units that it has",
-        "wait, stop something, or choose another GPUSpec (`allot catalog`); or undo the change. All other changes of its declaration wait, too",
+        "wait, stop something, or choose another GPUSpec (`allot catalog`); or undo the change. All other changes of its pods wait, too; who may open it changes at once",
     ),
     word.STORAGE_UNPREPARED: Reason(
         "a storage that it mounts isn't prepared; it holds no unit meanwhile",

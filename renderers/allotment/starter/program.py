@@ -18,6 +18,14 @@ _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
 )
 _NAME = re.compile(r"^allotment ?@ ?")
+# The folder of a commit at a forge, by a word of its host's name.
+_TREES = {
+    "github": "tree",
+    "gitlab": "-/tree",
+    "gitea": "src/commit",
+    "codeberg": "src/commit",
+    "forgejo": "src/commit",
+}
 FORMS = (
     "git+https://…@ and a commit's 40 digits, a wheel's https://….whl#sha256=… with its hash, or an image by its digest,"
     " registry/name@sha256:…"
@@ -30,6 +38,24 @@ class Program(NamedTuple):
     kind: Literal["git", "wheel", "image"]
     address: str
     hash: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text that names it, as `allot init --program` takes it."""
+        return f"{self.address}#sha256={self.hash}" if self.hash else self.address
+
+    @property
+    def documentation(self) -> str:
+        """The address of its documentation: the folder docs/ at a forge of a known kind, else its repository; empty for a
+        wheel or an image."""
+        found = re.fullmatch(
+            r"git\+(?:https|ssh)://(?:[^@/]+@)?([^/:]+)(?::\d+)?/(.+?)(?:\.git)?@([0-9a-f]{40})", self.address
+        )
+        if self.kind != "git" or found is None:
+            return ""
+        host, path, commit = found.groups()
+        tree = next((tree for word, tree in _TREES.items() if word in host), "")
+        return f"https://{host}/{path}{f'/{tree}/{commit}/docs' if tree else ''}"
 
     @property
     def is_image(self) -> bool:

@@ -21,17 +21,19 @@ _IGNORED = """\
 
 
 def beside(
-    forge: str, branch: str, program: Program, runs: str, builds: str, blanks: Sequence[Blank]
+    forge: str, branch: str, program: Program, runs: str, builds: str, blanks: Sequence[Blank], docs_url: str
 ) -> dict[str, bytes]:
-    """Return what lies beside the declarations: CI, hooks, editor settings, what installs the program, a README.
+    """Return the files beside the declarations: CI, hooks, editor settings, pins of the program, a README.
 
-    `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks`.
+    `runs` and `builds` are the requirements of this program, with hashes. The README lists the `blanks`, and names
+    `docs_url`, the address of the documentation, unless it is empty.
     """
     path, workflow = ci.workflow(forge, branch, program)
     words = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
     if program.is_image:
         words |= {"@ALLOT@": program.address, "@LANGUAGE@": "docker_image"}
     blocks = {"@INSTALL@": _by_hand(program), "@PINNED@": _pinned(program), "@BLANKS@": _to_fill_in(blanks)}
+    blocks["@DOCS@"] = [f"The documentation of Allotment: <{docs_url}>.", ""] if docs_url else []
     texts = {
         path: workflow,
         ".pre-commit-config.yaml": ci.filled(ci.starter_file("pre-commit.yaml"), {}, words),
@@ -54,8 +56,8 @@ def _pinned(program: Program) -> list[str]:
     also = "" if program.is_image else " and the CI"
     return [
         f"CI gets `allot` from where {where} say{'' if program.is_image else 's'}, and nothing else; a pull request is checked",
-        "with what the branch says that it goes into. For a later version, let its `allot init` write an empty folder, and take",
-        f"{where}{also} from there.",
+        "with what the branch says that it goes into. For a later version, run its `allot init --upgrade . --program SOURCE`: it updates",
+        f"{where}{also}, and shows the difference.",
     ]
 
 

@@ -15,9 +15,13 @@ class BlankOutput(Part, frozen=True):
 
 
 class InitOutput(Output, frozen=True, kw_only=True, tag="InitOutput"):
-    """A new repository in `folder`: its files, what is still to be filled in, and the commands that come next."""
+    """A new repository in `folder`: its files, the values to fill in, and the next commands.
+
+    After an upgrade, `files` are those that changed, and `changes` has the difference of each.
+    """
 
     folder: str
     files: tuple[str, ...]
     blanks: tuple[BlankOutput, ...]
     next: tuple[str, ...]
+    changes: dict[str, str] | None = None

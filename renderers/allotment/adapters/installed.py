@@ -1,0 +1,62 @@
+"""Finds the address that the running program was installed from: a Git commit, a wheel, or a checkout's remote and commit."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from allotment.problems import Refused
+
+_SCP = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
+
+
+def installed_address() -> str:
+    """Return the address of the running program, with its commit or hash; empty where none is known.
+
+    pip records it: https://packaging.python.org/en/latest/specifications/direct-url/
+    """
+    try:
+        recorded = json.loads(metadata.distribution("allotment").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        return ""
+    if not isinstance(recorded, dict):
+        return ""
+    return _pinned(recorded, str(recorded.get("url", "")))
+
+
+def _pinned(recorded: dict[str, Any], url: str) -> str:
+    if "vcs_info" in recorded:
+        return f"git+{without_password(url)}@{recorded['vcs_info'].get('commit_id', '')}"
+    if "archive_info" in recorded:
+        digest = recorded["archive_info"].get("hashes", {}).get("sha256", "")
+        return f"{without_password(url)}#sha256={digest}" if digest else ""
+    if url.startswith("file://"):
+        return checkout_address(Path(unquote(urlsplit(url).path)))
+    return ""
+
+
+def checkout_address(folder: Path) -> str:
+    """Return the address of a checkout's commit at its remote `origin`; empty where the remote is not seen to have it."""
+    from allotment.adapters.git.commands import Commands, SaidNo
+
+    try:
+        git = Commands(folder)
+        url, commit = git.url_of("origin"), git.text("rev_parse", "--verify", "HEAD")
+        is_pushed = bool(git.text("for_each_ref", "--contains", commit, "--count=1", "refs/remotes/origin"))
+    except (Refused, SaidNo, OSError):
+        return ""
+    return f"git+{without_password(url)}@{commit}" if url and is_pushed else ""
+
+
+def without_password(url: str) -> str:
+    """Return a URL as pip takes it: scp's short form as ssh://, and no password; of https:// no user either."""
+    if short := _SCP.fullmatch(url):
+        return f"ssh://{short['user']}@{short['host']}/{short['path']}"
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    user = user.partition(":")[0] if parts.scheme == "ssh" else ""
+    return urlunsplit(parts._replace(netloc=f"{user}{at}{host}" if user else host))

@@ -1,0 +1,111 @@
+"""`allot init --upgrade`: updates the generated files of a repository to the version of this program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.adapters.folder import FolderSource, is_regular, write_file
+from allotment.cli.options import note
+from allotment.problems import Refused, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from allotment.declared.kinds.platform import Git
+
+
+def upgrade_repository(
+    folder: Path, given: Mapping[str, str | None], *, sample: bool, dry_run: bool, style: str
+) -> None:
+    """Update the generated files of the repository in a folder, and show the difference. `given` has the other options.
+
+    Raises UsageError for an option that only a new repository has, and Refused where a file has uncommitted changes.
+    """
+    from allotment.cli.init import files_beside
+    from allotment.starter.program import program_of
+    from allotment.starter.upgrade import difference, generated
+
+    others = [name for name, value in given.items() if value and name != "program"]
+    if sample or others:
+        option = "sample" if sample else others[0].replace("_", "-")
+        raise click.UsageError(f"--{option}: only for a new repository")
+    try:
+        program = program_of(given["program"] or "")
+    except ValueError as error:
+        raise click.UsageError(f"--program: {error}") from None
+    settings = _settings(folder)
+    new = generated(files_beside(settings.forge, settings.branch, program))
+    old = _present(folder, new)
+    changes = difference(old, new)
+    if not dry_run:
+        _check_committed(folder, [path for path in changes if path in old])
+        _write(folder, {path: new.get(path) for path in changes})
+    _say(folder, changes, dry_run=dry_run, style=style)
+
+
+def _settings(folder: Path) -> Git:
+    """Return the forge and the branch that the repository declares. Raises Refused where it declares none."""
+    from allotment.declared.kinds.platform import Platform
+    from allotment.declared.layout import PLATFORM
+    from allotment.declared.reading import read_folder
+
+    path = "platform/platform.yaml"
+    if not is_regular(folder, path):
+        raise Refused(f"{quoted(str(folder))} has no {path}: name the folder of a repository of declarations")
+    declared, problems = read_folder(PLATFORM, [(path, FolderSource(folder).read(path))])
+    found = declared.one(Platform)
+    if found is None:
+        raise Refused(f"{path} is invalid, so its forge is unknown: {'; '.join(map(str, sorted(problems)))}")
+    return found.model.spec.git
+
+
+def _present(folder: Path, new: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the generated files that the folder has, by path; also schemas and pins that this version has no more."""
+    from allotment.starter.program import FOLDER
+
+    below = [path for name in ("schemas", FOLDER) for path in (folder / name).rglob("*")]
+    paths = {path.relative_to(folder).as_posix() for path in below} | new.keys()
+    return {path: (folder / path).read_bytes() for path in sorted(paths) if is_regular(folder, path)}
+
+
+def _check_committed(folder: Path, paths: list[str]) -> None:
+    """Raise Refused where a file that would be overwritten has changes that no commit has."""
+    from allotment.adapters.git.repository import Repository
+    from allotment.adapters.git.uncommitted import differing
+
+    repository = Repository(folder)
+    for path in paths:
+        if differing(repository, repository.commit("HEAD"), [path]):
+            raise Refused(
+                f"{path} has changes that are not committed: commit them first, or show the difference by --dry-run"
+            )
+
+
+def _write(folder: Path, files: Mapping[str, bytes | None]) -> None:
+    for path, data in files.items():
+        if data is None:
+            (folder / path).unlink()
+        else:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            write_file(folder / path, data)
+
+
+def _say(folder: Path, changes: Mapping[str, str], *, dry_run: bool, style: str) -> None:
+    if style == "json":
+        from allotment.reports import outputs
+        from allotment.reports.outputs.init import InitOutput
+
+        said = InitOutput(folder=str(folder), files=tuple(changes), blanks=(), next=(), changes=dict(changes))
+        click.echo(outputs.as_json(said), nl=False)
+        return
+    for text in changes.values():
+        click.echo(text)
+    if not changes:
+        note(f"{folder}: the generated files are those of this version")
+    elif dry_run:
+        note(f"{folder}: {len(changes)} files would change; run it without --dry-run")
+    else:
+        note(f"{folder}: {len(changes)} files changed; look at them by `git diff`, and open a pull request")

@@ -1,0 +1,48 @@
+"""The files of a repository that `allot init` generates, and their difference to those of another version."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from allotment.starter.ci import PATHS
+from allotment.starter.program import FOLDER
+
+# People edit these after `allot init`, so that an upgrade leaves them alone.
+_PEOPLES = ("README.md", ".gitignore")
+_LONG = ("schemas/", f"{FOLDER}/requirements.lock")  # their lines are counted, not shown
+
+
+def generated(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those files of a new repository that nobody edits by hand."""
+    return {path: data for path, data in files.items() if path not in _PEOPLES and is_generated(path)}
+
+
+def is_generated(path: str) -> bool:
+    """Return whether `allot init` generates the file, of any forge."""
+    own = (*PATHS.values(), ".pre-commit-config.yaml", ".vscode/settings.json")
+    return path in own or path.startswith((f"{FOLDER}/", "schemas/"))
+
+
+def difference(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the difference of each file that changes, by path: lines as `diff -u` writes them, of long files their number."""
+    return {
+        path: _difference(path, old.get(path), new.get(path))
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path)
+    }
+
+
+def _difference(path: str, old: bytes | None, new: bytes | None) -> str:
+    before, after = (_lines(data) for data in (old, new))
+    names = (f"a/{path}" if old is not None else "/dev/null", f"b/{path}" if new is not None else "/dev/null")
+    lines = list(difflib.unified_diff(before, after, *names, lineterm=""))
+    if not path.startswith(_LONG):
+        return "\n".join(lines)
+    more, fewer = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
+    what = "added" if old is None else "removed" if new is None else "changed"
+    return f"{path}: {what}, {more} lines more, {fewer} fewer"
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", "replace").splitlines()

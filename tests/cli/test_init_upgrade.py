@@ -1,0 +1,109 @@
+"""`allot init --upgrade`: the generated files become those of this version, and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_init import COMMIT, IMAGE, files, init
+from tests.conftest import Allot
+from tests.published import git
+
+NEWER = f"allotment @ git+https://git.acme.dev/allotment@{40 * 'b'}"
+PIN = f"+allotment @ git+https://git.acme.dev/allotment@{40 * 'b'}"
+
+
+@pytest.fixture
+def cloud(allot: Allot, tmp_path: Path) -> Path:
+    """Return a new repository with one commit, and a schema, a workflow and a README that are not those of this version."""
+    folder = tmp_path / "gpus"
+    init(allot, folder)
+    (folder / ".github/workflows/allot.yaml").write_text("on: push\n")
+    (folder / "schemas/Gone.schema.json").write_text("{}\n")
+    (folder / "schemas/Tenant.schema.json").write_text("{}\n")
+    (folder / "README.md").write_text("Ours.\n")
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "--all")
+    git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "Begin")
+
+
+def upgrade(allot: Allot, folder: Path, *more: str, program: str = NEWER) -> Any:
+    return allot("init", "--upgrade", folder, "--program", program, *more)
+
+
+def test_it_updates_what_nobody_edits_and_shows_the_difference(allot: Allot, cloud: Path, tmp_path: Path) -> None:
+    before = files(cloud)
+    said = upgrade(allot, cloud)
+    assert (said.code, said.err) == (0, "")
+    assert PIN in said.out.splitlines()
+    assert "-on: push" in said.out.splitlines()
+    assert "schemas/Gone.schema.json: removed, 0 lines more, 1 fewer" in said.out.splitlines()
+    assert said.out.endswith(f"{cloud}: 4 files changed; look at them by `git diff`, and open a pull request\n")
+    init(allot, tmp_path / "new", program=NEWER)
+    after, new = files(cloud), files(tmp_path / "new")
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert changed == {
+        ".allot/program.lock",
+        ".github/workflows/allot.yaml",
+        "schemas/Gone.schema.json",
+        "schemas/Tenant.schema.json",
+    }
+    assert {path: after.get(path) for path in changed} == {path: new.get(path) for path in changed}
+    commit(cloud)
+    assert upgrade(allot, cloud).out == f"{cloud}: the generated files are those of this version\n"
+
+
+def test_a_dry_run_writes_nothing(allot: Allot, cloud: Path) -> None:
+    before = files(cloud)
+    said = upgrade(allot, cloud, "--dry-run")
+    assert (said.code, said.out.splitlines()[-1]) == (0, f"{cloud}: 4 files would change; run it without --dry-run")
+    found = json.loads(upgrade(allot, cloud, "--dry-run", "-o", "json").out)
+    assert PIN in found["changes"][".allot/program.lock"].splitlines()
+    assert files(cloud) == before
+
+
+def test_what_is_not_committed_is_not_overwritten(allot: Allot, cloud: Path) -> None:
+    (cloud / ".github/workflows/allot.yaml").write_text("on: [push]\n")
+    before = files(cloud)
+    said = upgrade(allot, cloud)
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        "allot: .github/workflows/allot.yaml has changes that are not committed: commit them first, or show the difference by"
+        " --dry-run\n"
+    )
+    assert files(cloud) == before
+
+
+def test_an_image_needs_no_pins(allot: Allot, cloud: Path) -> None:
+    assert upgrade(allot, cloud, program=IMAGE).code == 0
+    assert not list((cloud / ".allot").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--program", COMMIT, "--cluster", "eu-1"), "--cluster: only for a new repository"),
+        (("--program", COMMIT, "--sample"), "--sample: only for a new repository"),
+        ((), "--program: '' names nothing that stays the same"),
+    ],
+)
+def test_what_a_new_repository_alone_has_is_refused(
+    arguments: tuple[str, ...], words: str, allot: Allot, cloud: Path
+) -> None:
+    said = allot("init", "--upgrade", cloud, *arguments)
+    assert said.code == 2
+    assert words in said.err
+
+
+def test_a_folder_without_declarations_is_refused(allot: Allot, tmp_path: Path) -> None:
+    said = upgrade(allot, tmp_path)
+    assert said.code == 2
+    assert "has no platform/platform.yaml: name the folder of a repository of declarations" in said.err
+    assert allot("init", tmp_path / "new", "--dry-run").code == 2
