@@ -36,7 +36,8 @@ class LossOutput(Part, frozen=True):
 class DeclaredOutput(Part, frozen=True):
     """A field that is declared otherwise; null where it has no value. Without `field` the whole file comes or goes.
 
-    Of an address `field` is its URL, and the values say who may open it: Members or Public.
+    Of an address `field` is its URL, and the values say who may open it: Members or Public. An instance without
+    an address has the `field` `address`, and both values are null.
     """
 
     topic: Topic
