@@ -841,6 +841,19 @@ def test_what_an_invalid_tenant_declares_otherwise_is_told(pull: Pull) -> None:
     assert told == [f"{KITE}/instances/comfy.yaml: spec.state", f"{WEBUI}: spec.gpuSpec"]
 
 
+def test_folders_of_an_app_that_is_merged_may_change_and_render_nothing(pull: Pull) -> None:
+    path = "platform/apps/stable-diffusion-webui.yaml"
+    pull.edit(path, "path: /workspace/outputs", "path: /workspace/pictures")
+    found = pull.planned()
+    assert [one for one in found["problems"] if one["severity"] == "error"] == []
+    assert (found["things"], found["objects"]) == ([], [])
+    assert {(one["topic"], one["path"]) for one in found["declared"]} == {("apps", path)}
+    assert [one["message"] for one in found["problems"]] == [
+        "/workspace/outputs is none of the folders that app stable-diffusion-webui 1.10.1 uses: /workspace/models,"
+        " /workspace/pictures; mount the storage there, or name this path in container.args or container.env"
+    ]
+
+
 def test_each_reason_names_its_file(pull: Pull) -> None:
     pull.edit(EU, *DOMAIN)
     pull.edit(f"{ADA}/members.yaml", "subject: 00u1ada", "subject: 00u1eve")
