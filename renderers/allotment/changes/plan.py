@@ -89,6 +89,8 @@ class Plan:
     """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
     those that the base has already.
 
+    `missing_approvals` are those of `problems` that an approval solves, None where nobody's approval was asked for.
+
     `is_today` says whether `day`, whose prices count, is today.
     Where `work_tree` is given, `head` is the commit that is checked out there. `base_name` is what the base is called.
     `declared` has what is declared otherwise: all that opens something to somebody or says who approves, and of the rest the
@@ -108,6 +110,7 @@ class Plan:
     is_today: bool = True
     work_tree: WorkTree | None = None
     problems: tuple[Problem, ...] = ()
+    missing_approvals: tuple[Problem, ...] | None = None
     standing: int = 0
     losses: tuple[Loss, ...] = ()
     perhaps_lost: tuple[Loss, ...] = ()

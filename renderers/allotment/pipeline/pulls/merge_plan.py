@@ -111,7 +111,8 @@ class MergePlan:
         """Return the plan."""
         outcomes, files, skipped = self._compared()
         problems = caused(self.second.problems, self.first.problems, [one.path for one in self.changed])
-        problems += [one for one in self._unauthorised() if one not in problems]
+        unauthorised = self._unauthorised()
+        problems += [one for one in unauthorised or () if one not in problems]
         excesses, deletes = self._foreseen(outcomes)
         if deletes and self.asked.published is None:
             skipped.append(_UNKNOWN_WINDOW)
@@ -143,6 +144,7 @@ class MergePlan:
             base_name=self.asked.base_name,
             is_today=self.asked.day == self.asked.today,
             problems=tuple(sorted(problems, key=lambda one: (one.warning, one))),
+            missing_approvals=None if unauthorised is None else tuple(unauthorised),
             standing=standing,
             losses=(
                 *addresses_lost(*offers, moved),
@@ -215,9 +217,9 @@ class MergePlan:
         inside = frozenset(declared_of(self.changed))
         return (one for one in (*self.changed, *self.beside) if one not in inside)
 
-    def _unauthorised(self) -> Iterable[Problem]:
+    def _unauthorised(self) -> list[Problem] | None:
         if self.asked.reviewed is None:
-            return []
+            return None
         several = [*self.changed, *self.beside]
         return unauthorised(self.base, self.after, self.first.offers.platform, several, *self.asked.reviewed)
 
