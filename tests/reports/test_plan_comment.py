@@ -249,6 +249,20 @@ def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> Non
     )
 
 
+def test_the_effect_on_instances_is_always_visible() -> None:
+    several = tuple(
+        ThingChange("acme", "eu-1", "instance", f"web{at}", "changed", (), effect)
+        for at, effect in enumerate(("restarts", "restarts", "stops", "keeps running"))
+    )
+    text = comment(plan(things=several, files=FileCounts(0, 4, 0, 0)), LIMIT).text
+    assert "\n\nThe merge restarts 2 instances, stops 1 instance.\n\n" in text
+    assert "| `acme` | `eu-1` | `instance web3` | `changed` | `keeps running` |  |" in text
+    calm = comment(plan(things=several[3:], files=FileCounts(0, 1, 0, 0)), LIMIT).text
+    assert "\n\nNo instance restarts.\n\n" in calm
+    lost = plan(things=several[3:], losses=(Loss("node pool", "is removed"),), files=FileCounts(0, 1, 0, 0))
+    assert "No instance restarts" not in comment(lost, LIMIT).text
+
+
 def test_what_is_declared_is_inert_and_counted_where_it_is_too_much() -> None:
     for attack in ATTACKS:
         one = DeclaredChange("clusters", f"clusters/{attack}.yaml", "spec.domain", attack, attack, attack)

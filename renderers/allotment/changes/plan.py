@@ -21,6 +21,7 @@ from allotment.problems import Problem, counted
 NAMED = 3  # tenants in a summary
 _JOINT = " · "
 Action = Literal["added", "changed", "replaced", "removed"]
+Effect = Literal["starts", "stops", "restarts", "keeps running", "waits", "stays stopped"]
 ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 
@@ -67,7 +68,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class ThingChange:
-    """An instance or storage of a tenant in a cluster that changes, and why."""
+    """An instance or storage of a tenant in a cluster that changes, and why. `effect` is on the pods of an instance."""
 
     tenant: str
     cluster: str
@@ -75,6 +76,7 @@ class ThingChange:
     name: str
     action: Action
     why: tuple[str, ...] = ()
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)

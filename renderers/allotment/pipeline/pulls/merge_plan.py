@@ -18,6 +18,7 @@ from allotment.changes.brake import Excess
 from allotment.changes.cold import cold_units
 from allotment.changes.comparison import pools_lost, units_changed
 from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_changes, in_order
+from allotment.changes.effects import with_allocation
 from allotment.changes.fields import Noted
 from allotment.changes.files import Diff, Files, checksum
 from allotment.changes.money import MOST_DAYS, totals
@@ -136,6 +137,9 @@ class MergePlan:
         declared = self._declared(outcomes, urls)
         declarations = declared_of(self.changed)
         sides = self._sides(outcomes)
+        things, losses = with_allocation(
+            (thing for one in found for thing in one.things), (loss for one in found for loss in one.losses), *sides
+        )
         return Plan(
             base=self.base.commit,
             head=self.head,
@@ -149,7 +153,7 @@ class MergePlan:
             losses=(
                 *addresses_lost(*offers, moved),
                 *pools_lost(*offers),
-                *(loss for one in found for loss in one.losses),
+                *losses,
             ),
             perhaps_lost=tuple(self._perhaps_lost(outcomes)),
             declared=tuple(_first_of(declared)),
@@ -161,7 +165,7 @@ class MergePlan:
             costs=tuple(costs),
             totals=tuple(totals(costs)),
             unpriced=tuple(unpriced),
-            things=tuple(thing for one in found for thing in one.things),
+            things=things,
             declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
             declared_files=len(declarations),
             outside=outside_of((one.path, one.written) for one in self._outside()),

@@ -15,7 +15,7 @@ from allotment.changes.outside import MOST_OUTSIDE
 from allotment.changes.plan import Loss, Plan
 from allotment.problems import Problem, counted
 from allotment.reports.markdown import code, fenced, plain, table
-from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, files_text, outside, tables
+from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, effects, files_text, outside, tables
 from allotment.reports.plan.text import origin
 
 MARKER = "<!-- allotment:plan -->"
@@ -84,6 +84,8 @@ def _head(plan: Plan, approvals: int) -> Iterator[str]:
     sign = "✅" if plan.allowed else "❌"
     yield f"### {sign} This {plan.summary}"
     yield f"{_origin(plan)}."
+    if words := effects(plan):
+        yield words
     if plan.missing_approvals:
         lines = [_problem(one) for one in plan.missing_approvals]
         yield _fitting(_Section("Missing approvals", "#### Missing approvals\n", lines, "", "approval"), approvals)
