@@ -19,6 +19,8 @@ from allotment.pipeline.check.workers import read_scope
 
 APP = "platform/apps/stable-diffusion-webui.yaml"
 SIMULATE, OPEN = "tenants/acme-robotics/instances/simulate.yaml", "tenants/acme-robotics/instances/open.yaml"
+PRETRAIN = "tenants/ml-orbit/instances/pretrain.yaml"
+NO_ADDRESS = "no address: nobody outside the namespace can open it"
 MODELS, WEBUI = "tenants/solo-ada/storages/models.yaml", "tenants/solo-ada/instances/webui.yaml"
 EU, US = "eu-1.gpu.northlight.example", "us-1.gpu.northlight.example"
 FILES, ADAS = f"https://models--files--solo-ada.{EU}/", f"https://webui--solo-ada.{EU}/"
@@ -216,6 +218,35 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
         swap(WEBUI, "cluster: eu-1", "cluster: us-1"),
         [f"addresses: {WEBUI}: URL {ADAS} → https://webui--solo-ada.{US}/ (nothing answers at the old one)"],
         1,
+    ),
+    "a new instance that nobody can open, as it exposes no port": (
+        "acme-robotics",
+        both(
+            lambda root: copy(root, SIMULATE, OPEN),
+            swap(OPEN, "        exposure: Members\n", ""),
+            swap(OPEN, "exposure: Public", "exposure: Namespace"),
+        ),
+        [f"addresses: {OPEN}: {NO_ADDRESS}"],
+        0,
+    ),
+    "a new instance without any port": (
+        "ml-orbit",
+        lambda root: copy(root, PRETRAIN, "tenants/ml-orbit/instances/again.yaml"),
+        [f"addresses: tenants/ml-orbit/instances/again.yaml: {NO_ADDRESS}"],
+        0,
+    ),
+    "an instance whose only address goes": (
+        "acme-robotics",
+        both(swap(SIMULATE, "exposure: Members", "exposure: Namespace"), swap(SIMULATE, "exposure: Public", "exposure: Namespace")),
+        [
+            f"addresses: {SIMULATE}: https://simulate--acme-robotics.{US}/ removed: Members (nothing answers there any more)",
+            f"addresses: {SIMULATE}: {REPLAY} removed: Public (nothing answers there any more)",
+            f"addresses: {SIMULATE}: {NO_ADDRESS}",
+        ],
+        2,
+    ),
+    "an instance without an address that changes otherwise": (
+        "ml-orbit", swap(PRETRAIN, "state: Stopped", "state: Running"), [], 0,
     ),
     "an instance that is gone": ("acme-robotics", lambda root: (root / SIMULATE).unlink(), [], 0),
     "a cluster that nobody declares": ("solo-ada", swap(WEBUI, "cluster: eu-1", "cluster: eu-9"), [], 0),

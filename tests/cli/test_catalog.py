@@ -45,7 +45,8 @@ def test_all_that_is_on_offer(shown: Allot) -> None:
     assert row(said, "block-ssd", "us-1") == "block-ssd us-1 ReadWriteOnce 10Gi to 2Ti 0.10 99Ti"
     assert row(said, "block-ssd", "eu-1").endswith(" snapshots 0.05")
     assert row(said, "stable-diffusion-webui", "1.10.1").endswith(
-        "Members it is Deprecated: go to 1.11.0; for units of 4Gi memory or more"
+        "Members it is Deprecated: go to 1.11.0; for units of 4Gi memory or more;"
+        " uses /workspace/models, /workspace/outputs"
     )
     assert "Not for" not in said.out
     assert row(shown("--as-of", "2026-12-01"), "h100-one").endswith(" 3.10 4/8 - 22 CPU, 220Gi memory, 800Gi disk")
@@ -196,6 +197,7 @@ def test_json(shown: Allot) -> None:
     assert storages["block-ssd", "us-1"]["snapshotPricePerGiBMonth"] is None
     apps = {one["name"]: one for one in found["apps"]}
     assert (apps["jupyter"]["exposure"], apps["jupyter"]["minMemory"]) == (["Members"], "2Gi")
+    assert apps["jupyter"]["folders"] == [{"path": "/workspace", "description": "Notebooks and their data."}]
 
 
 def test_units_that_are_ready_are_the_reporters_words(place: Place, allot: Allot) -> None:

@@ -77,6 +77,54 @@ def test_what_is_added_stopped_and_removed_is_told_apart(pull: Pull) -> None:
     assert [one["words"].split(":")[0] for one in found["losses"]] == ["is removed", "stops"]
 
 
+def effects(found: dict[str, list[dict[str, str]]]) -> dict[str, str | None]:
+    return {f"{one['tenant']}/{one['name']}": one["effect"] for one in found["things"]}
+
+
+def test_each_instance_that_changes_says_whether_it_restarts(pull: Pull) -> None:
+    pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    pull.edit(f"{KITE}/instances/webui-next.yaml", "replicas: 2", "replicas: 1")
+    pull.remove(f"{ADA}/instances/webui.yaml")
+    found = pull.planned()
+    assert effects(found) == {
+        "solo-ada/webui": "stops",
+        "solo-ada/models": None,
+        "studio-kite/another": "starts",
+        "studio-kite/comfy": "stops",
+        "studio-kite/webui": "restarts",
+        "studio-kite/webui-next": "keeps running",
+    }
+    lines = pull.plan().out.splitlines()
+    assert "The merge restarts 1 instance, starts 1 instance, stops 2 instances." in lines
+    row = next(line for line in lines if "instance webui  " in line and "studio-kite" in line)
+    assert row.split()[4:6] == ["replaced", "restarts"]
+
+
+def test_a_larger_storage_restarts_no_instance(pull: Pull) -> None:
+    pull.edit(f"{ADA}/storages/models.yaml", "size: 60Gi", "size: 70Gi")
+    assert "No instance restarts." in pull.plan().out.splitlines()
+    pull.edit(f"{KITE}/instances/webui.yaml", "l4-quarter", "l4-nothing")
+    assert "restart" not in pull.plan().out, "it has errors"
+
+
+def test_a_resize_without_a_free_unit_restarts_nothing(pull: Pull) -> None:
+    pull.merge_elsewhere(("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1"))
+    pull.edit(WEBUI, "l4-quarter", "l4-whole")
+    found = pull.planned()
+    (thing,) = found["things"]
+    assert (thing["effect"], thing["why"][1]) == (
+        "keeps running",
+        "it keeps its published unit until 1 unit of l4-whole is free",
+    )
+    assert [one["words"] for one in found["losses"]] == [
+        "keeps running until 1 unit of l4-whole is free, and is replaced then: it restarts, and what lies on its own disk"
+        " (50Gi at /scratch) is lost"
+    ]
+    assert "The merge restarts" not in pull.plan().out
+
+
 def test_a_rename_is_told_as_what_it_is(pull: Pull) -> None:
     pull.copy(WEBUI, f"{KITE}/instances/gallery.yaml")
     pull.remove(WEBUI)
@@ -839,6 +887,19 @@ def test_what_an_invalid_tenant_declares_otherwise_is_told(pull: Pull) -> None:
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     told = [f"{one['path']}: {one['field']}" for one in pull.planned()["declared"]]
     assert told == [f"{KITE}/instances/comfy.yaml: spec.state", f"{WEBUI}: spec.gpuSpec"]
+
+
+def test_folders_of_an_app_that_is_merged_may_change_and_render_nothing(pull: Pull) -> None:
+    path = "platform/apps/stable-diffusion-webui.yaml"
+    pull.edit(path, "path: /workspace/outputs", "path: /workspace/pictures")
+    found = pull.planned()
+    assert [one for one in found["problems"] if one["severity"] == "error"] == []
+    assert (found["things"], found["objects"]) == ([], [])
+    assert {(one["topic"], one["path"]) for one in found["declared"]} == {("apps", path)}
+    assert [one["message"] for one in found["problems"]] == [
+        "/workspace/outputs is none of the folders that app stable-diffusion-webui 1.10.1 uses: /workspace/models,"
+        " /workspace/pictures; mount the storage there, or name this path in container.args or container.env"
+    ]
 
 
 def test_each_reason_names_its_file(pull: Pull) -> None:

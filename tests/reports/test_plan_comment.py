@@ -96,6 +96,47 @@ def test_whatever_is_written_stands_in_code(attack: str) -> None:
         assert hidden not in text
 
 
+WRONG = Problem("tenants/acme/x.yaml", 3, 9, "spec.gpuSpec", "no GPUSpec is named '@everyone'", "reference")
+UNAPPROVED = Problem("tenants/acme/y.yaml", 1, 1, "(file)", "'eve' may not change this file", "ownership")
+
+
+def test_problems_are_a_list_and_each_stands_in_code() -> None:
+    odd = Problem("tenants/acme/y.yaml", 4, 1, "spec", "```\n</details>\n| a", "size", warning=True)
+    text = comment(plan(problems=(WRONG, odd)), LIMIT).text
+    assert text.split("#### Problems\n\n")[1].split("\n\n")[0].split("\n") == [
+        "- **`tenants/acme/x.yaml:3:9`** `spec.gpuSpec`: `no GPUSpec is named '@everyone'` [`reference`]",
+        "- **`tenants/acme/y.yaml:4:1`** `spec`: warning: ```` ``` </details> \\| a ```` [`size`]",
+    ]
+
+
+def test_a_problem_is_cut_and_keeps_its_line_and_rule() -> None:
+    text = comment(plan(problems=(WRONG._replace(path="x" * 5_000, message="y" * 5_000),)), LIMIT).text
+    assert f"- **`{'x' * 400}:3:9`** `spec.gpuSpec`: `{'y' * 2_000}…` [`reference`]\n" in text
+
+
+def test_a_missing_approval_is_always_visible_and_comes_first() -> None:
+    problems = (WRONG, UNAPPROVED)
+    losses = tuple(Loss(f"instance acme/web{at:03} in eu-1", "is removed") for at in range(500))
+    text = comment(plan(problems=problems, missing_approvals=(UNAPPROVED,), losses=losses), LIMIT).text
+    first = "#### Missing approvals\n\n- **`tenants/acme/y.yaml:1:1`** `(file)`: `'eve' may not change this file` [`ownership`]\n"
+    assert text.index("This can't be merged: 2 problems") < text.index(first) < text.index("#### Problems")
+    assert text.count("'eve' may not") == 1
+    assert text.index(first) < text.index("#### ⚠️ Destroyed")
+    assert "<details>" not in text[: text.index(first)]
+
+
+def test_very_many_missing_approvals_are_counted_and_leave_room_for_the_rest() -> None:
+    several = tuple(UNAPPROVED._replace(path=f"{'p' * 100}{at:04}") for at in range(900))
+    text = comment(plan(problems=several, missing_approvals=several), LIMIT).text
+    assert "approvals left out for their size*" in text
+    assert len(text.encode()) < 10_000
+
+
+def test_a_comment_says_whether_an_approval_is_missing_only_where_that_was_checked() -> None:
+    assert "\n\nNo approval is missing.\n\n" in comment(plan(missing_approvals=()), LIMIT).text
+    assert "approval" not in comment(plan(), LIMIT).text
+
+
 @given(st.text(max_size=300))
 def test_no_text_leaves_its_code(text: str) -> None:
     assert prose(code(text) or "x") in ("", "x")
@@ -206,6 +247,20 @@ def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> Non
         "It destroys 2 things and changes in 5,000 places who may do what, more than a comment here can name, so it"
         " **can't be merged** like this: split it." in found.text
     )
+
+
+def test_the_effect_on_instances_is_always_visible() -> None:
+    several = tuple(
+        ThingChange("acme", "eu-1", "instance", f"web{at}", "changed", (), effect)
+        for at, effect in enumerate(("restarts", "restarts", "stops", "keeps running"))
+    )
+    text = comment(plan(things=several, files=FileCounts(0, 4, 0, 0)), LIMIT).text
+    assert "\n\nThe merge restarts 2 instances, stops 1 instance.\n\n" in text
+    assert "| `acme` | `eu-1` | `instance web3` | `changed` | `keeps running` |  |" in text
+    calm = comment(plan(things=several[3:], files=FileCounts(0, 1, 0, 0)), LIMIT).text
+    assert "\n\nNo instance restarts.\n\n" in calm
+    lost = plan(things=several[3:], losses=(Loss("node pool", "is removed"),), files=FileCounts(0, 1, 0, 0))
+    assert "No instance restarts" not in comment(lost, LIMIT).text
 
 
 def test_what_is_declared_is_inert_and_counted_where_it_is_too_much() -> None:

@@ -439,6 +439,48 @@ def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: All
     assert line in said, "\n" + "\n".join(["wanted", line, "said", *said])
 
 
+ADA_MOUNT = f"{ADA}:14:18: spec.storages[0].mountPath: warning: "
+ADA_FOLDERS = (
+    "is none of the folders that app stable-diffusion-webui 1.11.0 uses: /workspace/models, /workspace/base, /workspace/outputs;"
+    " mount the storage there, or name this path in container.args or container.env [app-folder]"
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "warnings"),
+    [
+        ("/models", [f"{ADA_MOUNT}/models {ADA_FOLDERS}"]),
+        ("/workspace/models2", [f"{ADA_MOUNT}/workspace/models2 {ADA_FOLDERS}"]),
+        ("/workspace/models/sd", []),
+        ("/workspace", []),
+        ("/workspace/outputs", []),
+    ],
+)
+def test_a_storage_outside_the_folders_of_its_app_gets_a_warning(
+    path: str, warnings: list[str], sample: Path, allot: Allot
+) -> None:
+    edit(sample, ADA, "mountPath: /workspace/models", f"mountPath: {path}")
+    found = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert found.code == 0
+    assert [line for line in found.lines if "app-folder" in line] == warnings
+
+
+def test_an_instance_may_lead_its_app_to_a_folder_by_its_own_args(sample: Path, allot: Allot) -> None:
+    edit(sample, ADA, "mountPath: /workspace/models", "mountPath: /models")
+    edit(sample, ADA, "  storages:\n", "  container:\n    args:\n      - --ckpt-dir=/models\n  storages:\n")
+    found = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert found.code == 0
+    assert found.out.splitlines()[-1] == "101 files of 7 tenants: fine, 3 warnings"
+
+
+def test_an_app_without_folders_says_nothing_about_mounts(sample: Path, allot: Allot) -> None:
+    app = sample / "platform/apps/stable-diffusion-webui.yaml"
+    text = app.read_text(encoding="utf-8")
+    app.write_text(text[: text.rindex("      folders:\n")], encoding="utf-8")
+    edit(sample, ADA, "mountPath: /workspace/models", "mountPath: /models")
+    assert "app-folder" not in allot("validate", "--repo", sample, "--as-of", DAY).out
+
+
 def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:
     found = allot("validate", "--repo", sample, "--as-of", DAY)
     assert (found.code, errors(found)) == (0, [])

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from allotment.accounts.capacity import Claim, Holdings, holdings
 from allotment.changes.addresses import Reached, clusters_moved, things_in
+from allotment.changes.effects import RESTARTS, Pods, effect_of
 from allotment.changes.fields import Noted
 from allotment.changes.money import CostChange, cost_change
-from allotment.changes.plan import Action, Amount, Loss, ThingChange, Units
+from allotment.changes.plan import Action, Amount, Effect, Loss, ThingChange, Units
 from allotment.changes.reasons import End, reasons
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -66,7 +67,8 @@ def compare(before: Side, after: Side, noted: Noted) -> Compared:
                 for loss in lost(what, before, after, spot.thing, old, new)
             )
         action, why = _action(before, after, spot.kind, spot.thing, cluster, (old, new), noted)
-        things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why))
+        effect = _effect(after, spot.thing, old, new) if spot.kind == INSTANCE.word else None
+        things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why, effect))
     ends = (before.offers, before.folder), (after.offers, after.folder)
     moved = list(things_in(clusters_moved(before.offers, after.offers), before.files, after.files))
     return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), cost_change(*ends), moved)
@@ -86,6 +88,15 @@ def _action(
     was, is_now = _deployment(old), _deployment(new)
     both_run = _copies(was) and _copies(is_now)
     return ("replaced" if both_run and _template(was) != _template(is_now) else "changed"), why
+
+
+def _effect(after: Side, name: str, *ends: bytes | None) -> Effect:
+    declared = after.folder.of(GPUInstance).get(name)
+    deployments = [None if data is None else _deployment(data) for data in ends]
+    was, is_now = (Pods(_copies(one), _template(one)) if one is not None else Pods(0, None) for one in deployments)
+    return effect_of(
+        was, is_now, is_stopped=ends[1] is None or declared is None or declared.model.spec.state == "Stopped"
+    )
 
 
 def _deployment(data: bytes) -> Object:
@@ -114,7 +125,7 @@ def _instance(what: str, before: Side, after: Side, name: str, old: bytes | None
     if not left:
         yield Loss(what, f"stops: {disk}")
     elif _template(_deployment(old)) != _template(_deployment(new)):
-        yield Loss(what, f"is replaced: it restarts, and {disk}")
+        yield Loss(what, f"{RESTARTS} {disk}")
     elif left < copies:
         yield Loss(what, f"{copies - left} of {copies} copies end: what lies on their own disks is lost")
 
@@ -171,7 +182,7 @@ def _renamed(before: Side, after: Side, things: list[ThingChange]) -> list[Thing
                 and (gone.name == one.name or old.model.spec == declared.model.spec)
             ):
                 words = f"it replaces {gone.name} in {gone.cluster}: a rename or a move is a removal and an addition"
-                told.append(ThingChange(one.tenant, one.cluster, one.kind, one.name, "replaced", (words,)))
+                told.append(replace(one, action="replaced", why=(words,)))
                 break
         else:
             told.append(one)

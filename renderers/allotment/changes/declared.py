@@ -93,7 +93,7 @@ _HUNDRED = Decimal(100)
 @dataclass(frozen=True, slots=True)
 class DeclaredChange:
     """A field of a file that changes, its values as a person reads them and None where it has none; `note` says what that
-    means. With `field` empty the whole declaration comes or goes."""
+    means. With `field` empty the whole declaration comes or goes; a field without a value at both ends shows `note` alone."""
 
     topic: Topic
     path: str
@@ -105,6 +105,8 @@ class DeclaredChange:
     @property
     def words(self) -> str:
         """The change without its file."""
+        if self.field and self.before is None and self.after is None:
+            return self.note
         text = str(FieldChange(self.field, self.before, self.after))
         return f"{text} ({self.note})" if self.note else text
 

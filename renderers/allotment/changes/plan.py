@@ -21,6 +21,7 @@ from allotment.problems import Problem, counted
 NAMED = 3  # tenants in a summary
 _JOINT = " · "
 Action = Literal["added", "changed", "replaced", "removed"]
+Effect = Literal["starts", "stops", "restarts", "keeps running", "waits", "stays stopped"]
 ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 
@@ -67,7 +68,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class ThingChange:
-    """An instance or storage of a tenant in a cluster that changes, and why."""
+    """An instance or storage of a tenant in a cluster that changes, and why. `effect` is on the pods of an instance."""
 
     tenant: str
     cluster: str
@@ -75,6 +76,7 @@ class ThingChange:
     name: str
     action: Action
     why: tuple[str, ...] = ()
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class WorkTree:
 class Plan:
     """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
     those that the base has already.
+
+    `missing_approvals` are those of `problems` that an approval solves, None where nobody's approval was asked for.
 
     `is_today` says whether `day`, whose prices count, is today.
     Where `work_tree` is given, `head` is the commit that is checked out there. `base_name` is what the base is called.
@@ -108,6 +112,7 @@ class Plan:
     is_today: bool = True
     work_tree: WorkTree | None = None
     problems: tuple[Problem, ...] = ()
+    missing_approvals: tuple[Problem, ...] | None = None
     standing: int = 0
     losses: tuple[Loss, ...] = ()
     perhaps_lost: tuple[Loss, ...] = ()

@@ -7,7 +7,7 @@ of them changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.changes.declared import PUBLIC, DeclaredChange
@@ -24,6 +24,7 @@ from allotment.readiness.instances import app_version
 _INSIDE = "Namespace"
 _WIDTH = {_INSIDE: 0, "Members": 1, PUBLIC: 2}  # more people each
 _GONE = "nothing answers at the old one"
+NO_ADDRESS = "no address: nobody outside the namespace can open it"
 
 
 class Address(NamedTuple):
@@ -68,7 +69,8 @@ def reach(before: End, after: End) -> Reach:
     told: list[DeclaredChange] = []
     with_domain: Counter[str] = Counter()
     urls = 0
-    for key, (old, new) in _pairs(_addresses(before), _addresses(after)):
+    opened, opened_now = _addresses(before), _addresses(after)
+    for key, (old, new) in _pairs(opened, opened_now):
         found = (
             _closed(old, _file_of(after, key))
             if new is None
@@ -78,7 +80,19 @@ def reach(before: End, after: End) -> Reach:
             with_domain[new.cluster] += 1
         told += found
         urls += bool(found) and old is not None
+    told += _without_address(before, after, opened.keys() - opened_now.keys(), opened_now)
     return Reach(told, urls, with_domain)
+
+
+def _without_address(
+    before: End, after: End, closed: Collection[_Key], opened: Collection[_Key]
+) -> Iterator[DeclaredChange]:
+    """Yield a line for each instance without an address that is new, or whose last address closes."""
+    had, has = ({name for kind, name, _ in keys if kind == INSTANCE.word} for keys in (closed, opened))
+    for name in after.folder.of(GPUInstance):
+        is_closed = name not in has and (name in had or before.folder.lacks(GPUInstance, name))
+        if is_closed and (file := _file_of(after, (INSTANCE.word, name, ""))):
+            yield DeclaredChange("addresses", file, "address", None, None, NO_ADDRESS)
 
 
 def _addresses(end: End) -> dict[_Key, Address]:

@@ -86,7 +86,7 @@ def _related(
             yield f"{there.path}: {'added' if old is None else 'removed'}"
         return
     for one in noted.of(old, new):
-        rendered = not one.field.startswith(_UNRENDERED) and not one.field.endswith(".capacity")
+        rendered = not (one.field.startswith(_UNRENDERED) or one.field.endswith(".capacity") or ".folders" in one.field)
         if rendered and one.field.startswith(within):
             yield f"{new.path}: {one}"
 

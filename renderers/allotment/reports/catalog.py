@@ -239,6 +239,8 @@ def _app_notes(version: AppVersion) -> Iterator[str]:
         yield f"it is {version.lifecycle}" + (f": go to {version.replaced_by}" if version.replaced_by else "")
     if version.container.shm_size:
         yield f"for units of {size_text(version.container.shm_size)} memory or more"
+    if version.folders:
+        yield f"uses {', '.join(folder.path for folder in version.folders)}"
 
 
 def _barriers(several: Iterable[Barrier]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from allotment.declared.inventory import Folder, Offers
 from allotment.problems import Finding
 from allotment.rules import (
+    app_folders,
     buckets,
     budget,
     change,
@@ -51,6 +52,7 @@ PLATFORM_RULES: dict[str, Callable[[Offers], Iterator[Finding]]] = {
 TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
     "reference": references.check_tenant,
     "mount": mounts.check,
+    "app-folder": app_folders.check,
     "source": sources.check,
     "snapshot": snapshots.check,
     "bucket": buckets.check,

@@ -8,8 +8,18 @@ from pydantic import Field
 
 from allotment.declared.kinds.container import ImageContainer
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
+from allotment.declared.values import MountPath
 
 VersionName = Annotated[str, Field(pattern=r"^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}[0-9A-Za-z])?$")]
+
+
+class AppFolder(Strict):
+    """A folder of the container that the program reads or writes, where a storage can be mounted."""
+
+    path: MountPath = Field(description="Where the program finds it: the mountPath of a storage.")
+    description: Annotated[str, Field(max_length=500)] | None = Field(
+        default=None, description="The files that belong there, for tenants."
+    )
 
 
 class AppVersion(Strict):
@@ -21,6 +31,12 @@ class AppVersion(Strict):
     )
     replaced_by: VersionName | None = Field(default=None, description="The version of this app to go to.")
     container: ImageContainer
+    folders: Annotated[list[AppFolder], unique("path")] = Field(
+        default=[],
+        max_length=30,
+        description="The folders that the program uses. A storage that is mounted elsewhere gets a warning; without any folder"
+        " here, none does. May change later: nothing is rendered from it.",
+    )
 
 
 class AppSpec(Spec):

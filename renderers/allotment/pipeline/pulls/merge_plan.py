@@ -18,6 +18,7 @@ from allotment.changes.brake import Excess
 from allotment.changes.cold import cold_units
 from allotment.changes.comparison import pools_lost, units_changed
 from allotment.changes.declared import NEVER_CUT, DeclaredChange, declared_changes, in_order
+from allotment.changes.effects import with_allocation
 from allotment.changes.fields import Noted
 from allotment.changes.files import Diff, Files, checksum
 from allotment.changes.money import MOST_DAYS, totals
@@ -111,7 +112,8 @@ class MergePlan:
         """Return the plan."""
         outcomes, files, skipped = self._compared()
         problems = caused(self.second.problems, self.first.problems, [one.path for one in self.changed])
-        problems += [one for one in self._unauthorised() if one not in problems]
+        unauthorised = self._unauthorised()
+        problems += [one for one in unauthorised or () if one not in problems]
         excesses, deletes = self._foreseen(outcomes)
         if deletes and self.asked.published is None:
             skipped.append(_UNKNOWN_WINDOW)
@@ -135,6 +137,9 @@ class MergePlan:
         declared = self._declared(outcomes, urls)
         declarations = declared_of(self.changed)
         sides = self._sides(outcomes)
+        things, losses = with_allocation(
+            (thing for one in found for thing in one.things), (loss for one in found for loss in one.losses), *sides
+        )
         return Plan(
             base=self.base.commit,
             head=self.head,
@@ -143,11 +148,12 @@ class MergePlan:
             base_name=self.asked.base_name,
             is_today=self.asked.day == self.asked.today,
             problems=tuple(sorted(problems, key=lambda one: (one.warning, one))),
+            missing_approvals=None if unauthorised is None else tuple(unauthorised),
             standing=standing,
             losses=(
                 *addresses_lost(*offers, moved),
                 *pools_lost(*offers),
-                *(loss for one in found for loss in one.losses),
+                *losses,
             ),
             perhaps_lost=tuple(self._perhaps_lost(outcomes)),
             declared=tuple(_first_of(declared)),
@@ -159,7 +165,7 @@ class MergePlan:
             costs=tuple(costs),
             totals=tuple(totals(costs)),
             unpriced=tuple(unpriced),
-            things=tuple(thing for one in found for thing in one.things),
+            things=things,
             declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
             declared_files=len(declarations),
             outside=outside_of((one.path, one.written) for one in self._outside()),
@@ -215,9 +221,9 @@ class MergePlan:
         inside = frozenset(declared_of(self.changed))
         return (one for one in (*self.changed, *self.beside) if one not in inside)
 
-    def _unauthorised(self) -> Iterable[Problem]:
+    def _unauthorised(self) -> list[Problem] | None:
         if self.asked.reviewed is None:
-            return []
+            return None
         several = [*self.changed, *self.beside]
         return unauthorised(self.base, self.after, self.first.offers.platform, several, *self.asked.reviewed)
 

@@ -97,8 +97,16 @@ class StorageSpecOutput(Part, frozen=True):
     is_sold: bool
 
 
+class AppFolderOutput(Part, frozen=True):
+    """A folder that an app uses, where a storage can be mounted."""
+
+    path: str
+    description: str | None
+
+
 class AppOutput(Part, frozen=True):
-    """A version of an app, and who reaches its ports. A unit that it runs on has `minMemory`, if that isn't null."""
+    """A version of an app, and who reaches its ports. A unit that it runs on has `minMemory`, if that isn't null. A storage belongs
+    at one of its `folders`, if there are any."""
 
     name: str
     version: str
@@ -108,6 +116,7 @@ class AppOutput(Part, frozen=True):
     exposure: tuple[str, ...]
     min_memory: str | None
     barred: tuple[BarrierOutput, ...]
+    folders: tuple[AppFolderOutput, ...] = ()
 
 
 class QuotaOutput(Part, frozen=True):
@@ -255,6 +264,7 @@ def app_output(one: AppOffer) -> AppOutput:
         exposure=tuple(sorted({port.exposure for port in one.version.container.ports})),
         min_memory=size_text(one.version.container.shm_size) if one.version.container.shm_size else None,
         barred=_barred(one.barred),
+        folders=tuple(AppFolderOutput(folder.path, folder.description) for folder in one.version.folders),
     )
 
 

@@ -11,7 +11,7 @@ from allotment.changes.declared import DeclaredChange, Topic
 from allotment.changes.files import Diff
 from allotment.changes.money import CostChange, CostDay
 from allotment.changes.outside import Decides, OutsideFile, Written
-from allotment.changes.plan import Action, Amount, Loss, Plan, ThingChange, Units
+from allotment.changes.plan import Action, Amount, Effect, Loss, Plan, ThingChange, Units
 from allotment.reports.outputs.output import Output, Part
 from allotment.reports.outputs.stock import ColdStartOutput, cold_output
 from allotment.reports.outputs.validate import ProblemOutput, problem_output
@@ -36,7 +36,8 @@ class LossOutput(Part, frozen=True):
 class DeclaredOutput(Part, frozen=True):
     """A field that is declared otherwise; null where it has no value. Without `field` the whole file comes or goes.
 
-    Of an address `field` is its URL, and the values say who may open it: Members or Public.
+    Of an address `field` is its URL, and the values say who may open it: Members or Public. An instance without
+    an address has the `field` `address`, and both values are null.
     """
 
     topic: Topic
@@ -128,7 +129,8 @@ class CostOutput(Part, frozen=True):
 
 
 class ThingOutput(Part, frozen=True):
-    """An instance, storage or snapshot that changes, and why: the field of each file that makes it so."""
+    """An instance, storage or snapshot that changes, and why: the field of each file that makes it so. `effect` is on the pods
+    of an instance, and null for a storage or snapshot."""
 
     tenant: str
     cluster: str
@@ -136,6 +138,7 @@ class ThingOutput(Part, frozen=True):
     name: str
     action: Action
     why: tuple[str, ...]
+    effect: Effect | None = None
 
 
 class DiffOutput(Part, frozen=True):
@@ -302,7 +305,7 @@ def _cost(one: CostChange) -> CostOutput:
 
 
 def _thing(one: ThingChange) -> ThingOutput:
-    return ThingOutput(one.tenant, one.cluster, one.kind, one.name, one.action, one.why)
+    return ThingOutput(one.tenant, one.cluster, one.kind, one.name, one.action, one.why, one.effect)
 
 
 def _units(one: Units) -> UnitsOutput:

@@ -1,6 +1,6 @@
 """A plan as one comment on a pull request: within the forge's limit, and inert whatever a tenant writes.
 
-The summary, what is destroyed, and who gets to do what are always there. Of everything else whole items are left out,
+The summary, the missing approvals, what is destroyed, and who gets to do what are always there. Of everything else whole items are left out,
 from the end, and counted.
 """
 
@@ -13,14 +13,16 @@ from allotment.changes.declared import DeclaredChange
 from allotment.changes.files import Diff
 from allotment.changes.outside import MOST_OUTSIDE
 from allotment.changes.plan import Loss, Plan
-from allotment.problems import counted
-from allotment.reports.markdown import code, fenced, plain, table, visible
-from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, files_text, outside, tables
+from allotment.problems import Problem, counted
+from allotment.reports.markdown import code, fenced, plain, table
+from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, effects, files_text, outside, tables
 from allotment.reports.plan.text import origin
 
 MARKER = "<!-- allotment:plan -->"
 _NOTE = 160  # bytes that are kept for saying what is left out
 _MESSAGE = 2_000
+_PATH = 400  # characters of a path, or of a field
+_APPROVALS = 8_000  # bytes of the approvals that are missing
 _SKIPPED = 10  # checks that didn't run
 _FEW_OUTSIDE = 3  # files that are named of each thing that they decide, where room is short
 _WHOLE = 1 << 20  # characters: what may not be cut isn't
@@ -48,7 +50,7 @@ class _Section(NamedTuple):
 
 def comment(plan: Plan, limit: int) -> PlanText:
     """Return a plan's comment, of at most `limit` bytes."""
-    head = "\n\n".join([MARKER, *_head(plan)])
+    head = "\n\n".join([MARKER, *_head(plan, min(_APPROVALS, limit // 4))])
     tail = f"{files_text(plan)}\n\nChecksum {code(plan.checksum or 'none')}."
     room = limit - _size(head) - _size(tail) - 2 * _NOTE
     dangers = _dangers(plan, _each, _each_change, MOST_OUTSIDE)
@@ -77,10 +79,18 @@ def _size(text: str) -> int:
     return len(text.encode())
 
 
-def _head(plan: Plan) -> Iterator[str]:
+def _head(plan: Plan, approvals: int) -> Iterator[str]:
+    """Yield what always stands first; of the missing approvals as many as so many bytes hold."""
     sign = "✅" if plan.allowed else "❌"
     yield f"### {sign} This {plan.summary}"
     yield f"{_origin(plan)}."
+    if words := effects(plan):
+        yield words
+    if plan.missing_approvals:
+        lines = [_problem(one) for one in plan.missing_approvals]
+        yield _fitting(_Section("Missing approvals", "#### Missing approvals\n", lines, "", "approval"), approvals)
+    elif plan.missing_approvals is not None:
+        yield "No approval is missing."
     notes = [f"- skipped: {code(words)}" for words in plan.skipped[:_SKIPPED]]
     if (more := len(plan.skipped) - _SKIPPED) > 0:
         notes.append(f"- skipped: and {more:,} more")
@@ -97,9 +107,16 @@ def _origin(plan: Plan) -> str:
 
 
 def _problems(plan: Plan) -> _Section:
-    lines = [visible(" ".join(str(one)[:_MESSAGE].split("\n"))) for one in plan.problems]
-    fence = fenced(lines).split("\n", 1)[0]
-    return _Section("Problems", f"{fence}text", lines, fence, "problem")
+    approvals = frozenset(plan.missing_approvals or ())
+    lines = [_problem(one) for one in plan.problems if one not in approvals]
+    return _Section("Problems", "#### Problems\n", lines, "", "problem")
+
+
+def _problem(one: Problem) -> str:
+    """Return a problem as an item of a list, in which all that a tenant may have written is code."""
+    place = code(f"{one.path[:_PATH]}:{one.line}:{one.column}", _PATH + _NOTE)
+    warning = "warning: " if one.warning else ""
+    return f"- **{place}** {code(one.field, _PATH)}: {warning}{code(one.message, _MESSAGE)} [{code(one.rule)}]"
 
 
 def _dangers(

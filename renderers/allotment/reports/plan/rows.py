@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +16,7 @@ from allotment.changes.declared import NEVER_CUT, TOPICS, DeclaredChange
 from allotment.changes.files import Diff
 from allotment.changes.money import CostChange
 from allotment.changes.outside import MOST_OUTSIDE, WORDS
-from allotment.changes.plan import NAMED, Amount, Plan
+from allotment.changes.plan import NAMED, Amount, Effect, Plan
 from allotment.declared.values import decimal_text, size_text
 from allotment.problems import counted, printable
 from allotment.reports.cold_starts import cold_words
@@ -25,6 +26,7 @@ MOST_WIDTH = 500  # characters of a line
 MOST_PARTS = 8
 OUTSIDE = "Outside the declarations"
 MOST_DAYS = 6  # of one tenant's cost
+_EFFECTS: tuple[Effect, ...] = ("restarts", "starts", "stops")
 _STYLES = {"added": "good", "removed": "bad", "replaced": "warn", "changed": ""}
 
 
@@ -71,6 +73,20 @@ def outside(plan: Plan, shown: Callable[[str], str], most: int = MOST_OUTSIDE) -
         yield from (f"{does}: {shown(one.path)} {one.written}" for one in named[:most])
         if left := more + len(named[most:]):
             yield f"{does}: and {left:,} more"
+
+
+def effects(plan: Plan) -> str:
+    """Return how many instances restart, start and stop, or that none restarts; empty where that isn't known."""
+    counts = Counter(one.effect for one in plan.things)
+    if parts := [f"{effect} {counted(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
+        return f"The merge {', '.join(parts)}."
+    unknown = plan.losses or plan.perhaps_lost or plan.of_topics("capacity", "clusters") or _is_wrong(plan)
+    return "No instance restarts." if plan.changes and not unknown else ""
+
+
+def _is_wrong(plan: Plan) -> bool:
+    """Return whether a plan has errors that no approval solves."""
+    return bool(frozenset(plan.errors) - frozenset(plan.missing_approvals or ()))
 
 
 def _outside(plan: Plan) -> Table:
@@ -203,10 +219,11 @@ def _parts(plan: Plan) -> Table:
 
 def _things(plan: Plan) -> Table:
     rows: list[tuple[str, ...]] = [
-        (one.tenant, one.cluster, f"{one.kind} {one.name}", one.action, _why(one.why)) for one in plan.things
+        (one.tenant, one.cluster, f"{one.kind} {one.name}", one.action, one.effect or "", _why(one.why))
+        for one in plan.things
     ]
     styles = [_STYLES[one.action] for one in plan.things]
-    heads = ("Tenant", "Cluster", "What", "Change", "Why")
+    heads = ("Tenant", "Cluster", "What", "Change", "Effect", "Why")
     return Table("What changes", heads, rows, frozenset(), styles=styles, long=1)
 
 

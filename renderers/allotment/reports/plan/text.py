@@ -8,7 +8,7 @@ from allotment.changes.plan import Plan
 from allotment.problems import counted, printable
 from allotment.reports.markdown import visible
 from allotment.reports.plan.layout import Line, lines_of, wrapped
-from allotment.reports.plan.rows import OUTSIDE, decisive, diff_lines, files_text, outside, tables
+from allotment.reports.plan.rows import OUTSIDE, decisive, diff_lines, effects, files_text, outside, tables
 
 
 def lines(plan: Plan, *, diffs: bool, width: int | None = None) -> Iterator[Line]:
@@ -36,6 +36,8 @@ def _head(plan: Plan) -> Iterator[Line]:
     """Yield what comes before the tables: the verdict, what is wrong, and what no reader may miss."""
     yield Line(plan.summary, "bad" if plan.errors else "warn" if plan.losses or plan.perhaps_lost else "good")
     yield Line(origin(plan), "dim")
+    if words := effects(plan):
+        yield Line(words)
     yield from (Line(f"  {one}", "warn" if one.warning else "bad") for one in plan.problems)
     if plan.standing:
         yield Line(f"  {plan.standing} problem(s) that the base has already are left out; see `allot validate`", "dim")

@@ -1,0 +1,121 @@
+"""What a change does to the pods of each instance: it starts, stops, restarts, keeps running, or waits.
+
+A Deployment of Strategy Recreate restarts its pods where their template changes, and nowhere else. An instance that moves to a
+GPUSpec without a free unit keeps its published pods until there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from allotment.accounts.capacity import Claim
+from allotment.accounts.resizes import InstanceKey, allocate, key_of, needed
+from allotment.changes.plan import Effect, Loss, ThingChange
+from allotment.declared.inventory import Offers
+from allotment.declared.things import INSTANCE
+from allotment.problems import counted
+
+RESTARTS = "is replaced: it restarts, and"
+Side = tuple[Offers, list[Claim]]
+
+
+class Pods(NamedTuple):
+    """The pods of an instance at one end of a change: how many, and their template."""
+
+    copies: int
+    template: Any
+
+
+def effect_of(before: Pods, after: Pods, *, is_stopped: bool) -> Effect:
+    """Return the effect of a change on an instance, which `is_stopped` by its declaration afterwards, or is removed."""
+    if not before.copies and not after.copies:
+        return "stays stopped" if is_stopped else "waits"
+    if not before.copies:
+        return "starts"
+    if not after.copies:
+        return "stops"
+    return "restarts" if before.template != after.template else "keeps running"
+
+
+class Unallocated(NamedTuple):
+    """The instances that get no unit after a change: `retained` keep running with the words that say until when, `waiting`
+    don't start."""
+
+    retained: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
+    waiting: Mapping[tuple[str, InstanceKey], str]
+
+
+def unallocated(before: Side, after: Side) -> Unallocated:
+    """Return the instances that get no unit, if nothing else is published than the base allocates."""
+    (offers, claims), (offers_after, claims_after) = before, after
+    fewer = allocate(offers, claims, _nothing, _nothing, _no_pods).fewer
+    old = {
+        (claim.cluster, *key_of(claim)): claim._replace(units=units, rendered=min(units, claim.rendered))
+        for claim in claims
+        if (units := fewer.get(key_of(claim), claim.units))
+    }
+
+    def published(claim: Claim) -> Claim | None:
+        return old.get((claim.cluster, *key_of(claim)))
+
+    found = allocate(offers_after, claims_after, published, published, _no_pods)
+    retained, waiting = {}, {}
+    for claim in claims_after:
+        key = claim.cluster, key_of(claim)
+        if (kept := found.retained.get(key_of(claim))) is not None:
+            retained[key] = f"until {_free(needed(claim, kept), claim.gpu_spec)}"
+        elif not found.fewer.get(key_of(claim), claim.units):
+            waiting[key] = f"until {_free(1, claim.gpu_spec)}"
+    return Unallocated(retained, waiting)
+
+
+def _free(units: int, gpu_spec: str) -> str:
+    return f"{counted(units, 'unit')} of {gpu_spec} {'is' if units == 1 else 'are'} free"
+
+
+def _nothing(_: Claim) -> None:
+    return None
+
+
+def _no_pods(_: list[Claim]) -> list[Claim]:
+    return []
+
+
+def with_allocation(
+    things: Iterable[ThingChange], losses: Iterable[Loss], before: Side, after: Side
+) -> tuple[tuple[ThingChange, ...], tuple[Loss, ...]]:
+    """Return changes and losses; an instance that gets no unit neither starts nor restarts."""
+    several = tuple(things)
+    if not any(thing.effect in ("starts", "restarts") for thing in several):
+        return several, tuple(losses)
+    short = unallocated(before, after)
+    return tuple(_allocated(thing, short) for thing in several), tuple(_postponed(losses, short))
+
+
+def _allocated(thing: ThingChange, short: Unallocated) -> ThingChange:
+    key = thing.cluster, (thing.tenant, thing.name)
+    if thing.kind != INSTANCE.word:
+        return thing
+    if thing.effect == "restarts" and key in short.retained:
+        why = *thing.why, f"it keeps its published unit {short.retained[key]}"
+        return replace(thing, effect="keeps running", why=why)
+    if thing.effect in ("starts", "restarts") and key in short.waiting:
+        return replace(thing, effect="waits", why=(*thing.why, f"it waits {short.waiting[key]}"))
+    return thing
+
+
+def _postponed(losses: Iterable[Loss], short: Unallocated) -> Iterator[Loss]:
+    """Yield losses; of a retained instance with the words that say until when it keeps running."""
+    words = {
+        f"instance {tenant}/{name} in {cluster}": until for (cluster, (tenant, name)), until in short.retained.items()
+    }
+    for loss in losses:
+        if loss.words.startswith(RESTARTS) and (until := words.get(loss.what)):
+            postponed = (
+                f"keeps running {until}, and is replaced then: it restarts, and{loss.words.removeprefix(RESTARTS)}"
+            )
+            yield replace(loss, words=postponed)
+        else:
+            yield loss

@@ -1,0 +1,43 @@
+"""App folders: an instance mounts its storages at folders that its app uses. A storage that is mounted elsewhere gives a warning,
+unless the instance's own args or env name that path. An App version without `folders` says nothing about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from allotment.declared.inventory import Folder, Offers
+from allotment.declared.kinds.gpu_instance import GPUInstance, GPUInstanceSpec
+from allotment.problems import Finding
+from allotment.readiness.instances import app_version
+
+RULE = "app-folder"
+
+
+def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
+    """Check the mounts of a tenant's instances of apps."""
+    for instance in tenant.of(GPUInstance).values():
+        version, spec = app_version(offers, instance.model), instance.model.spec
+        folders = [folder.path for folder in version.folders] if version is not None else []
+        if not folders or spec.app is None:
+            continue
+        texts = _own_texts(spec)
+        for index, mount in enumerate(spec.storages):
+            path = mount.mount_path
+            if _overlaps(path, folders) or any(path in text for text in texts):
+                continue
+            message = (
+                f"{path} is none of the folders that app {spec.app.name} {spec.app.version} uses: {', '.join(folders)}; mount the"
+                " storage there, or name this path in container.args or container.env"
+            )
+            yield instance.finding(f"spec.storages.{index}.mountPath", message, RULE, warning=True)
+
+
+def _overlaps(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a path is one of some folders, or lies in or above one."""
+    return any(f"{path}/".startswith(f"{folder}/") or folder.startswith(f"{path}/") for folder in folders)
+
+
+def _own_texts(spec: GPUInstanceSpec) -> list[str]:
+    """Return the args and the values of environment variables that an instance gives its app."""
+    own = spec.container
+    return [] if own is None else [*own.args, *(variable.value for variable in own.env)]
