@@ -36,6 +36,11 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def it_or_them(count: int) -> str:
+    """Return the pronoun for so many."""
+    return "it" if count == 1 else "them"
+
+
 def field_text(field: FieldPath) -> str:
     """Return `('spec', 'storages', 0, 'name')` as `spec.storages[0].name`."""
     text = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from tests.terminal import ALLOT, shown
 from allotment.cli import main
 from allotment.cli.main import GROUPS
 from allotment.declared.kinds import KINDS
+from allotment.reports.rule_pages import rule_pages
 
 
 def test_help_imports_little() -> None:
@@ -105,6 +107,36 @@ def test_a_rule_has_a_page(allot: Allot) -> None:
     )
 
 
+def test_the_word_in_brackets_of_a_problem_has_a_page(allot: Allot) -> None:
+    for rule, text in rule_pages().items():
+        page = checked("explain", allot("explain", rule, "-o", "json").out)
+        said = " ".join(page["description"].split())
+        assert said.endswith(" ".join(text.split())), rule
+    assert allot("explain", "reference").out == allot("explain", "rule", "reference").out
+
+
+def test_a_word_that_is_a_kind_and_a_rule_shows_both(allot: Allot) -> None:
+    both = [rule for rule in rule_pages() if rule in {kind.lower() for kind in KINDS}]
+    assert both == ["cluster", "ownership", "stock"]
+    said = allot("explain", "stock").out
+    assert said.startswith("KIND     Stock\n")
+    assert "\n    Rule stock: " in said
+    assert "Rule stock" not in allot("explain", "Stock").out
+    assert allot("explain", "rule", "stock").out.startswith("RULE     stock\n")
+
+
+def test_a_default_in_seconds_shows_as_a_duration(allot: Allot) -> None:
+    for field, default in (
+        ("GPUInstance.spec.container.probe.startTimeout", "10m"),
+        ("GPUStorage.spec.prepare.timeout", "24h"),
+        ("Platform.spec.deletion.after", "1h"),
+    ):
+        assert f"(default {default})" in allot("explain", field).out
+        kind, *_, name = field.split(".")
+        schema = (PROJECT / f"schemas/{kind}.schema.json").read_text(encoding="utf-8")
+        assert re.search(rf'"{name}": {{\s*"default": "{default}"', schema)
+
+
 def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
     said = allot("explain", "nofreeunit")
     assert said.out.startswith(
@@ -113,7 +145,10 @@ def test_a_reason_of_a_status_has_a_page(allot: Allot) -> None:
     assert allot("explain", "reason", "NoFreeUnit").out == said.out
     assert "\nNoFreeUnit " in allot("explain", "reason").out
     assert "its containers have started" in allot("explain", "Started").out
-    assert allot("explain", "NoFreUnit").err == "allot: no kind is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"
+    assert (
+        allot("explain", "NoFreUnit").err
+        == "allot: no kind, rule or reason is named 'NoFreUnit'; did you mean 'NoFreeUnit'?\n"
+    )
     assert checked("explain", allot("explain", "NoFreeUnit", "-o", "json").out)["subject"] == "reason NoFreeUnit"
 
 
@@ -142,7 +177,10 @@ def test_who_reads_no_further_hears_of_no_bug() -> None:
 
 def test_explain_knows_near_names(allot: Allot) -> None:
     assert allot("explain", "gpuspec").code == 0
-    assert allot("explain", "GPUSpecc").err == "allot: no kind is named 'GPUSpecc'; did you mean 'GPUSpec'?\n"
+    assert (
+        allot("explain", "GPUSpecc").err
+        == "allot: no kind, rule or reason is named 'GPUSpecc'; did you mean 'GPUSpec'?\n"
+    )
     assert (
         allot("explain", "GPUInstance.spec.gpuspec").err
         == "allot: GPUInstance.spec has no field 'gpuspec'; did you mean 'gpuSpec'?\n"

@@ -259,11 +259,19 @@ def test_a_merge_is_followed_until_it_runs(desk: Desk) -> None:
     (body,) = desk.rollouts(1)
     assert "`the container was ended, it took too much memory @ada` → choose a GPUSpec with more memory" in body
     assert desk.status(head, "allot/rollout") == "failure"
-    seen(desk, "Running", "ProbesAnswered", url="https://webui--solo-ada.eu-1.gpu.northlight.example/")
+    url = "https://webui--solo-ada.eu-1.gpu.northlight.example/"
+    seen(desk, "Running", "ProbesAnswered", url=url, pods=1, running_pod="webui-1")
     desk.comment("--all")
     (body,) = desk.rollouts(1)
     assert "1 running" in body
     assert "<https://webui--solo-ada.eu-1.gpu.northlight.example/>" in body
+    page = "https://argocd.northlight.example/applications/argocd/solo-ada--eu-1--compute"
+    graphs = "https://grafana.northlight.example/d/gpus/instances?var-cluster=eu-1&var-namespace=t-solo-ada"
+    assert (
+        f" [log]({page}?node=apps/Deployment/t-solo-ada/webui/0&tab=logs)"
+        f" [terminal]({page}?node=/Pod/t-solo-ada/webui-1/0&tab=exec)"
+        f" [graphs]({graphs}&var-instance=webui) |"
+    ) in body
     assert desk.status(head, "allot/rollout") == "success"
     desk.world.calls.clear()
     seen(desk, "Stopped", "StoppedAsDeclared")

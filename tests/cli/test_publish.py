@@ -174,7 +174,7 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
     assert said.err.splitlines() == [
         "kept as it was: tenant solo-ada, 1 problem:",
         "  tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]",
-        "1 tenant kept as published before, 6 published. Correct them and publish again.",
+        "1 tenant kept as published before, 6 published. Correct it and publish again.",
     ]
     after = published.tree("eu-1")
     assert {path for path in after if after[path] != before.get(path)} == {

@@ -103,6 +103,28 @@ def test_one_thing_with_all_that_is_known(bed: Recent, shown: Allot) -> None:
     assert ["Scheduled", "True", "OnNode"] in rows
 
 
+def test_the_links_of_an_instance_lead_to_log_terminal_and_graphs(bed: Recent, shown: Allot, place: Place) -> None:
+    bed.report(*RUNS, live.route())
+    page = "https://argocd.northlight.example/applications/argocd/solo-ada--eu-1--compute"
+    graphs = "https://grafana.northlight.example/d/gpus/instances?var-cluster=eu-1&var-namespace=t-solo-ada"
+    links = {
+        "Log": f"{page}?node=apps/Deployment/t-solo-ada/webui/0&tab=logs",
+        "Terminal": f"{page}?node=/Pod/t-solo-ada/webui-1/0&tab=exec",
+        "Graphs": f"{graphs}&var-instance=webui",
+    }
+    lines = [line.split() for line in shown("status", "solo-ada/webui").out.splitlines()]
+    for word, url in links.items():
+        assert [f"{word}:", url] in lines
+    (tenant,) = checked("status", shown("status", "solo-ada/webui", "-o", "json").out)["tenants"]
+    (one,) = tenant["instances"]
+    assert [one[f"{word.lower()}URL"] for word in links] == list(links.values())
+    platform = place.root / "platform/platform.yaml"
+    platform.write_text(platform.read_text().partition("  argocd:")[0])
+    place.merge()
+    out = shown("status", "solo-ada/webui").out
+    assert (links["Graphs"] in out, "Log:" in out, "Terminal:" in out) == (True, False, False)
+
+
 def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent, shown: Allot) -> None:
     bed.publish(files={namespace_file(live.TENANT): dump([NAMESPACE, POLICY])})
     foreign = {**POLICY, "metadata": {"name": "open\x1b[2J", "namespace": "t-solo-ada"}}

@@ -14,7 +14,7 @@ The word in brackets behind a problem is the rule that it breaks:
 
     tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]
 
-`allot explain rule reference` shows what stands here. `allot validate` checks all of them at once, those about a
+`allot explain reference` shows the same text as this page. `allot validate` checks all of them at once, those about a
 change only against a base (`--base origin/main`)."""
 
 

@@ -91,7 +91,9 @@ def subjects(context: click.Context, parameter: click.Parameter, incomplete: str
         return _matching(list(reason_pages()), incomplete)
     above, dot, _ = incomplete.rpartition(".")
     if not dot:
-        return _matching([*KINDS, "rule", "reason", *(reason_pages() if incomplete else ())], incomplete)
+        return _matching(
+            [*KINDS, "rule", "reason", *([*reason_pages(), *rule_pages()] if incomplete else ())], incomplete
+        )
     try:
         return _matching([f"{above}.{field.name}" for field in page(above).fields], incomplete)
     except Refused:

@@ -11,7 +11,7 @@ import click
 
 from allotment import VERSION
 from allotment.cli.options import is_quiet
-from allotment.problems import Problem, counted, printable
+from allotment.problems import Problem, counted, it_or_them, printable
 
 
 class Judged(NamedTuple):
@@ -30,7 +30,7 @@ class Judged(NamedTuple):
     @property
     def rest(self) -> str:
         """How much is wrong in the rest of the repository, in words."""
-        return f"{counted(self.elsewhere, 'problem')} elsewhere (`allot validate` shows {_THEM[self.elsewhere > 1]})"
+        return f"{counted(self.elsewhere, 'problem')} elsewhere (`allot validate` shows {it_or_them(self.elsewhere)})"
 
 
 class Reader(NamedTuple):
@@ -40,7 +40,6 @@ class Reader(NamedTuple):
     line: Callable[[str, int], str | None] | None = None
 
 
-_THEM = ("it", "them")
 NOBODY = Reader()
 MOST_SHOWN = 100  # characters of a line
 Format = Callable[[Sequence[Problem], Judged], str]
@@ -68,7 +67,7 @@ def as_text(problems: Sequence[Problem], judged: Judged, reader: Reader = NOBODY
         count, paths = counted(len(errors), "problem"), sorted({one.path for one in errors})
         where = printable(reader.path(paths[0]), 400) if len(paths) == 1 else counted(len(paths), "file")
         lines.append(
-            f"{count} in {where} ({judged} read{rest}). Correct them and run `allot validate` again; `allot explain KIND.field` says what a field takes."
+            f"{count} in {where} ({judged} read{rest}). Correct {it_or_them(len(errors))} and run `allot validate` again; `allot explain KIND.field` says what a field takes."
             f"{_mended(errors)}"
         )
     else:

@@ -68,6 +68,16 @@ def _all_of(command: click.Command) -> Iterator[click.Command]:
         yield from _all_of(one)
 
 
+def _hint(name: str) -> str:
+    """Return what to call or write instead of a command that is not there."""
+    from allotment.cli.verbs import VERBS
+    from allotment.declared.reading import nearest
+
+    if name in VERBS:
+        return f": {VERBS[name]}"
+    return f"; did you mean '{_INSTEAD[name]}'?" if name in _INSTEAD else nearest(name, COMMANDS)
+
+
 class _Commands(click.Group):
     """Finds a command's module by its name."""
 
@@ -88,10 +98,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            from allotment.declared.reading import nearest
-
-            hint = f"; did you mean '{_INSTEAD[name]}'?" if name in _INSTEAD else nearest(name, COMMANDS)
-            ctx.fail(f"no command is named {quoted(name)}{hint}")
+            ctx.fail(f"no command is named {quoted(name)}{_hint(name)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

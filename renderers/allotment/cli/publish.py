@@ -13,7 +13,7 @@ from allotment.cli.crash import report_tenants
 from allotment.cli.formats import Judged, as_text
 from allotment.cli.options import TO_LOOK_AT, Day, day_of, note, output_option, recalled, repository, repository_option
 from allotment.cli.progress import on_terminal
-from allotment.problems import Refused, counted, printable
+from allotment.problems import Refused, counted, it_or_them, printable
 
 if TYPE_CHECKING:
     from allotment.adapters.git.commit_source import CommitSource
@@ -245,7 +245,7 @@ def _say_exceptions(assembly: Assembly) -> None:
     if assembly.kept:
         others = len(assembly.declared - assembly.kept.keys())
         click.echo(
-            f"{counted(len(assembly.kept), 'tenant')} kept as published before, {others} published. Correct them and"
-            " publish again.",
+            f"{counted(len(assembly.kept), 'tenant')} kept as published before, {others} published."
+            f" Correct {it_or_them(len(assembly.kept))} and publish again.",
             err=True,
         )

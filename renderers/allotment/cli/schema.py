@@ -12,6 +12,7 @@ import click
 from allotment.adapters.folder import write_file
 from allotment.cli.options import note, output_option, repository, repository_option
 from allotment.declared.kinds import KINDS, Kind
+from allotment.declared.values import duration_text
 
 
 @click.command()
@@ -76,7 +77,8 @@ def schema_text(kind: Kind) -> str:
 
 
 def _tidy(node: Any) -> Any:
-    """Leave out what pydantic adds for itself: generated titles of fields, and `null` that we don't read."""
+    """Leave out the titles that pydantic generates and the `null` that no file may have. Write a default in seconds as a
+    duration."""
     if isinstance(node, list):
         return [_tidy(one) for one in node]
     if not isinstance(node, dict):
@@ -85,6 +87,8 @@ def _tidy(node: Any) -> Any:
         others = [one for one in node["anyOf"] if one != {"type": "null"}]
         rest = {key: value for key, value in node.items() if key not in ("anyOf", "default")}
         node = {**rest, **others[0]} if len(others) == 1 else {**rest, "anyOf": others}
+    if node.get("type") == "string" and isinstance(node.get("default"), int):
+        node = {**node, "default": duration_text(node["default"])}
     return {
         key: _tidy(value)
         for key, value in node.items()

@@ -204,7 +204,7 @@ def _print(
         for number, row in enumerate(rows):
             if number:
                 click.echo()
-            show(tables.details(row, now))
+            show(tables.details(row, view.consoles, now))
     else:
         show(tables.overview(clusters, rows, now))
         if not rows:
@@ -245,6 +245,6 @@ def _output(
             )
             for one in clusters
         ),
-        tenants=tenant_outputs(rows),
+        tenants=tenant_outputs(rows, view.consoles),
         published=published_output(state),
     )

@@ -16,7 +16,7 @@ from allotment.declared.documents import MOST_FINDINGS
 from allotment.declared.inventory import Declared, Folder
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
-from allotment.declared.layout import Meaning, Scope, spot_of
+from allotment.declared.layout import Meaning, Scope, path_of, spot_of
 from allotment.declared.values import PATTERNS
 from allotment.problems import FieldPath, Finding, Problem, field_text, printable, quoted
 
@@ -119,6 +119,19 @@ def nearest(word: object, known: Iterable[str]) -> str:
         return f"; did you mean '{close}'?"
     shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return f"; known: {shown}"
+
+
+def nearest_declared(word: object, folder: Folder, kind: type[Declaration], without: str = "") -> str:
+    """Return the same among the files of a kind in a folder, except one name. It says that a file is invalid."""
+    invalid = {name for each, name in folder.broken if each == kind.__name__}
+    names = {*folder.of(kind), *invalid} - {without}
+    close = _nearest(word, names)
+    return nearest(word, names) + (f" {invalid_file(kind.__name__, folder.scope, close)}" if close in invalid else "")
+
+
+def invalid_file(kind: str, scope: Scope, name: str) -> str:
+    """Return that the file of a declaration is there, and invalid."""
+    return f"{path_of(kind, scope, name)} exists but is invalid: correct its problems first"
 
 
 def _nearest(word: object, names: Collection[str]) -> str:

@@ -43,6 +43,7 @@ def instance(view: InstanceView, before: Instance | None) -> Instance:
         pods=len(
             [pod for pod in view.pods if is_holding(pod) and not (pod.ending and one.replicas and not one.ending)]
         ),
+        running_pod=min([pod.name for pod in pods if pod.started_at], default=""),
         restarts=sum([pod.restarts for pod in pods]),
         start_time=max([pod.started_at for pod in pods], default=""),
         url=urls[0] if urls else "",

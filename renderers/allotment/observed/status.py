@@ -51,6 +51,7 @@ class Instance(_Part, frozen=True):
     """An instance: its state and why. `observed_blob` is the Git blob of the declaration that the cluster has of it.
 
     `pods` are those that hold a unit: all that haven't ended, less those on their way out whose place others take.
+    `running_pod` has a running container; empty where no pod does.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Instance(_Part, frozen=True):
     ready_replicas: int = 0
     nodes: tuple[str, ...] = ()
     pods: int = 0
+    running_pod: str = ""
     restarts: int = 0
     start_time: str = ""
     url: str = ""

@@ -13,6 +13,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import read_folder
 from allotment.declared.values import BranchName
+from allotment.reports.links import Consoles
 
 PLATFORM_FILE = "platform/platform.yaml"
 
@@ -49,16 +50,31 @@ def cluster_names(source: Source) -> list[str]:
 
 def reporter_keys(source: Source) -> dict[str, str | None]:
     """Return the declared reporter's key of each cluster, None where none is, or it can't be read."""
-    keys: dict[str, str | None] = {}
-    for name in cluster_names(source):
-        path = f"clusters/{name}/cluster.yaml"
-        try:
-            declared = read_folder(Scope("cluster", name), [(path, source.read(path))])[0].one(Cluster)
-        except (KeyError, OSError):
-            declared = None
-        reporter = declared.model.spec.reporter if declared else None
-        keys[name] = reporter.public_key if reporter else None
-    return keys
+    clusters = {name: _cluster_of(source, name) for name in cluster_names(source)}
+    return {
+        name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
+        for name, cluster in clusters.items()
+    }
+
+
+def _cluster_of(source: Source, name: str) -> Cluster | None:
+    """Return the declaration of a cluster; None where it can't be read."""
+    path = f"clusters/{name}/cluster.yaml"
+    try:
+        declared = read_folder(Scope("cluster", name), [(path, source.read(path))])[0].one(Cluster)
+    except (KeyError, OSError):
+        return None
+    return declared.model if declared else None
+
+
+def consoles(source: Source) -> Consoles:
+    """Return the declared addresses of Argo CD and Grafana."""
+    platform = platform_of(source)
+    clusters = [(name, _cluster_of(source, name)) for name in cluster_names(source)]
+    return Consoles(
+        platform.spec.argocd.url if platform and platform.spec.argocd else "",
+        {name: one.spec.monitoring.grafana_url for name, one in clusters if one and one.spec.monitoring},
+    )
 
 
 class Places(NamedTuple):

@@ -11,24 +11,29 @@ from allotment.declared.kinds import KINDS, Kind
 from allotment.declared.kinds.declaration import Metadata
 from allotment.declared.layout import DEFAULT_LONGEST, LONGEST_NAME
 from allotment.declared.reading import nearest, without_optional
-from allotment.declared.values import NAME_PATTERN
+from allotment.declared.values import NAME_PATTERN, Duration, duration_text
 from allotment.problems import Refused, quoted
 from allotment.reports.outputs.explain import ExplainOutput, FieldOutput
 from allotment.reports.reason_pages import reason_pages
-from allotment.reports.rule_pages import rule_page
+from allotment.reports.rule_pages import rule_page, rule_pages
 
 NAME_RULE = "a-z, 0-9 and single '-', a letter first, no '-' last"
+_IS_DURATION = typing.get_args(Duration)[1]  # the first metadata of every field of this type
 KIND_WORDS = "What the file declares; its folder says it too."
 
 
 def page(subject: str) -> ExplainOutput:
-    """Return the page of a kind, `KIND.field.field`, `rule NAME`, or a condition or reason of a status. Raises Refused,
-    with the nearest that is known."""
+    """Return the page of a kind, `KIND.field.field`, `rule NAME`, the id of a rule, or a condition or reason of a status.
+    The id of a rule that is a kind too has the page of the kind, and the rule below. Raises Refused, with the nearest that is
+    known."""
     name, *fields = subject.split(".")
     if name.startswith("rule "):
         rule = subject.removeprefix("rule ").strip()
         return ExplainOutput(subject=f"rule {rule}", description=rule_page(rule))
+    rules = rule_pages()
     kind_name = next((known for known in KINDS if known.lower() == name.lower()), None)
+    if kind_name is None and subject in rules:
+        return page(f"rule {subject}")
     if kind_name is None:
         return _reason_page(subject.removeprefix("reason ").strip())
     kind = KINDS[kind_name]
@@ -43,7 +48,7 @@ def page(subject: str) -> ExplainOutput:
     return ExplainOutput(
         subject=path,
         file=kind.path,
-        description=described(itself, model),
+        description=described(itself, model) + (f"\n\nRule {subject}: {rules[subject]}" if subject in rules else ""),
         itself=itself,
         fields=tuple(field_page(kind, model, str(one.alias)) for one in model.model_fields.values())
         if is_model(model)
@@ -56,9 +61,9 @@ def _reason_page(name: str) -> ExplainOutput:
     known = next((one for one in pages if one.lower() == name.lower()), None)
     if known is not None:
         return ExplainOutput(subject=f"reason {known}", description=pages[known])
-    hint = nearest(name, [*KINDS, *pages])
+    hint = nearest(name, [*KINDS, *rule_pages(), *pages])
     hint = hint if hint.startswith("; did you mean") else nearest(name, KINDS)
-    raise Refused(f"no kind is named {quoted(name)}{hint}")
+    raise Refused(f"no kind, rule or reason is named {quoted(name)}{hint}")
 
 
 def described(itself: FieldOutput | None, model: Any) -> str:
@@ -151,8 +156,8 @@ def _default(field: Any) -> str:
         return ""
     if isinstance(default, bool):
         return str(default).lower()
-    if isinstance(default, int) and default >= 3600 and default % 3600 == 0:
-        return f"{default // 3600}h"
+    if _IS_DURATION in field.metadata:
+        return duration_text(default)
     return ", ".join(default) if isinstance(default, list) else str(default)
 
 

@@ -77,7 +77,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.VERSION_REVOKED: Reason(
         "the app's version was revoked",
-        "choose another version; `allot explain App` says where they stand",
+        "choose another version; `allot catalog` lists them",
     ),
     word.TENANT_SUSPENDED: Reason(
         "the tenant is suspended",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from allotment.observed.rollout import Merged, Progress, Stage
+from allotment.reports.links import InstanceLinks
 from allotment.reports.markdown import code, table
 
 MARKER = "<!-- allotment:rollout -->"
@@ -17,16 +18,16 @@ _URL = re.compile(r"https://[a-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-
 
 class Rollout(NamedTuple):
     """Where a merge stands: its commit, the clusters that it was published on, and each thing of tenants that it
-    changed."""
+    changed, with the links of an instance that its cluster reports as merged."""
 
     merged: str
     published: tuple[str, ...]
-    things: Sequence[tuple[Merged, Stage]]
+    things: Sequence[tuple[Merged, Stage, InstanceLinks]]
 
     @property
     def progress(self) -> Progress:
         """Failed where anything is, done where everything is."""
-        stages = [stage.progress for _, stage in self.things]
+        stages = [stage.progress for _, stage, _ in self.things]
         if "failed" in stages:
             return "failed"
         return "going" if "going" in stages or not self.published else "done"
@@ -36,7 +37,7 @@ class Rollout(NamedTuple):
         """The whole of it in a few words, for a commit status."""
         if not self.published:
             return "merged, not published yet"
-        states = [stage.state for _, stage in self.things]
+        states = [stage.state for _, stage, _ in self.things]
         counted = [f"{states.count(state)} {state}" for state in sorted(set(states))]
         return ", ".join(counted) or "published"
 
@@ -61,11 +62,14 @@ def _lines(rollout: Rollout) -> Iterator[str]:
             yield f"\nand {len(rollout.things) - MOST_ROWS:,} more."
 
 
-def _row(thing: Merged, stage: Stage) -> tuple[str, ...]:
+def _row(thing: Merged, stage: Stage, links: InstanceLinks) -> tuple[str, ...]:
     more = [code(stage.words)] if stage.words else []
     if stage.way_out:
         more.append(f"→ {stage.way_out}")
     if stage.url:
         more.append(f"<{stage.url}>" if _URL.fullmatch(stage.url) else code(stage.url))
+    more += [
+        f"[{word}]({url})" for word, url in links._asdict().items() if url
+    ]  # percent-encoded: no text of a tenant's
     name = code(f"{thing.kind} {thing.tenant}/{thing.name}")
     return _SIGNS[stage.progress], name, code(thing.cluster), stage.state, " ".join(more)

@@ -14,6 +14,7 @@ from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE, THINGS, Tenan
 from allotment.observed.joined import Joined
 from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition, moment_of
 from allotment.problems import printable
+from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.sheets import Facts, Sheet, plain, words
 from allotment.reports.status_summary import SharedReason, counts, notes, reason_key, shared_reasons
 
@@ -179,7 +180,7 @@ def stocks(clusters: Sequence[ClusterStatus], uses: Iterable[StockUse], now: dat
     return Group(*notices(clusters, now), sheet)
 
 
-def details(row: Joined, now: datetime.datetime) -> RenderableType:
+def details(row: Joined, consoles: Consoles, now: datetime.datetime) -> RenderableType:
     """Return everything that is known of one instance, storage or snapshot."""
     one = row.seen
     facts: list[tuple[str, object]] = [
@@ -196,6 +197,7 @@ def details(row: Joined, now: datetime.datetime) -> RenderableType:
     if isinstance(one, Instance):
         facts += [
             ("Links", " ".join(one.links)),
+            *_consoles(instance_links(consoles, row.thing.tenant, row.thing.cluster, one)),
             ("Units", f"{one.units} {one.gpu_spec}"),
             ("Copies ready", _replicas(row, " of ")),
             ("Nodes", " ".join(one.nodes)),
@@ -216,6 +218,10 @@ def details(row: Joined, now: datetime.datetime) -> RenderableType:
     if one is not None and one.conditions:
         parts += [Text(), _conditions(one.conditions, now)]
     return Group(*parts)
+
+
+def _consoles(links: InstanceLinks) -> list[tuple[str, object]]:
+    return [("Log", links.log), ("Terminal", links.terminal), ("Graphs", links.graphs)]
 
 
 def _preparation(one: Storage) -> list[tuple[str, object]]:

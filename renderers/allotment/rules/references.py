@@ -19,7 +19,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
-from allotment.declared.reading import nearest
+from allotment.declared.reading import nearest, nearest_declared
 from allotment.problems import Finding, quoted
 from allotment.rules.tally import Tally
 
@@ -31,6 +31,13 @@ def _missing(
     one: Declared[Declaration], field: str, kind: str, name: str, known: Iterable[str], where: str = ""
 ) -> Finding:
     return one.finding(field, f"no {kind} is named {quoted(name)}{where}{nearest(name, known)}", RULE)
+
+
+def _undeclared(
+    one: Declared[Declaration], field: str, kind: type[Declaration], name: str, folder: Folder, where: str = ""
+) -> Finding:
+    hint = nearest_declared(name, folder, kind)
+    return one.finding(field, f"no {kind.__name__} is named {quoted(name)}{where}{hint}", RULE)
 
 
 def _deprecated(one: Declared[Declaration], field: str, what: str, lifecycle: str, more: str = "") -> Iterator[Finding]:
@@ -72,19 +79,16 @@ def _check_cluster(offers: Offers, cluster: Folder) -> Iterator[Finding]:
             related=cluster.paths(),
         )
     if declared is not None:
-        storage_specs = offers.platform.of(StorageSpec)
         for index, entry in enumerate(declared.model.spec.storages):
             if offers.platform.lacks(StorageSpec, entry.storage_spec):
-                yield _missing(
-                    declared, f"spec.storages.{index}.storageSpec", "StorageSpec", entry.storage_spec, storage_specs
-                )
-    pools, specs = cluster.of(NodePool), offers.platform.of(GPUSpec)
+                field = f"spec.storages.{index}.storageSpec"
+                yield _undeclared(declared, field, StorageSpec, entry.storage_spec, offers.platform)
     for stock in cluster.of(Stock).values():
         spec = stock.model.spec
         if offers.platform.lacks(GPUSpec, spec.gpu_spec):
-            yield _missing(stock, "spec.gpuSpec", "GPUSpec", spec.gpu_spec, specs)
+            yield _undeclared(stock, "spec.gpuSpec", GPUSpec, spec.gpu_spec, offers.platform)
         if cluster.lacks(NodePool, spec.node_pool):
-            yield _missing(stock, "spec.nodePool", "NodePool", spec.node_pool, pools, f" in cluster {cluster.name}")
+            yield _undeclared(stock, "spec.nodePool", NodePool, spec.node_pool, cluster, f" in cluster {cluster.name}")
 
 
 def check_stock_tenants(offers: Offers, tally: Tally) -> Iterator[Finding]:
@@ -109,7 +113,7 @@ def check_tenant(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             related=tenant.paths(),
         )
     elif declared is not None and offers.platform.lacks(Plan, declared.model.spec.plan):
-        yield _missing(declared, "spec.plan", "Plan", declared.model.spec.plan, plans)
+        yield _undeclared(declared, "spec.plan", Plan, declared.model.spec.plan, offers.platform)
     elif declared is not None and declared.model.spec.plan in plans:
         yield from _deprecated(
             declared,
@@ -142,7 +146,7 @@ def _check_storage(offers: Offers, storage: Declared[GPUStorage]) -> Iterator[Fi
                 yield storage.finding(field, message, RULE, related=(platform.path,))
     yield from _check_cluster_choice(offers, storage, spec.cluster)
     if offers.platform.lacks(StorageSpec, spec.storage_spec):
-        yield _missing(storage, "spec.storageSpec", "StorageSpec", spec.storage_spec, offered)
+        yield _undeclared(storage, "spec.storageSpec", StorageSpec, spec.storage_spec, offers.platform)
     if spec.storage_spec not in offered:
         return
     yield from _deprecated(
@@ -179,7 +183,7 @@ def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstan
     spec, specs, apps = instance.model.spec, offers.platform.of(GPUSpec), offers.platform.of(App)
     yield from _check_cluster_choice(offers, instance, spec.cluster)
     if offers.platform.lacks(GPUSpec, spec.gpu_spec):
-        yield _missing(instance, "spec.gpuSpec", "GPUSpec", spec.gpu_spec, specs)
+        yield _undeclared(instance, "spec.gpuSpec", GPUSpec, spec.gpu_spec, offers.platform)
     elif spec.gpu_spec in specs:
         yield from _deprecated(
             instance, "spec.gpuSpec", f"GPUSpec {spec.gpu_spec}", specs[spec.gpu_spec].model.spec.lifecycle
@@ -188,7 +192,7 @@ def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstan
             yield from _check_stocked(offers.clusters[spec.cluster], tenant, instance)
     if spec.app is not None:
         if offers.platform.lacks(App, spec.app.name):
-            yield _missing(instance, "spec.app.name", "App", spec.app.name, apps)
+            yield _undeclared(instance, "spec.app.name", App, spec.app.name, offers.platform)
         elif spec.app.name in apps:
             versions = {one.version: one for one in apps[spec.app.name].model.spec.versions}
             if spec.app.version not in versions:
@@ -199,14 +203,7 @@ def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstan
                 yield from _deprecated(
                     instance, "spec.app.version", f"{spec.app.name} {spec.app.version}", chosen.lifecycle, more
                 )
-    storages = tenant.of(GPUStorage)
     for index, mount in enumerate(spec.storages):
         if tenant.lacks(GPUStorage, mount.name):
-            yield _missing(
-                instance,
-                f"spec.storages.{index}.name",
-                "GPUStorage",
-                mount.name,
-                storages,
-                f" in tenants/{tenant.name}",
-            )
+            field, where = f"spec.storages.{index}.name", f" in tenants/{tenant.name}"
+            yield _undeclared(instance, field, GPUStorage, mount.name, tenant, where)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from allotment.declared.inventory import Offers
 from allotment.declared.layout import Scope, path_of
-from allotment.declared.reading import nearest
+from allotment.declared.reading import invalid_file, nearest
 from allotment.problems import Finding, quoted
 from allotment.rules.tally import Read, Tally
 
@@ -33,6 +33,8 @@ def _wrong(tally: Tally, read: Read) -> tuple[str, str, str] | None:
         return "tenant", f"no Tenant is named {quoted(read.owner)}{nearest(read.owner, tally.tenants)}", "reference"
     shared = {one.storage: one for one in tally.shares if one.tenant == read.owner and one.is_open_to(read.tenant)}
     if read.source not in {one.storage for one in tally.storages if one.tenant == read.owner}:
+        if (read.owner, read.source) in tally.invalid:
+            return "name", invalid_file("GPUStorage", Scope("tenant", read.owner), read.source), "reference"
         near = nearest(read.source, shared)
         return "name", f"no GPUStorage is named {quoted(read.source)} in tenants/{read.owner}{near}", "reference"
     if read.source not in shared:

@@ -8,7 +8,7 @@ from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.reading import nearest
+from allotment.declared.reading import nearest_declared
 from allotment.declared.values import size_text
 from allotment.problems import Finding, quoted
 from allotment.readiness.sources import is_bucket, is_cloned_by_driver, own_source, writes_once
@@ -43,11 +43,11 @@ def _check_named(tenant: Folder, storage: Declared[GPUStorage]) -> Iterator[Find
     if source.storage is not None and source.storage.tenant in (None, tenant.name):
         name = source.storage.name
         if tenant.lacks(GPUStorage, name):
-            near = nearest(name, [one for one in tenant.of(GPUStorage) if one != storage.model.name])
+            near = nearest_declared(name, tenant, GPUStorage, without=storage.model.name)
             yield storage.finding(_field(storage), f"no GPUStorage is named {quoted(name)}{where}{near}", "reference")
     elif source.snapshot is not None and tenant.lacks(GPUStorageSnapshot, source.snapshot.name):
         name = source.snapshot.name
-        near = nearest(name, tenant.of(GPUStorageSnapshot))
+        near = nearest_declared(name, tenant, GPUStorageSnapshot)
         yield storage.finding(
             _field(storage), f"no GPUStorageSnapshot is named {quoted(name)}{where}{near}", "reference"
         )

@@ -51,13 +51,14 @@ class Read(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One tenant's part of the tally; `clusters` are those it declares something in."""
+    """One tenant's part of the tally; `clusters` are those it declares something in, `invalid` the storages in invalid files."""
 
     claims: tuple[Claim, ...]
     storages: tuple[Held, ...]
     clusters: tuple[str, ...]
     shares: tuple[Share, ...] = ()
     reads: tuple[Read, ...] = ()
+    invalid: tuple[str, ...] = ()
 
 
 class Base(NamedTuple):
@@ -80,6 +81,7 @@ class Tally:
         self.storages = [held for name in sorted(parts) for held in parts[name].storages]
         self.shares = [share for name in sorted(parts) for share in parts[name].shares]
         self.reads = [read for name in sorted(parts) for read in parts[name].reads]
+        self.invalid = frozenset((name, storage) for name, part in parts.items() for storage in part.invalid)
         before = base.parts.values() if base else ()
         self._read_before = {read for part in before for read in part.reads}
         self._before = {(claim.tenant, claim.instance): claim for part in before for claim in part.claims}
@@ -128,4 +130,6 @@ def part_of(offers: Offers, tenant: Folder, standing: Standing = NOTHING) -> Par
             shares.append(Share(spec.cluster, tenant.name, one.model.name, readers))
         if source := foreign_source(one.model, tenant.name):
             reads.append(Read(spec.cluster, tenant.name, one.model.name, str(source.tenant), source.name))
-    return Part(tuple(claims(offers, tenant, standing)), storages, tuple(sorted(used)), tuple(shares), tuple(reads))
+    invalid = tuple(sorted(name for kind, name in tenant.broken if kind == GPUStorage.__name__))
+    held = tuple(claims(offers, tenant, standing))
+    return Part(held, storages, tuple(sorted(used)), tuple(shares), tuple(reads), invalid)

@@ -80,7 +80,9 @@ class Publisher(Strict):
 class ArgoCD(Strict):
     """Where people open Argo CD."""
 
-    url: HttpsUrl = Field(description="Of its page: a storage's status links to the log of its preparation there.")
+    url: HttpsUrl = Field(
+        description="Of its page: a status links to the log of a preparation, and to the log and a terminal of an instance."
+    )
 
 
 class PlatformSpec(Spec):
@@ -94,7 +96,7 @@ class PlatformSpec(Spec):
     publisher: Publisher | None = Field(
         default=None, description="Absent: rendered commits needn't be signed, and whoever may push there is believed."
     )
-    argocd: ArgoCD | None = Field(default=None, description="Absent: no status links to a log.")
+    argocd: ArgoCD | None = Field(default=None, description="Absent: no status links to a log or a terminal.")
 
 
 class Platform(Declaration):

@@ -14,6 +14,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.things import THINGS
 from allotment.manifests import names
 from allotment.manifests.cluster import control, health
+from allotment.manifests.links import graphs_page
 from allotment.manifests.tenant import applications
 
 ROOT_PROJECT = "allotment--root"
@@ -121,10 +122,10 @@ def _graphs(offers: Offers, what: str) -> str:
         if declared is None or declared.model.spec.monitoring is None:
             continue
         space = names.namespace(LABELLED.format(what="application", label="tenant"))
-        url = f"{declared.model.spec.monitoring.grafana_url}?var-cluster={name}&var-namespace={space}"
+        instance = LABELLED.format(what=what, label="instance") if what == "resource" else ""
+        url = graphs_page(declared.model.spec.monitoring.grafana_url, name, space, instance)
         condition = f"{there} && application.metadata.labels['allotment.dev/cluster'] == '{name}'"
         if what == "resource":
-            url += f"&var-instance={LABELLED.format(what=what, label='instance')}"
             condition += f" && {HAS.format(what=what, label=names.INSTANCE)}"
         links.append(_link("Graphs", url, condition))
     return "".join(links)

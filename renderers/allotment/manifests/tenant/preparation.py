@@ -8,6 +8,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Source
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import names, pods
+from allotment.manifests.links import node_page
 from allotment.manifests.tenant import programs
 from allotment.manifests.text import Fixed, present
 from allotment.programs import ending
@@ -130,9 +131,8 @@ def _log(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[
     if platform is None or platform.model.spec.argocd is None:
         return {}
     application = names.application(tenant.name, storage.spec.cluster, "storage")
-    node = f"batch/Job/{names.namespace(tenant.name)}/{job}/0"
-    base = platform.model.spec.argocd.url.rstrip("/")
-    return {names.LOG: f"{base}/applications/{names.ARGO_NAMESPACE}/{application}?node={node}&tab=logs"}
+    node = f"batch/Job/{names.namespace(tenant.name)}/{job}"
+    return {names.LOG: node_page(platform.model.spec.argocd.url, application, node, "logs")}
 
 
 def _image(offers: Offers) -> str:

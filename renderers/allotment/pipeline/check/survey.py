@@ -234,13 +234,14 @@ def tenants_part(plain: Iterable[Any]) -> Part:
 
     if type(plain) is Part:
         return plain
-    claims, storages, clusters, shares, reads = plain
+    claims, storages, clusters, shares, reads, invalid = plain
     return Part(
         tuple([Claim(*one) for one in claims]),
         tuple([Held(*one) for one in storages]),
         tuple(clusters),
         tuple([Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]),
         tuple([Read(*one) for one in reads]),
+        tuple(invalid),
     )
 
 

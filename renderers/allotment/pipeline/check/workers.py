@@ -160,7 +160,7 @@ class _Checked:
         self.raw, self.share = raw, share
         self.folder: Folder | None = None
         self.problems: list[Problem] = list(raw.problems)
-        self.part: tuple[Any, ...] = ((), (), (), (), ())
+        self.part: tuple[Any, ...] = ((), (), (), (), (), ())
         self.made: Any = None
         self.trace = ""
 

@@ -283,7 +283,7 @@ class MergePlan:
             claims = {name: part.claims for name, part in found.parts.items()}
             for one in outcomes:
                 if one.compared is not None:
-                    claims[one.name] = tenants_part((one.claims[end], (), (), (), ())).claims
+                    claims[one.name] = tenants_part((one.claims[end], (), (), (), (), ())).claims
             known = self.offers[end].clusters
             several = (claim for name in sorted(claims) for claim in claims[name] if claim.cluster in known)
             sides.append((self.offers[end], list(several)))

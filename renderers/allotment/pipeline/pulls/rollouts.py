@@ -16,14 +16,16 @@ from allotment.adapters.git.rendered import Look, look
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.processes import Limit
 from allotment.declared.layout import ROOTS
+from allotment.declared.things import INSTANCE
 from allotment.observed.rollout import Merged, Stage, stage
 from allotment.observed.status import TenantStatus
-from allotment.pipeline.declared import publisher_key, reporter_keys
+from allotment.pipeline.declared import consoles, publisher_key, reporter_keys
 from allotment.pipeline.pulls.apart import PlanBudget
 from allotment.pipeline.pulls.reviewing import Origin, keep, ours, say_status
 from allotment.pipeline.pulls.troubles import Trouble, tried
 from allotment.pipeline.report.statuses import read_now
 from allotment.pipeline.report.things import cluster_of, declared_at, published_blobs, thing_at
+from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.rollout import MARKER, Rollout, comment
 
 CONTEXT = "allot/rollout"
@@ -38,6 +40,7 @@ class _Now(NamedTuple):
     source: CommitSource | None
     statuses: dict[str, list[TenantStatus]]
     silent: dict[str, str]
+    consoles: Consoles
 
 
 class _Merged(NamedTuple):
@@ -146,7 +149,7 @@ class Rollouts:
         statuses: dict[str, list[TenantStatus]] = {}
         for one in said.tenants:
             statuses.setdefault(one.tenant, []).append(one)
-        return _Now(published, source, statuses, said.troubles)
+        return _Now(published, source, statuses, said.troubles, consoles(declared))
 
     def _rollout(self, request: PullRequest, now: _Now) -> Rollout | None:
         """Return where a pull request stands; None where it changed nothing that is rolled out."""
@@ -161,7 +164,7 @@ class Rollouts:
         clusters = {thing.cluster for thing in merged.things}
         if merged.platform or not clusters:
             clusters |= set(now.published.branches)
-        stages = [(thing, _stage(thing, now, is_out=is_out)) for thing in merged.things]
+        stages = [(thing, _stage(thing, now, is_out=is_out), _links(thing, now)) for thing in merged.things]
         return Rollout(request.merged, tuple(sorted(clusters)) if is_out else (), stages)
 
     def _changed(self, request: PullRequest) -> _Merged | None:
@@ -198,6 +201,15 @@ def _stage(thing: Merged, now: _Now, *, is_out: bool) -> Stage:
     if is_out and now.source is not None:
         published = published_blobs(thing, now.source, now.published.branches)
     return stage(thing, published, now.statuses.get(thing.tenant, ()), now.silent)
+
+
+def _links(thing: Merged, now: _Now) -> InstanceLinks:
+    """Return the links of an instance that its cluster reports as it was merged."""
+    for status in now.statuses.get(thing.tenant, ()):
+        for one in status.instances if (thing.kind, thing.cluster) == (INSTANCE.word, status.cluster) else ():
+            if one.name == thing.name and one.observed_blob == thing.blob:
+                return instance_links(now.consoles, thing.tenant, thing.cluster, one)
+    return InstanceLinks()
 
 
 def _things(path: str, before: CommitSource, after: CommitSource) -> Iterator[Merged]:

@@ -25,7 +25,7 @@ from allotment.manifests.names import rendered_branch, status_branch
 from allotment.observed.joined import Joined
 from allotment.observed.rollout import Merged, MergedBlobs, Stage, Thing, stage
 from allotment.observed.status import Instance, TenantStatus, Transition
-from allotment.pipeline.declared import publisher_key, reporter_keys
+from allotment.pipeline.declared import consoles, publisher_key, reporter_keys
 from allotment.pipeline.report.clone import ORIGIN, Clone
 from allotment.pipeline.report.statuses import NEVER, Now, read_history, read_now
 from allotment.pipeline.report.things import (
@@ -37,6 +37,7 @@ from allotment.pipeline.report.things import (
     things_of,
 )
 from allotment.problems import Refused
+from allotment.reports.links import Consoles
 
 Seen = tuple[TenantStatus, Thing]
 
@@ -115,6 +116,11 @@ class View:
         folder = path_of(GPUSpec.__name__, PLATFORM, "")
         files = self.declared.source.files(PLATFORM).paths
         return [PurePath(one).stem for one in files if PurePath(one).parent == PurePath(folder).parent]
+
+    @cached_property
+    def consoles(self) -> Consoles:
+        """The addresses of Argo CD and Grafana."""
+        return consoles(self.declared.source)
 
     @cached_property
     def rows(self) -> list[Joined]:

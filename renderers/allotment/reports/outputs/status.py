@@ -22,6 +22,7 @@ from allotment.observed.status import (
     Storage,
     TenantStatus,
 )
+from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.outputs.output import Output, Part
 
 P = TypeVar("P", bound=Part)
@@ -62,7 +63,8 @@ class ThingOutput(Part, frozen=True):
 
 
 class InstanceOutput(ThingOutput, frozen=True):
-    """An instance. `pods` are those that hold a unit."""
+    """An instance. `pods` are those that hold a unit. `logURL` and `terminalURL` are pages in Argo CD, `graphsURL` is a page in
+    Grafana; each is null where the address is not declared, or no pod has that page."""
 
     gpu_spec: str
     units: int
@@ -74,6 +76,9 @@ class InstanceOutput(ThingOutput, frozen=True):
     start_time: str | None
     url: str | None
     links: tuple[str, ...]
+    log_url: str | None = msgspec.field(name="logURL")
+    terminal_url: str | None = msgspec.field(name="terminalURL")
+    graphs_url: str | None = msgspec.field(name="graphsURL")
     conditions: tuple[ConditionOutput, ...]
 
 
@@ -211,15 +216,15 @@ def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool, uses: Itera
     return _part(ClusterOutput, one, trouble=trouble, stale=stale, stocks=stocks)
 
 
-def tenant_outputs(rows: Iterable[Joined]) -> tuple[TenantOutput, ...]:
+def tenant_outputs(rows: Iterable[Joined], consoles: Consoles) -> tuple[TenantOutput, ...]:
     """Return tenants as they are printed: one for each cluster that they have, or should have, something in."""
     by_place: dict[tuple[str, str], list[Joined]] = {}
     for row in rows:
         by_place.setdefault((row.thing.tenant, row.thing.cluster), []).append(row)
-    return tuple(_tenant(*place, by_place[place]) for place in sorted(by_place))
+    return tuple(_tenant(*place, by_place[place], consoles) for place in sorted(by_place))
 
 
-def _tenant(tenant: str, cluster: str, rows: list[Joined]) -> TenantOutput:
+def _tenant(tenant: str, cluster: str, rows: list[Joined], consoles: Consoles) -> TenantOutput:
     status = rows[0].status or TenantStatus(tenant, cluster)
 
     def of(kind: str) -> list[Joined]:
@@ -229,17 +234,28 @@ def _tenant(tenant: str, cluster: str, rows: list[Joined]) -> TenantOutput:
         TenantOutput,
         status,
         applications=tuple(_part(ApplicationOutput, one) for one in status.applications),
-        instances=tuple(_instance(one) for one in of(INSTANCE.word)),
+        instances=tuple(_instance(one, consoles) for one in of(INSTANCE.word)),
         storages=tuple(_storage(one) for one in of(STORAGE.word)),
         snapshots=tuple(_snapshot(one) for one in of(SNAPSHOT.word)),
         conditions=_conditions(status.conditions),
     )
 
 
-def _instance(row: Joined) -> InstanceOutput:
+def _instance(row: Joined, consoles: Consoles) -> InstanceOutput:
     seen = row.seen if isinstance(row.seen, Instance) else Instance(row.thing.name, "", row.state, row.reason)
-    more = {**_joined(row), "conditions": _conditions(seen.conditions), "gpu_spec": row.gpu_spec}
-    return _part(InstanceOutput, seen, **more)
+    links = InstanceLinks()
+    if row.seen is not None:
+        links = instance_links(consoles, row.thing.tenant, row.thing.cluster, seen)
+    return _part(
+        InstanceOutput,
+        seen,
+        **_joined(row),
+        conditions=_conditions(seen.conditions),
+        gpu_spec=row.gpu_spec,
+        log_url=links.log,
+        terminal_url=links.terminal,
+        graphs_url=links.graphs,
+    )
 
 
 def _storage(row: Joined) -> StorageOutput:

@@ -1,0 +1,42 @@
+"""The pages in Argo CD and Grafana that show the log, a terminal and the graphs of an instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from allotment.manifests import names
+from allotment.manifests.links import graphs_page, node_page, quoted
+from allotment.manifests.tenant.project_roles import INSTANCES
+from allotment.observed.status import Instance
+
+
+class Consoles(NamedTuple):
+    """The address of Argo CD, empty where none is declared, and the address of Grafana for each cluster that declares it."""
+
+    argocd: str
+    grafana: Mapping[str, str]
+
+
+class InstanceLinks(NamedTuple):
+    """Addresses; each is empty where no page exists."""
+
+    log: str = ""
+    terminal: str = ""
+    graphs: str = ""
+
+
+def instance_links(consoles: Consoles, tenant: str, cluster: str, instance: Instance) -> InstanceLinks:
+    """Return the links of an instance that a cluster reports. Argo CD shows the logs of all pods at the Deployment, and a
+    terminal at a pod alone."""
+    name, pod = quoted(instance.name), quoted(instance.running_pod)
+    namespace = quoted(names.namespace(tenant))
+    application = quoted(names.application(tenant, cluster, INSTANCES))
+    log = terminal = graphs = ""
+    if consoles.argocd and instance.pods:
+        log = node_page(consoles.argocd, application, f"apps/Deployment/{namespace}/{name}", "logs")
+    if consoles.argocd and pod:
+        terminal = node_page(consoles.argocd, application, f"/Pod/{namespace}/{pod}", "exec")
+    if grafana := consoles.grafana.get(cluster):
+        graphs = graphs_page(grafana, quoted(cluster), namespace, name)
+    return InstanceLinks(log, terminal, graphs)

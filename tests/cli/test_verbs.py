@@ -1,0 +1,46 @@
+"""A verb of another command line is answered with the command or the line of YAML that does it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.conftest import PROJECT, Allot
+
+from allotment.cli.main import COMMANDS
+from allotment.cli.verbs import ANSWERS, VERBS
+
+ROW = re.compile(r"\| (`[a-z]+`(?:, `[a-z]+`)*) \| (.*) \|")
+EXPECTED = "logs ssh stop start restart delete cost new create apply ps get list exec open login rm"
+
+
+@pytest.mark.parametrize("verb", sorted({*VERBS, *EXPECTED.split()}))
+def test_a_verb_is_answered(verb: str, allot: Allot) -> None:
+    result = allot(verb, "solo-ada/webui", "--follow")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1] == f"Error: no command is named '{verb}': {VERBS[verb]}"
+
+
+def test_answers_name_fields_that_exist(allot: Allot) -> None:
+    fields = {field for answer in VERBS.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
+    assert fields == {"state", "gpuSpec", "replicas", "deletionPolicy"}
+    for field in fields:
+        kind = "GPUStorage" if field == "deletionPolicy" else "GPUInstance"
+        assert allot("explain", f"{kind}.spec.{field}").code == 0
+
+
+def test_answers_name_commands_that_exist() -> None:
+    named = {name for answer in VERBS.values() for name in re.findall(r"`allot ([a-z-]+)", answer)}
+    assert named
+    assert named <= COMMANDS.keys()
+
+
+def test_no_verb_is_a_command() -> None:
+    assert VERBS.keys() & COMMANDS.keys() == set()
+    assert len(VERBS) == sum(map(len, ANSWERS)), "no verb has two answers"
+
+
+def test_the_guide_has_the_same_table() -> None:
+    page = (PROJECT / "docs/guides/verbs.md").read_text(encoding="utf-8")
+    rows = ROW.findall(page.partition("## Verbs of other command lines")[2])
+    assert {tuple(re.findall(r"`([a-z]+)`", verbs)): answer for verbs, answer in rows} == ANSWERS
