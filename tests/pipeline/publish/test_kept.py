@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,16 @@ def test_what_was_published_of_one_who_is_kept_stays_byte_for_byte(sample: Path)
     files = found.made["solo-ada"]
     assert len(files) > 3
     assert kept_files("solo-ada", before(files), gate_of(found.offers)) == (files, [])
+
+
+def test_a_tenant_of_two_clusters_is_reported_once(sample: Path) -> None:
+    files = checked(FolderSource(sample)).made["ml-orbit"]
+    assert {path.partition("/")[0] for path in files} == {"eu-1", "us-1"}
+    shutil.rmtree(sample / "tenants/ml-orbit")
+    kept = may_not_settle({"ml-orbit": settle("ml-orbit", False, None, before(files), WATCHED)}, FolderSource(sample))
+    paths = [problem.path for problem in kept["ml-orbit"]]
+    assert "tenants/ml-orbit/tenant.yaml" in paths
+    assert len(paths) == len(set(paths)) == 5
 
 
 def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:

@@ -72,7 +72,9 @@ def of_unsound_clusters(found: Survey, before: Before) -> Kept:
 
 def may_not_settle(settled: Mapping[str, Settled], source: Source) -> Kept:
     """Return the tenants that want something gone which may not go, or a volume to be what it can't become."""
-    return {name: sorted(placed(one.findings, source)) for name, one in settled.items() if one.findings}
+    return {  # a tenant that is removed from two clusters has the same finding in both
+        name: sorted(dict.fromkeys(placed(one.findings, source))) for name, one in settled.items() if one.findings
+    }
 
 
 def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
