@@ -42,8 +42,10 @@ def recorded(monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
         ({"url": "file:///nowhere/at/all", "dir_info": {"editable": True}}, ""),
         ({}, ""),
         ([], ""),
+        ({"url": 3, "archive_info": {"hashes": None}}, ""),
+        ({"url": "x", "archive_info": [1]}, ""),
     ],
-    ids=["commit", "wheel", "wheel without a hash", "folder without Git", "index", "no mapping"],
+    ids=["commit", "wheel", "wheel without a hash", "folder without Git", "index", "no mapping", "no hashes", "a list"],
 )
 def test_what_pip_recorded_is_the_address(found: object, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(monkeypatch, json.dumps(found))

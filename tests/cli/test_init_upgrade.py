@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,52 @@ def test_what_is_not_committed_is_not_overwritten(allot: Allot, cloud: Path) -> 
         " --dry-run\n"
     )
     assert files(cloud) == before
+
+
+def test_what_git_ignores_is_not_overwritten_and_peoples_files_stay(allot: Allot, cloud: Path) -> None:
+    (cloud / ".gitignore").write_text(".vscode/\n.allot/venv/\n")
+    git(cloud, "rm", "-q", "--cached", ".vscode/settings.json")
+    for path in (".allot/venv/x", "schemas/own/Ours.schema.json"):
+        (cloud / path).parent.mkdir()
+        (cloud / path).write_text("ours\n")
+    commit(cloud)
+    (cloud / ".vscode/settings.json").write_text("{}\n")
+    before = files(cloud)
+    said = upgrade(allot, cloud)
+    assert (said.code, ".vscode/settings.json has changes that are not committed" in said.err) == (2, True)
+    assert files(cloud) == before
+    (cloud / ".vscode/settings.json").unlink()
+    assert upgrade(allot, cloud).code == 0
+    assert {path: files(cloud)[path] for path in (".allot/venv/x", "schemas/own/Ours.schema.json")} == {
+        ".allot/venv/x": "ours\n",
+        "schemas/own/Ours.schema.json": "ours\n",
+    }
+
+
+@pytest.mark.parametrize("place", ["linked folder", "linked file", "folder", "file"])
+def test_nothing_is_written_where_something_else_is_in_the_place(
+    place: str, allot: Allot, cloud: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    if place == "linked folder":
+        shutil.rmtree(cloud / "schemas")
+        (cloud / "schemas").symlink_to(outside)
+    elif place == "linked file":
+        (cloud / ".pre-commit-config.yaml").unlink()
+        (cloud / ".pre-commit-config.yaml").symlink_to(outside / "x")
+    elif place == "folder":
+        (cloud / ".pre-commit-config.yaml").unlink()
+        (cloud / ".pre-commit-config.yaml").mkdir()
+    else:
+        shutil.rmtree(cloud / ".allot")
+        (cloud / ".allot").write_text("")
+    commit(cloud)
+    before = files(cloud)
+    said = upgrade(allot, cloud)
+    assert (said.code, "is a link or no file: remove that first" in said.err) == (2, True)
+    assert files(cloud) == before
+    assert list(outside.iterdir()) == []
 
 
 def test_an_image_needs_no_pins(allot: Allot, cloud: Path) -> None:

@@ -65,7 +65,11 @@ class Bed:
 
     def _nodes(self) -> None:
         for node in self.objects[looked.NODES]:
-            node["status"]["conditions"] = [is_true("Ready")]
+            node["status"].update(conditions=[is_true("Ready")], nodeInfo={"kernelVersion": "6.12.41-amd64"})
+        for kind, field in ((looked.STORAGE_CLASSES, "provisioner"), (looked.SNAPSHOT_CLASSES, "driver")):
+            for one in self.objects[kind]:
+                if "cephfs" in one["metadata"]["name"]:
+                    one[field] = "rook-ceph.cephfs.csi.ceph.com"
         self.objects[looked.PLUGIN_CONFIG] = copy.deepcopy(device_plugin.render(self.cluster))
         rules = [{"apiGroups": [group], "resources": [each], "verbs": ["list", "watch"]} for group, each in watched()]
         self.objects[looked.REPORTER_ROLE] = [{"metadata": {"name": "allotment-reporter"}, "rules": rules}]

@@ -105,7 +105,7 @@ def test_problems_are_a_list_and_each_stands_in_code() -> None:
     text = comment(plan(problems=(WRONG, odd)), LIMIT).text
     assert text.split("#### Problems\n\n")[1].split("\n\n")[0].split("\n") == [
         "- **`tenants/acme/x.yaml:3:9`** `spec.gpuSpec`: `no GPUSpec is named '@everyone'` [`reference`]",
-        "- **`tenants/acme/y.yaml:4:1`** `spec`: warning: ```` ``` </details> \\| a ```` [`size`]",
+        "- **`tenants/acme/y.yaml:4:1`** `spec`: warning: ```` ``` </details> | a ```` [`size`]",
     ]
 
 

@@ -58,3 +58,28 @@ def test_an_invalid_storage_of_another_tenant_is_not_called_absent(sample: Path,
         "tenants/studio-kite/storages/base.yaml:14:15: spec.prepare.source.storage.name:"
         f" tenants/northlight/storages/base-models.yaml {INVALID} [reference]"
     ) in lines
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "place"),
+    [
+        (WEBUI, ("- name: models", "- name: comfy-home"), f"{WEBUI}:13:13: spec.storages[0].name"),
+        (
+            "tenants/ml-orbit/instances/lab.yaml",
+            ("- name: datasets", "- name: comfy-home"),
+            "tenants/ml-orbit/instances/lab.yaml:18:13: spec.buckets[0].name",
+        ),
+    ],
+    ids=["mount", "bucket"],
+)
+def test_a_storage_of_another_tenant_is_named_with_its_owner(
+    path: str, change: tuple[str, str], place: str, sample: Path, allot: Allot
+) -> None:
+    edit(sample, path, *change)
+    lines = allot("validate", "--repo", sample).out.splitlines()
+    told = [line for line in lines if line.startswith(place)]
+    assert told[1].startswith(f"{place}: no GPUStorage is named 'comfy-home' in tenants/")
+    assert told[:1] == [
+        f"{place}: warning: comfy-home is a storage of tenant studio-kite, and an instance uses only storages of its own tenant:"
+        " declare a storage that copies it (spec.prepare.source.storage), once its tenant shares it [reference]"
+    ]

@@ -23,16 +23,19 @@ def installed_address() -> str:
         recorded = json.loads(metadata.distribution("allotment").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
         return ""
-    if not isinstance(recorded, dict):
-        return ""
-    return _pinned(recorded, str(recorded.get("url", "")))
+    return _pinned(recorded, str(_member(recorded, "url")))
 
 
-def _pinned(recorded: dict[str, Any], url: str) -> str:
-    if "vcs_info" in recorded:
-        return f"git+{without_password(url)}@{recorded['vcs_info'].get('commit_id', '')}"
-    if "archive_info" in recorded:
-        digest = recorded["archive_info"].get("hashes", {}).get("sha256", "")
+def _member(recorded: Any, name: str) -> Any:
+    """Return a member of a mapping; an empty text where there is none, or no mapping."""
+    return recorded.get(name, "") if isinstance(recorded, dict) else ""
+
+
+def _pinned(recorded: Any, url: str) -> str:
+    if version := _member(recorded, "vcs_info"):
+        return f"git+{without_password(url)}@{_member(version, 'commit_id')}"
+    if archive := _member(recorded, "archive_info"):
+        digest = _member(_member(archive, "hashes"), "sha256")
         return f"{without_password(url)}#sha256={digest}" if digest else ""
     if url.startswith("file://"):
         return checkout_address(Path(unquote(urlsplit(url).path)))

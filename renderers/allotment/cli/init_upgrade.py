@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from allotment.cli.options import note
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from allotment.declared.kinds.platform import Git
 
@@ -40,8 +41,9 @@ def upgrade_repository(
     new = generated(files_beside(settings.forge, settings.branch, program))
     old = _present(folder, new)
     changes = difference(old, new)
+    _check_places(folder, changes)
     if not dry_run:
-        _check_committed(folder, [path for path in changes if path in old])
+        _check_committed(folder, {path: old[path] for path in changes if path in old})
         _write(folder, {path: new.get(path) for path in changes})
     _say(folder, changes, dry_run=dry_run, style=style)
 
@@ -64,21 +66,32 @@ def _settings(folder: Path) -> Git:
 
 def _present(folder: Path, new: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the generated files that the folder has, by path; also schemas and pins that this version has no more."""
-    from allotment.starter.program import FOLDER
+    from allotment.starter.program import LOCK, PROGRAM
 
-    below = [path for name in ("schemas", FOLDER) for path in (folder / name).rglob("*")]
-    paths = {path.relative_to(folder).as_posix() for path in below} | new.keys()
+    schemas = [path for pattern in ("*", "output/*") for path in (folder / "schemas").glob(f"{pattern}.schema.json")]
+    paths = {path.relative_to(folder).as_posix() for path in schemas} | {LOCK, PROGRAM} | new.keys()
     return {path: (folder / path).read_bytes() for path in sorted(paths) if is_regular(folder, path)}
 
 
-def _check_committed(folder: Path, paths: list[str]) -> None:
-    """Raise Refused where a file that would be overwritten has changes that no commit has."""
+def _check_places(folder: Path, paths: Iterable[str]) -> None:
+    """Raise Refused where something else than a file is in the place of a generated file, or a link is on the way to it."""
+    for path in paths:
+        *parents, _ = (folder / part for part in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)))
+        wrong = [one for one in parents if one.is_symlink() or (one.exists() and not one.is_dir())]
+        if wrong or (os.path.lexists(folder / path) and not is_regular(folder, path)):
+            raise Refused(
+                f"{path} can't be written: it, or a folder on the way to it, is a link or no file: remove that first"
+            )
+
+
+def _check_committed(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Raise Refused where a file that would be overwritten isn't as the last commit has it."""
     from allotment.adapters.git.repository import Repository
-    from allotment.adapters.git.uncommitted import differing
 
     repository = Repository(folder)
-    for path in paths:
-        if differing(repository, repository.commit("HEAD"), [path]):
+    head, top = repository.commit("HEAD") if files else "", repository.top(folder) if files else ""
+    for path, data in files.items():
+        if repository.read_at(head, f"{top}/{path}" if top else path) != data:
             raise Refused(
                 f"{path} has changes that are not committed: commit them first, or show the difference by --dry-run"
             )

@@ -60,7 +60,12 @@ class NodeSpec(TypedDict, total=False):
     unschedulable: bool
 
 
+class NodeInfo(TypedDict, total=False):
+    kernelVersion: str
+
+
 class NodeStatus(Conditions, total=False):
+    nodeInfo: NodeInfo
     capacity: Quantities
     allocatable: Quantities
 
@@ -69,6 +74,20 @@ class Node(TypedDict, total=False):
     metadata: Required[Metadata]
     spec: NodeSpec
     status: NodeStatus
+
+
+class NodeTemplate(TypedDict, total=False):
+    spec: NodeSpec
+
+
+class NodePoolSpec(TypedDict, total=False):
+    template: NodeTemplate
+
+
+class NodePool(Plain, total=False):
+    """A NodePool of Karpenter."""
+
+    spec: NodePoolSpec
 
 
 class Resources(TypedDict, total=False):
@@ -294,7 +313,7 @@ SHAPES: dict[Kind, type] = {
     looked.LOGINS: Login,
     looked.PLUGIN_CONFIG: ConfigMap,
     looked.SLICES: Slice,
-    looked.POOLS: Plain,
+    looked.POOLS: NodePool,
     looked.OVERLAYS: Plain,
     looked.KARPENTERS: Deployment,
     looked.REPORTER_ROLE: Role,

@@ -35,9 +35,14 @@ def visible(text: str) -> str:
 
 
 def code(text: str, limit: int = _SHOWN) -> str:
-    """Return a text as a code span, on one line; in a table too."""
+    """Return a text as a code span for a table, on one line."""
+    return code_outside_tables(text, limit).replace("|", "\\|")
+
+
+def code_outside_tables(text: str, limit: int = _SHOWN) -> str:
+    """Return a text as a code span, on one line. In a table its `|` would end the cell."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
-    shown = visible(" ".join(cut.split())).replace("|", "\\|")
+    shown = visible(" ".join(cut.split()))
     if not shown:
         return ""
     ticks = "`" * (max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)

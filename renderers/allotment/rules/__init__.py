@@ -62,7 +62,7 @@ TENANT_RULES: dict[str, Callable[[Offers, Folder], Iterator[Finding]]] = {
     "budget": budget.check,
 }
 SHARED_RULES: dict[str, Callable[[Offers, Tally], Iterator[Finding]]] = {
-    "reference": references.check_stock_tenants,
+    "reference": references.check_across_tenants,
     "stock": stock.check,
     "storage-capacity": storage_capacity.check,
     "sharing": sharing.check,

@@ -25,6 +25,7 @@ from allotment.rules.tally import Tally
 
 RULE = "reference"
 LIFECYCLE = "lifecycle"
+_MOST_OWNERS = 3  # named in one message
 
 
 def _missing(
@@ -91,13 +92,37 @@ def _check_cluster(offers: Offers, cluster: Folder) -> Iterator[Finding]:
             yield _undeclared(stock, "spec.nodePool", NodePool, spec.node_pool, cluster, f" in cluster {cluster.name}")
 
 
-def check_stock_tenants(offers: Offers, tally: Tally) -> Iterator[Finding]:
+def check_across_tenants(offers: Offers, tally: Tally) -> Iterator[Finding]:
+    """Check the names that cross from a cluster or a tenant to other tenants."""
+    yield from _check_stock_tenants(offers, tally)
+    yield from _check_storages_of_others(tally)
+
+
+def _check_stock_tenants(offers: Offers, tally: Tally) -> Iterator[Finding]:
     """Check that the tenants that stocks are held for exist."""
     for cluster in offers.clusters.values():
         for stock in cluster.of(Stock).values():
             owner = stock.model.spec.tenant
             if owner is not None and owner not in tally.tenants:
                 yield _missing(stock, "spec.tenant", "Tenant", owner, tally.tenants)
+
+
+def _check_storages_of_others(tally: Tally) -> Iterator[Finding]:
+    """Yield a warning for each storage that an instance uses and another tenant declares; `check_tenant` yields the error."""
+    if not tally.unknown:
+        return
+    owners: dict[str, list[str]] = defaultdict(list)
+    for held in tally.storages:
+        owners[held.storage].append(held.tenant)
+    for unknown in tally.unknown:
+        others = [owner for owner in owners.get(unknown.name, ()) if owner != unknown.tenant]
+        if others:
+            more = f" and {len(others) - _MOST_OWNERS} more" if len(others) > _MOST_OWNERS else ""
+            message = (
+                f"{unknown.name} is a storage of tenant {', '.join(others[:_MOST_OWNERS])}{more}, and an instance uses only storages"
+                " of its own tenant: declare a storage that copies it (spec.prepare.source.storage), once its tenant shares it"
+            )
+            yield Finding(unknown.path, unknown.field, message, RULE, warning=True)
 
 
 def check_tenant(offers: Offers, tenant: Folder) -> Iterator[Finding]:

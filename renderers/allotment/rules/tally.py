@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim, PoolStocks, stocks_of
@@ -10,6 +10,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import Scope, path_of
+from allotment.problems import FieldPath
 from allotment.readiness.instances import claims
 from allotment.readiness.sources import foreign_source
 from allotment.readiness.standing import NOTHING, Standing
@@ -50,8 +51,18 @@ class Read(NamedTuple):
     source: str
 
 
+class UnknownStorage(NamedTuple):
+    """The name of a storage that an instance uses and its tenant does not declare, with the field that names it."""
+
+    path: str
+    field: FieldPath
+    tenant: str
+    name: str
+
+
 class Part(NamedTuple):
-    """One tenant's part of the tally; `clusters` are those it declares something in, `invalid` the storages in invalid files."""
+    """One tenant's part of the tally; `clusters` are those it declares something in, `invalid` the storages in invalid files,
+    `unknown` the storages that its instances use and it does not declare."""
 
     claims: tuple[Claim, ...]
     storages: tuple[Held, ...]
@@ -59,6 +70,7 @@ class Part(NamedTuple):
     shares: tuple[Share, ...] = ()
     reads: tuple[Read, ...] = ()
     invalid: tuple[str, ...] = ()
+    unknown: tuple[UnknownStorage, ...] = ()
 
 
 class Base(NamedTuple):
@@ -82,6 +94,7 @@ class Tally:
         self.shares = [share for name in sorted(parts) for share in parts[name].shares]
         self.reads = [read for name in sorted(parts) for read in parts[name].reads]
         self.invalid = frozenset((name, storage) for name, part in parts.items() for storage in part.invalid)
+        self.unknown = [unknown for name in sorted(parts) for unknown in parts[name].unknown]
         before = base.parts.values() if base else ()
         self._read_before = {read for part in before for read in part.reads}
         self._before = {(claim.tenant, claim.instance): claim for part in before for claim in part.claims}
@@ -132,4 +145,16 @@ def part_of(offers: Offers, tenant: Folder, standing: Standing = NOTHING) -> Par
             reads.append(Read(spec.cluster, tenant.name, one.model.name, str(source.tenant), source.name))
     invalid = tuple(sorted(name for kind, name in tenant.broken if kind == GPUStorage.__name__))
     held = tuple(claims(offers, tenant, standing))
-    return Part(held, storages, tuple(sorted(used)), tuple(shares), tuple(reads), invalid)
+    return Part(
+        held, storages, tuple(sorted(used)), tuple(shares), tuple(reads), invalid, tuple(_unknown_storages(tenant))
+    )
+
+
+def _unknown_storages(tenant: Folder) -> Iterator[UnknownStorage]:
+    for instance in tenant.of(GPUInstance).values():
+        spec = instance.model.spec
+        used = [("storages", index, mount.name) for index, mount in enumerate(spec.storages)]
+        used += [("buckets", index, use.name) for index, use in enumerate(spec.buckets)]
+        for part, index, name in used:
+            if tenant.lacks(GPUStorage, name):
+                yield UnknownStorage(instance.path, ("spec", part, index, "name"), tenant.name, name)

@@ -230,11 +230,11 @@ def _sorted(*several: Iterable[Problem]) -> list[Problem]:
 def tenants_part(plain: Iterable[Any]) -> Part:
     """Return a part from its tuples or from JSON's lists; a part as it is."""
     from allotment.accounts.capacity import Claim
-    from allotment.rules.tally import Held, Part, Read, Share
+    from allotment.rules.tally import Held, Part, Read, Share, UnknownStorage
 
     if type(plain) is Part:
         return plain
-    claims, storages, clusters, shares, reads, invalid = plain
+    claims, storages, clusters, shares, reads, invalid, unknown = plain
     return Part(
         tuple([Claim(*one) for one in claims]),
         tuple([Held(*one) for one in storages]),
@@ -242,6 +242,7 @@ def tenants_part(plain: Iterable[Any]) -> Part:
         tuple([Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]),
         tuple([Read(*one) for one in reads]),
         tuple(invalid),
+        tuple([UnknownStorage(path, tuple(field), tenant, name) for path, field, tenant, name in unknown]),
     )
 
 

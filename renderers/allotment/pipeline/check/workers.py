@@ -157,10 +157,12 @@ class _Checked:
     """A tenant on its way. One that is stopped is wrong for that, and nothing more is done for it."""
 
     def __init__(self, raw: Raw, share: TimeShare) -> None:
+        from allotment.rules.tally import Part
+
         self.raw, self.share = raw, share
         self.folder: Folder | None = None
         self.problems: list[Problem] = list(raw.problems)
-        self.part: tuple[Any, ...] = ((), (), (), (), (), ())
+        self.part: tuple[Any, ...] = ((),) * len(Part._fields)
         self.made: Any = None
         self.trace = ""
 

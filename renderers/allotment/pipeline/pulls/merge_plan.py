@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from allotment.accounts.capacity import Claim
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import Changed
 from allotment.adapters.git.trees import REGULAR
@@ -28,7 +29,7 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import ROOTS, Scope, folder_of
 from allotment.declared.people import Account
-from allotment.pipeline.check.survey import Recall, Survey, resurvey, survey, tenants_part
+from allotment.pipeline.check.survey import Recall, Survey, resurvey, survey
 from allotment.pipeline.check.workers import results
 from allotment.pipeline.pulls.authority import unauthorised
 from allotment.pipeline.pulls.brake_forecast import BrakeForecast, Remembered, excesses_of
@@ -283,7 +284,7 @@ class MergePlan:
             claims = {name: part.claims for name, part in found.parts.items()}
             for one in outcomes:
                 if one.compared is not None:
-                    claims[one.name] = tenants_part((one.claims[end], (), (), (), (), ())).claims
+                    claims[one.name] = tuple(Claim(*claim) for claim in one.claims[end])
             known = self.offers[end].clusters
             several = (claim for name in sorted(claims) for claim in claims[name] if claim.cluster in known)
             sides.append((self.offers[end], list(several)))

@@ -14,7 +14,7 @@ from allotment.changes.files import Diff
 from allotment.changes.outside import MOST_OUTSIDE
 from allotment.changes.plan import Loss, Plan
 from allotment.problems import Problem, counted
-from allotment.reports.markdown import code, fenced, plain, table
+from allotment.reports.markdown import code, code_outside_tables, fenced, plain, table
 from allotment.reports.plan.rows import OUTSIDE, Table, decisive, diff_lines, effects, files_text, outside, tables
 from allotment.reports.plan.text import origin
 
@@ -114,9 +114,9 @@ def _problems(plan: Plan) -> _Section:
 
 def _problem(one: Problem) -> str:
     """Return a problem as an item of a list, in which all that a tenant may have written is code."""
-    place = code(f"{one.path[:_PATH]}:{one.line}:{one.column}", _PATH + _NOTE)
+    place = code_outside_tables(f"{one.path[:_PATH]}:{one.line}:{one.column}", _PATH + _NOTE)
     warning = "warning: " if one.warning else ""
-    return f"- **{place}** {code(one.field, _PATH)}: {warning}{code(one.message, _MESSAGE)} [{code(one.rule)}]"
+    return f"- **{place}** {code_outside_tables(one.field, _PATH)}: {warning}{code_outside_tables(one.message, _MESSAGE)} [{code_outside_tables(one.rule)}]"
 
 
 def _dangers(
@@ -137,7 +137,7 @@ def _dangers(
 
 
 def _each_change(several: tuple[DeclaredChange, ...]) -> Iterator[str]:
-    return (f"- {code(one.path, _MESSAGE)}: {code(one.words, _WHOLE)}" for one in several)
+    return (f"- {code_outside_tables(one.path, _MESSAGE)}: {code_outside_tables(one.words, _WHOLE)}" for one in several)
 
 
 def _of_file(several: tuple[DeclaredChange, ...]) -> Iterator[str]:
