@@ -18,7 +18,7 @@ def test_short_files_show_their_lines_and_long_ones_their_number() -> None:
     new = {".gitlab-ci.yml": b"a\nc\n", "schemas/A.json": b"{\n1\n}\n", "schemas/C.json": b"1\n2\n", "same": b"1"}
     assert difference(old, new) == {
         ".gitlab-ci.yml": "--- a/.gitlab-ci.yml\n+++ b/.gitlab-ci.yml\n@@ -1,2 +1,2 @@\n a\n-b\n+c",
-        "schemas/A.json": "schemas/A.json: changed, 1 lines more, 0 fewer",
+        "schemas/A.json": "schemas/A.json: changed, 1 line more, 0 fewer",
         "schemas/B.json": "schemas/B.json: removed, 0 lines more, 1 fewer",
         "schemas/C.json": "schemas/C.json: added, 2 lines more, 0 fewer",
     }

@@ -10,7 +10,7 @@ import click
 
 from allotment.adapters.folder import FolderSource, is_regular, write_file
 from allotment.cli.options import note
-from allotment.problems import Refused, quoted
+from allotment.problems import Refused, counted, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -119,6 +119,8 @@ def _say(folder: Path, changes: Mapping[str, str], *, dry_run: bool, style: str)
     if not changes:
         note(f"{folder}: the generated files are those of this version")
     elif dry_run:
-        note(f"{folder}: {len(changes)} files would change; run it without --dry-run")
+        note(f"{folder}: {counted(len(changes), 'file')} would change; run it without --dry-run")
     else:
-        note(f"{folder}: {len(changes)} files changed; look at them by `git diff`, and open a pull request")
+        note(
+            f"{folder}: {counted(len(changes), 'file')} changed; look at the difference by `git diff`, and open a pull request"
+        )

@@ -91,7 +91,7 @@ def locks(program: Program, runs: str, builds: str) -> dict[str, str]:
         own = ["--require-hashes", f"allotment @ {program.address} \\", f"    --hash=sha256:{program.hash}"]
     else:
         own = [f"allotment @ {program.address}"]
-    head = "# allotment itself. For another version change this line, and take requirements.lock from its `allot init`."
+    head = "# Allotment itself. `allot init --upgrade` of another version updates this line, and requirements.lock."
     return {LOCK: "\n".join([*lock, ""]), PROGRAM: "\n".join([head, *own, ""])}
 
 

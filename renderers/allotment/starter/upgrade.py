@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from allotment.problems import counted
 from allotment.starter.ci import PATHS
 from allotment.starter.program import FOLDER
 
@@ -41,7 +42,7 @@ def _difference(path: str, old: bytes | None, new: bytes | None) -> str:
         return "\n".join(lines)
     more, fewer = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
     what = "added" if old is None else "removed" if new is None else "changed"
-    return f"{path}: {what}, {more} lines more, {fewer} fewer"
+    return f"{path}: {what}, {counted(more, 'line')} more, {fewer} fewer"
 
 
 def _lines(data: bytes | None) -> list[str]:
