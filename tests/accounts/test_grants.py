@@ -16,6 +16,7 @@ from allotment.declared.inventory import Offers
 from allotment.pipeline.check.survey import survey
 
 TENANTS = ("studio-kite", "uni-lab", "film-house")  # studio-kite has a stock of l4-whole of its own
+PAIR = ("eu-1", "l4-whole")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_who_had_units_keeps_them_and_the_rest_fits(
     offers: Offers, before: list[tuple[str, int, int]], now: list[tuple[str, int, int]]
 ) -> None:
     old = {(claim.tenant, claim.instance): claim for claim in of(before)}
-    fewer = grants(offers, of(now), lambda claim: old.get((claim.tenant, claim.instance)))
+    fewer = grants(offers, PAIR, of(now), lambda claim: old.get((claim.tenant, claim.instance)))
     got = [claim._replace(units=fewer.get((claim.tenant, claim.instance), claim.units)) for claim in of(now)]
     for claim, wanted in zip(got, of(now), strict=True):
         had = old.get((claim.tenant, claim.instance))
@@ -61,5 +62,5 @@ def test_who_had_units_keeps_them_and_the_rest_fits(
 
 def test_another_spec_makes_one_a_newcomer(offers: Offers) -> None:
     moved = Claim("eu-1", "l4-whole", "uni-lab", "job", 500, 500)
-    assert grants(offers, [moved], lambda claim: claim._replace(gpu_spec="l4-quarter")) != {}
-    assert grants(offers, [moved], lambda claim: claim) == {}
+    assert grants(offers, PAIR, [moved], lambda claim: claim._replace(gpu_spec="l4-quarter")) != {}
+    assert grants(offers, PAIR, [moved], lambda claim: claim) == {}

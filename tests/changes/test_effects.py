@@ -64,10 +64,13 @@ def test_a_new_instance_without_a_free_unit_waits() -> None:
     )
 
 
-def test_an_instance_that_waits_at_the_base_keeps_nothing() -> None:
-    first = OTHERS._replace(tenant="aaa")
-    half = WHOLE._replace(gpu_spec="l4-half")  # held for another tenant
-    assert allocated("restarts", [WHOLE, first], [half, first]) == (
-        ("waits", ("it waits until 1 unit of l4-half is free",)),
-        (),
-    )
+@pytest.mark.parametrize("holder", ["aaa", "bold"])
+def test_the_effect_is_unknown_where_the_base_claims_more_units_than_there_are(holder: str) -> None:
+    """A change of GPUSpec that was merged before may still wait: then the instance runs on other units, and restarts later."""
+    full = OTHERS._replace(tenant=holder)
+    for after in (WHOLE, WHOLE._replace(gpu_spec="l4-half"), QUARTER):
+        assert allocated("restarts", [WHOLE, full], [after, full], STOPS) == (
+            (None, ()),
+            (f"if it runs as declared before, {STOPS.words}",),
+        )
+    assert allocated("starts", [full], [QUARTER, full]) == (("starts", ()), ()), "it is new"

@@ -579,6 +579,61 @@ def test_a_resize_that_waits_and_is_taken_back_leaves_no_trace(published: Place)
     assert published.tree("eu-1")[WEBUI_FILE] == before[WEBUI_FILE]
 
 
+MODELS = "tenants/solo-ada/storages/models.yaml"
+MOUNT = "  storages:\n    - name: models\n      mountPath: /workspace/models\n"
+GETS_NONE = "waits: solo-ada/webui: gets 0 of 1 units of l4-whole on eu-1, others held them first"
+CATALOG_APP = "platform/apps/stable-diffusion-webui.yaml"
+
+
+def no_whole_unit(place: Place) -> None:
+    """Leave no unit of l4-whole to solo-ada, whose plan allows a unit."""
+    edit(place.root, "clusters/eu-1/stocks/l4-whole.yaml", *COUNT_OF_WHOLE)
+    edit(place.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
+
+
+def test_a_revoked_image_stops_although_a_resize_waits(published: Place) -> None:
+    no_whole_unit(published)
+    edit(published.root, WEBUI, "1.11.0", "1.10.1")
+    assert published.merged().err.splitlines() == []
+    edit(published.root, WEBUI, "1.10.1", "1.11.0")
+    edit(published.root, WEBUI, *GROWN)
+    assert published.merged().err == f"waits: solo-ada/webui: {KEEPS}\n"
+    running = deployment(published, WEBUI_FILE)["spec"]
+    assert (running["replicas"], ":1.10.1@" in str(running)) == (1, True)
+    edit(published.root, CATALOG_APP, "lifecycle: Deprecated", "lifecycle: Revoked")
+    assert GETS_NONE in published.merged().err.splitlines()
+    stopped = deployment(published, WEBUI_FILE)["spec"]
+    assert (stopped["replicas"], ":1.10.1@" in str(stopped)) == (0, False)
+
+
+def test_a_storage_that_a_resize_gives_up_is_not_mounted_twice(published: Place) -> None:
+    no_whole_unit(published)
+    published.merged()
+    copy(published.root, WEBUI, "tenants/solo-ada/instances/second.yaml")
+    edit(published.root, WEBUI, *GROWN)
+    edit(published.root, WEBUI, MOUNT, "")
+    assert published.merged().err == f"{GETS_NONE}\n"
+    files = {
+        name: deployment(published, f"tenants/solo-ada/compute/{name}.rendered.yaml") for name in ("webui", "second")
+    }
+    mounting = [name for name, one in files.items() if "claimName': 'models'" in str(one) and one["spec"]["replicas"]]
+    assert mounting == ["second"]
+
+
+def test_a_storage_that_leaves_is_not_mounted_while_a_resize_waits(published: Place) -> None:
+    no_whole_unit(published)
+    published.merged()
+    edit(published.root, WEBUI, *GROWN)
+    assert published.merged().err == f"waits: solo-ada/webui: {KEEPS}\n"
+    edit(published.root, WEBUI, MOUNT, "")
+    edit(published.root, MODELS, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
+    assert published.merged().err == f"{GETS_NONE}\n"
+    (published.root / MODELS).unlink()
+    assert GETS_NONE in published.merged().err.splitlines()
+    stopped = deployment(published, WEBUI_FILE)
+    assert (stopped["spec"]["replicas"], "claimName': 'models'" in str(stopped)) == (0, False)
+
+
 def test_a_unit_that_a_resize_keeps_is_nobody_elses(published: Place) -> None:
     edit(published.root, "clusters/eu-1/stocks/l4-whole.yaml", *COUNT_OF_WHOLE)
     room(published, 0)

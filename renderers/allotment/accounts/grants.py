@@ -5,12 +5,13 @@ Review prevents it (`rules.stock`), but two pull requests that were each fine ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from allotment.accounts.capacity import Claim, Holdings, holdings
+from allotment.accounts.capacity import Claim, Holdings, stocks_of
 from allotment.declared.inventory import Offers
 
 Before = Callable[[Claim], Claim | None]
+Pair = tuple[str, str]  # cluster and GPUSpec
 
 
 def beyond(claims: Iterable[Claim], live: Iterable[Claim]) -> list[Claim]:
@@ -29,44 +30,61 @@ def beyond(claims: Iterable[Claim], live: Iterable[Claim]) -> list[Claim]:
     return found
 
 
+def by_pair(claims: Iterable[Claim]) -> dict[Pair, list[Claim]]:
+    """Return claims by cluster and GPUSpec."""
+    pairs: dict[Pair, list[Claim]] = {}
+    for claim in claims:
+        pairs.setdefault(claim[:2], []).append(claim)
+    return pairs
+
+
 def grants(
-    offers: Offers, claims: Iterable[Claim], before: Before, live: Iterable[Claim] = ()
+    offers: Offers, pair: Pair, claims: Collection[Claim], before: Before, live: Collection[Claim] = ()
 ) -> dict[tuple[str, str], int]:
-    """Return the units of each (tenant, instance) that gets fewer than it claims.
+    """Return the units of each (tenant, instance) that gets fewer than it claims of a GPUSpec in a cluster; nothing of a
+    cluster that isn't declared.
 
-    `before` has what an instance was last published with, or its pods hold, None for one of which neither is so; it
-    is asked only where a spec is oversold. `live` is what pods hold beyond what is claimed for them (`beyond`):
-    nobody else gets that. Of newcomers those that waited already come first, then the order of names; a smaller one
-    may pass a larger.
+    `before` returns the last published claim of an instance, or the units of its pods, or None; it is called only if the
+    GPUSpec is oversold. `live` are the units that pods hold beyond their claims (`beyond`): nobody else gets those. Published
+    instances come first, then the order of names; a smaller claim may pass a larger claim.
     """
-    all_claims, kept = list(claims), list(live)
-    fewer: dict[tuple[str, str], int] = {}
-    for one in holdings(offers, [*all_claims, *kept]):
-        if not one.excess:
-            continue
-        here = one.cluster, one.gpu_spec
-        there = [claim for claim in all_claims if claim[:2] == here]
-        for claim, units in _shared_out(one, there, before, [claim for claim in kept if claim[:2] == here]).items():
-            if units < claim.units:
-                fewer[(claim.tenant, claim.instance)] = units
-    return fewer
+    cluster, gpu_spec = pair
+    if cluster not in offers.clusters:
+        return {}
+    stocks = stocks_of(offers.clusters[cluster], gpu_spec)
+    if not Holdings(cluster, gpu_spec, stocks, _held((claim.tenant, claim.units) for claim in (*claims, *live))).excess:
+        return {}
+    units = _shared_out(Holdings(cluster, gpu_spec, stocks, {}), claims, before, live)
+    return {(claim.tenant, claim.instance): more for claim, more in units.items() if more < claim.units}
 
 
-def _shared_out(one: Holdings, claims: list[Claim], before: Before, live: list[Claim]) -> dict[Claim, int]:
-    published = {claim: before(claim) for claim in claims}
-    units: dict[Claim, int] = {}
+def _held(units: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the sum of units by tenant."""
     held: dict[str, int] = {}
-    for claim in live:
-        held[claim.tenant] = held.get(claim.tenant, 0) + claim.units
-    for claim, old in published.items():
-        same = old is not None and (old.cluster, old.gpu_spec) == (claim.cluster, claim.gpu_spec)
-        units[claim] = min(claim.units, old.units) if old is not None and same else 0
-        held[claim.tenant] = held.get(claim.tenant, 0) + units[claim]
-    for claim in sorted(claims, key=lambda claim: (published[claim] is None, claim.tenant, claim.instance)):
-        now = one._replace(held=held)
-        room = max(0, one.stocks.units(claim.tenant) - held[claim.tenant])
-        room += max(0, one.stocks.shared_units - now.shared_held)
-        more = min(claim.units - units[claim], room)
+    for tenant, more in units:
+        held[tenant] = held.get(tenant, 0) + more
+    return held
+
+
+def _shared_out(
+    nobody: Holdings, claims: Collection[Claim], before: Before, live: Collection[Claim]
+) -> dict[Claim, int]:
+    """Return the units of each claim. `nobody` has the stocks, and no holder."""
+    published = {claim: before(claim) for claim in claims}
+    units = {claim: _kept_units(claim, old) for claim, old in published.items()}
+    kept = ((claim.tenant, more) for claim, more in units.items())
+    held = _held((*kept, *((claim.tenant, claim.units) for claim in live)))
+    shared = max(0, nobody.stocks.shared_units - nobody._replace(held=held).shared_held)
+    short = [claim for claim in claims if units[claim] < claim.units]
+    for claim in sorted(short, key=lambda claim: (published[claim] is None, claim.tenant, claim.instance)):
+        own = max(0, nobody.stocks.units(claim.tenant) - held[claim.tenant])
+        more = min(claim.units - units[claim], own + shared)
         units[claim] += more
         held[claim.tenant] += more
+        shared -= max(0, more - own)
     return units
+
+
+def _kept_units(claim: Claim, old: Claim | None) -> int:
+    """Return how many units of its GPUSpec an instance had, at most those that it claims."""
+    return min(claim.units, old.units) if old is not None and old[:2] == claim[:2] else 0

@@ -1,12 +1,15 @@
 """What a change does to the pods of each instance: it starts, stops, restarts, keeps running, or waits.
 
 A Deployment of Strategy Recreate restarts its pods where their template changes, and nowhere else. An instance that moves to a
-GPUSpec without a free unit keeps its published pods until there is one.
+GPUSpec without a free unit keeps its published pods until a unit is free.
+
+The published pods are derived from the declarations of the base. Where these claim more units than there are, some instances wait
+for a unit, or for a change of their GPUSpec that was merged before, and the declarations do not tell which. Their effect is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -41,10 +44,11 @@ def effect_of(before: Pods, after: Pods, *, is_stopped: bool) -> Effect:
 
 class Unallocated(NamedTuple):
     """The instances that get no unit after a change: `retained` keep running with the words that say until when, `waiting`
-    don't start."""
+    don't start. Of `unknown` instances the base does not tell whether they run as it declares them."""
 
     retained: Mapping[tuple[str, InstanceKey], str]  # by cluster, tenant and instance
     waiting: Mapping[tuple[str, InstanceKey], str]
+    unknown: Collection[tuple[str, InstanceKey]]
 
 
 def unallocated(before: Side, after: Side) -> Unallocated:
@@ -61,6 +65,8 @@ def unallocated(before: Side, after: Side) -> Unallocated:
         return old.get((claim.cluster, *key_of(claim)))
 
     found = allocate(offers_after, claims_after, published, published, _no_pods)
+    oversold = {claim[:2] for claim in claims if key_of(claim) in fewer}
+    unknown = {(claim.cluster, key_of(claim)) for claim in claims if claim[:2] in oversold}
     retained, waiting = {}, {}
     for claim in claims_after:
         key = claim.cluster, key_of(claim)
@@ -68,7 +74,7 @@ def unallocated(before: Side, after: Side) -> Unallocated:
             retained[key] = f"until {_free(needed(claim, kept), claim.gpu_spec)}"
         elif not found.fewer.get(key_of(claim), claim.units):
             waiting[key] = f"until {_free(1, claim.gpu_spec)}"
-    return Unallocated(retained, waiting)
+    return Unallocated(retained, waiting, unknown)
 
 
 def _free(units: int, gpu_spec: str) -> str:
@@ -98,6 +104,8 @@ def _allocated(thing: ThingChange, short: Unallocated) -> ThingChange:
     key = thing.cluster, (thing.tenant, thing.name)
     if thing.kind != INSTANCE.word:
         return thing
+    if thing.effect == "restarts" and key in short.unknown:
+        return replace(thing, effect=None)
     if thing.effect == "restarts" and key in short.retained:
         why = *thing.why, f"it keeps its published unit {short.retained[key]}"
         return replace(thing, effect="keeps running", why=why)
@@ -107,15 +115,23 @@ def _allocated(thing: ThingChange, short: Unallocated) -> ThingChange:
 
 
 def _postponed(losses: Iterable[Loss], short: Unallocated) -> Iterator[Loss]:
-    """Yield losses; of a retained instance with the words that say until when it keeps running."""
-    words = {
-        f"instance {tenant}/{name} in {cluster}": until for (cluster, (tenant, name)), until in short.retained.items()
-    }
+    """Yield losses; of a retained instance with the words that say until when it keeps running, of an unknown instance with a
+    condition."""
+    unknown = {_loser(key) for key in short.unknown}
+    words = {_loser(key): until for key, until in short.retained.items()}
     for loss in losses:
-        if loss.words.startswith(RESTARTS) and (until := words.get(loss.what)):
+        if loss.words.startswith(RESTARTS) and loss.what in unknown:
+            yield replace(loss, words=f"if it runs as declared before, {loss.words}")
+        elif loss.words.startswith(RESTARTS) and (until := words.get(loss.what)):
             postponed = (
                 f"keeps running {until}, and is replaced then: it restarts, and{loss.words.removeprefix(RESTARTS)}"
             )
             yield replace(loss, words=postponed)
         else:
             yield loss
+
+
+def _loser(key: tuple[str, InstanceKey]) -> str:
+    """Return the name of an instance as losses have it."""
+    cluster, (tenant, name) = key
+    return f"instance {tenant}/{name} in {cluster}"

@@ -1,16 +1,39 @@
 """Rewrites the file of an instance that keeps running as it was published until units of another GPUSpec are free.
 
-The published Deployment stays, with other annotations, so that no pod restarts. All other objects are the rendered ones: a member
-who leaves and a port that is closed must not wait for a unit.
+The published Deployment stays, with other annotations, so that no pod restarts. All other objects are as rendered now, so that a
+former member loses access and a closed port closes at once. An instance with a revoked image, or with a storage or bucket that its
+declaration gave up, may not keep its Deployment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from allotment import conditions
 from allotment.manifests import names
-from allotment.manifests.text import dump, load_one, split
+from allotment.manifests.text import Object, dump, load_one, split
+
+
+def may_keep_deployment(published: bytes, rendered: bytes, revoked: Collection[str]) -> bool:
+    """Return whether an instance may keep its published Deployment: it runs no `revoked` image, and uses no storage or
+    bucket that the rendered Deployment lacks."""
+    old, new = load_one(split(published)[0]), load_one(split(rendered)[0])
+    images = {container["image"] for container in _pod(old)["containers"]}
+    return images.isdisjoint(revoked) and _data_of(old) <= _data_of(new)
+
+
+def _pod(deployment: Object) -> Object:
+    pod: Object = deployment["spec"]["template"]["spec"]
+    return pod
+
+
+def _data_of(deployment: Object) -> frozenset[str]:
+    """Return the names of the storages and buckets that a Deployment's pods use."""
+    pod = _pod(deployment)
+    volumes = (volume.get("persistentVolumeClaim", {}).get("claimName") for volume in pod.get("volumes", ()))
+    variables = (entry.get("valueFrom", {}) for container in pod["containers"] for entry in container.get("env", ()))
+    buckets = (source["name"] for variable in variables for source in variable.values())
+    return frozenset(name for name in (*volumes, *buckets) if name)
 
 
 def with_published_deployment(published: bytes, rendered: bytes, words: str) -> bytes:

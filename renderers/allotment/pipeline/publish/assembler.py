@@ -38,6 +38,7 @@ from allotment.pipeline.publish.preparations import Preparations
 from allotment.pipeline.publish.published_units import PodUnits
 from allotment.pipeline.publish.remembered import Remembered
 from allotment.pipeline.publish.rendered import Again, Rendered, Rerendered, complete, of_made
+from allotment.pipeline.publish.retention import retainable
 from allotment.pipeline.publish.settled import Settled, Watched, settle
 from allotment.pipeline.publish.turnover import Turnover
 from allotment.pipeline.render import Renderer
@@ -104,13 +105,14 @@ class Assembler:
         kept |= braked.retained
 
         offers, pods = found.sound_offers, PodUnits(known, branches, preparations.published)
+        published = retainable(offers, rendered, before, trees.gate, preparations.published)
         while True:  # each further round retains a tenant more
             claims = {name: one.claims for name, one in rendered.items() if name not in kept}
             claims |= {name: tuple(before.claims(name)) for name in kept}
             claims = {
                 name: tuple(one for one in some if one.cluster in offers.clusters) for name, some in claims.items()
             }
-            granted = grant(offers, claims, pods, observed, preparations.published)
+            granted = grant(offers, claims, pods, observed, published)
             reduced = again.render({tenant for tenant, _ in granted.fewer if tenant not in kept}, granted.fewer)
             kept |= reduced.rejected
             traces |= reduced.traces

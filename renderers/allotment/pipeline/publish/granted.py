@@ -19,7 +19,7 @@ _TENANT_FIRST = "the tenant has to give back published units first"
 
 
 class RetainedInstance(NamedTuple):
-    """An instance that keeps its published file: the `claim` of that file, and a message about the units that it awaits."""
+    """An instance that keeps its published Deployment: the `claim` of that, and a message about the units that it awaits."""
 
     claim: Claim
     words: str
@@ -30,7 +30,7 @@ class Granted(NamedTuple):
     beyond them.
 
     `fewer` has the units of each instance that gets fewer than it declares. `retained` are the instances that keep their
-    published files until units of another GPUSpec are free. `waiting` are messages about both, `holding` about pods that
+    published Deployments until units of another GPUSpec are free. `waiting` are messages about both, `holding` about pods that
     keep units without a claim.
     """
 
