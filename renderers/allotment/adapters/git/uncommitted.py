@@ -1,7 +1,8 @@
-"""How much of a work tree isn't as a commit has it. Nothing is written into the repository."""
+"""The files of a work tree that differ from a commit. Nothing is written into the repository."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,13 +14,19 @@ from allotment.adapters.temporary import temporary_folder
 
 def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
     """Return how many files in some folders of the work tree aren't as a commit has them, ignored ones left out."""
+    return len(differing_paths(repository, commit, folders))
+
+
+def differing_paths(repository: Repository, commit: str, folders: Iterable[str]) -> list[str]:
+    """Return the paths, from the top of the work tree, of the files in some folders that differ from a commit. Ignored files
+    are left out."""
     with temporary_folder("allot-look-") as folder:
         environment = _index_in(repository, folder)
         asked = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
         changed = repository.git.run("diff", *asked, "--", *folders, settings=LOOKING, environment=environment)
         listed = ("--others", "--exclude-standard", "-z", "--", *folders)
         new = repository.git.run("ls_files", *listed, settings=LOOKING, environment=environment)
-    return changed.out.count(b"\0") + new.out.count(b"\0")
+    return [os.fsdecode(path) for path in (changed.out + new.out).split(b"\0") if path]
 
 
 def _index_in(repository: Repository, folder: Path) -> dict[str, str]:
