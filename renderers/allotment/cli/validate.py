@@ -89,19 +89,9 @@ def command(
 def _changed_files(root: Path, wanted: list[str]) -> list[str]:
     """Return the declared files that differ from the last commit, of tenants only those in `wanted` if it has any. Without a
     commit there are none."""
-    from allotment.adapters.git.repository import Repository
-    from allotment.adapters.git.uncommitted import differing_paths
-    from allotment.declared.layout import ROOTS
-    from allotment.problems import Refused
+    from allotment.adapters.git.uncommitted import uncommitted_files
 
-    try:
-        repository = Repository(root)
-        prefix = repository.top(root)
-        folders = [f"{prefix}/{name}" if prefix else name for name in ROOTS]
-        paths = differing_paths(repository, repository.commit("HEAD"), folders)
-    except Refused:
-        return []
-    names = [path[len(prefix) + 1 :] if prefix else path for path in paths]
+    names = uncommitted_files(root)
     return [name for name in names if not wanted or not name.startswith("tenants/") or _lies_in(name, wanted)]
 
 

@@ -10,6 +10,20 @@ from pathlib import Path
 from allotment.adapters.git.commands import LOOKING
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.temporary import temporary_folder
+from allotment.declared.layout import ROOTS
+from allotment.problems import Refused
+
+
+def uncommitted_files(root: Path) -> list[str]:
+    """Return the paths, from a folder, of the declared files below it that differ from the last commit: none without a commit."""
+    try:
+        repository = Repository(root)
+        prefix = repository.top(root)
+        folders = [f"{prefix}/{name}" if prefix else name for name in ROOTS]
+        paths = differing_paths(repository, repository.commit("HEAD"), folders)
+    except Refused:
+        return []
+    return [path.removeprefix(f"{prefix}/") for path in paths]
 
 
 def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
