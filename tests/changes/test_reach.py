@@ -20,7 +20,7 @@ from allotment.pipeline.check.workers import read_scope
 APP = "platform/apps/stable-diffusion-webui.yaml"
 SIMULATE, OPEN = "tenants/acme-robotics/instances/simulate.yaml", "tenants/acme-robotics/instances/open.yaml"
 PRETRAIN = "tenants/ml-orbit/instances/pretrain.yaml"
-NO_ADDRESS = "no address: nobody outside the namespace can open it"
+NO_ADDRESS = "no address: nobody outside the namespace can open it; write `exposure: Members` at a port to open it"
 MODELS, WEBUI = "tenants/solo-ada/storages/models.yaml", "tenants/solo-ada/instances/webui.yaml"
 EU, US = "eu-1.gpu.northlight.example", "us-1.gpu.northlight.example"
 FILES, ADAS = f"https://models--files--solo-ada.{EU}/", f"https://webui--solo-ada.{EU}/"

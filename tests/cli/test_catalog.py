@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 
 import pytest
-from tests.conftest import DAY, Allot, Result, checked, edit
+from tests.conftest import DAY, Allot, Result, checked, copy, edit
 from tests.published import Place, git
 from tests.rules.test_change import commit
 from tests.ways_of_sharing import declare_all
@@ -136,10 +136,10 @@ def test_what_each_tenant_costs(sample: Path, shown: Allot) -> None:
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     partly = shown("--tenants")
     lines = tenant_rows(partly)
-    assert "solo-ada starter 7.00 100.00 93.00 more, of what is invalid" in lines
-    assert lines[-1].endswith("without what is invalid of solo-ada")
+    assert "solo-ada starter 7.00 100.00 - 1 invalid file not counted" in lines
+    assert lines[-1].endswith(" 1 invalid file not counted")
     found = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]["tenants"]
-    assert [one["tenant"] for one in found if not one["isWhole"]] == ["solo-ada"]
+    assert [(one["tenant"], one["left"]) for one in found if not one["isWhole"]] == [("solo-ada", None)]
     refused = shown("--tenants", "--tenant", "solo-ada")
     assert (refused.code, refused.out) == (2, "")
 
@@ -151,6 +151,7 @@ def tenant_rows(said: Result) -> list[str]:
 def test_a_forecast_leaves_out_resources_that_have_no_price_on_the_day(sample: Path, shown: Allot) -> None:
     early = tenant_rows(shown("--tenants", "--as-of", "2026-01-15"))
     assert early[0] == "acme-robotics enterprise 2068.48 - - 1 resource without a price left out"
+    assert "studio-kite team 2474.00 4000.00 1526.00" in early, "each of its resources has a price"
     assert early[-1] == "TOTAL 23349.14 1 resource without a price left out"
     none = tenant_rows(shown("--tenants", "--as-of", "2020-01-01"))
     assert none[4] == "solo-ada starter no price 300.00 - 3 resources without a price left out"
@@ -160,6 +161,29 @@ def test_a_forecast_leaves_out_resources_that_have_no_price_on_the_day(sample: P
     assert (found["totalPerMonth"], found["withoutPrice"]) == (None, 34)
     early_total = checked("catalog", shown("--tenants", "--as-of", "2026-01-15", "-o", "json").out)["spending"]
     assert (round(early_total["totalPerMonth"], 2), early_total["withoutPrice"]) == (23349.14, 1)
+
+
+def test_nothing_is_left_of_a_budget_where_a_resource_has_no_price(sample: Path, shown: Allot) -> None:
+    edit(sample, "platform/specs/l4-quarter.yaml", "2026-01-01", "2026-01-20")
+    rows = tenant_rows(shown("--tenants", "--as-of", "2026-01-15"))
+    assert "solo-ada starter 7.00 300.00 - 1 resource without a price left out" in rows
+    found = checked("catalog", shown("--tenants", "--as-of", "2026-01-15", "-o", "json").out)["spending"]["tenants"]
+    (ada,) = (one for one in found if one["tenant"] == "solo-ada")
+    assert (ada["left"], ada["isWhole"], ada["withoutPrice"]) == (None, False, 1)
+
+
+def test_a_forecast_counts_files_that_are_not_committed(sample: Path, shown: Allot) -> None:
+    commit(sample)
+    head = git(sample, "rev-parse", "HEAD")[:12]
+    edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  description: Mine.\n")
+    (sample / "notes.txt").write_text("no declaration")
+    title = f"Forecast of 730 hours at the prices of {DAY}, from the work tree at commit {head}"
+    one = f"{title} and 1 file that is not committed. It is not a bill."
+    assert shown("--tenants").out.splitlines()[0] == one
+    copy(sample, "tenants/solo-ada/instances/webui.yaml", "tenants/solo-ada/instances/new.yaml")
+    several = f"{title} and 2 files that are not committed. It is not a bill."
+    assert shown("--tenants").out.splitlines()[0] == several
+    assert " not committed" not in shown("--tenants", "--commit", "HEAD").out
 
 
 def test_a_forecast_names_its_commit_day_and_hours(sample: Path, shown: Allot) -> None:

@@ -166,6 +166,18 @@ def test_explain_lists_a_kind_a_line_in_a_pipe(allot: Allot) -> None:
     assert max(map(len, lines)) > 80
 
 
+@pytest.mark.parametrize("name", ["startTimeout", "starttimeout", "probe.startTimeout"])
+def test_the_name_of_a_field_lists_its_paths(name: str, allot: Allot) -> None:
+    paths = ["App.spec.versions.container.probe.startTimeout", "GPUInstance.spec.container.probe.startTimeout"]
+    said = allot("explain", name)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"FIELD    {name}\n\n    The fields of this name, by their paths.\n\nFIELDS\n  ")
+    assert sorted(re.findall(r"^  ([A-Z]\S+) <", said.out, re.MULTILINE)) == paths
+    assert all(allot("explain", path).code == 0 for path in paths)
+    page = checked("explain", allot("explain", name, "-o", "json").out)
+    assert sorted(field["name"] for field in page["fields"]) == paths
+
+
 def test_who_reads_no_further_hears_of_no_bug() -> None:
     ours, theirs = os.pipe()
     os.close(ours)

@@ -46,7 +46,9 @@ def test_it_updates_what_nobody_edits_and_shows_the_difference(allot: Allot, clo
     assert PIN in said.out.splitlines()
     assert "-on: push" in said.out.splitlines()
     assert "schemas/Gone.schema.json: removed, 0 lines more, 1 fewer" in said.out.splitlines()
-    assert said.out.endswith(f"{cloud}: 4 files changed; look at the difference by `git diff`, and open a pull request\n")
+    assert said.out.endswith(
+        f"{cloud}: 4 files changed; look at the difference by `git diff`, and open a pull request\n"
+    )
     init(allot, tmp_path / "new", program=NEWER)
     after, new = files(cloud), files(tmp_path / "new")
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}

@@ -211,7 +211,7 @@ def test_a_stock_that_the_base_has_lowered_stops_who_adds_and_not_who_stops(pull
     assert pull.problems() == [
         f"{KITE}/instances/another.yaml:11:12: spec.gpuSpec: 17 units of l4-quarter would run in eu-1, 2 more than its stock"
         " (15 shared); held by uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5, studio-kite/another 1,"
-        " studio-kite/webui 1: stop one, or choose another GPUSpec or cluster [stock]"
+        " studio-kite/webui 1: stop an instance, or choose another GPUSpec or cluster [stock]"
     ]
 
 

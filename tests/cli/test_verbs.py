@@ -10,8 +10,12 @@ from tests.conftest import PROJECT, Allot
 from allotment.cli.main import COMMANDS
 from allotment.cli.verbs import ANSWERS, VERBS
 
-ROW = re.compile(r"\| (`[a-z]+`(?:, `[a-z]+`)*) \| (.*) \|")
-EXPECTED = "logs ssh stop start restart delete cost new create apply ps get list exec open login rm"
+ROW = re.compile(r"\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.*) \|")
+EXPECTED = (
+    "logs ssh stop start restart delete cost new create apply ps get list exec open login rm share snapshot restore clone"
+    " mount attach grow resize upload download cp connect port-forward kill launch budget usage bill users whoami watch invite push"
+    " scale suspend"
+)
 
 
 @pytest.mark.parametrize("verb", sorted({*VERBS, *EXPECTED.split()}))
@@ -23,10 +27,15 @@ def test_a_verb_is_answered(verb: str, allot: Allot) -> None:
 
 def test_answers_name_fields_that_exist(allot: Allot) -> None:
     fields = {field for answer in VERBS.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
-    assert fields == {"state", "gpuSpec", "replicas", "deletionPolicy"}
-    for field in fields:
-        kind = "GPUStorage" if field == "deletionPolicy" else "GPUInstance"
-        assert allot("explain", f"{kind}.spec.{field}").code == 0
+    kinds = {
+        "GPUInstance": {"state", "gpuSpec", "replicas", "storages"},
+        "GPUStorage": {"deletionPolicy", "size", "sharedWith"},
+        "Tenant": {"lifecycle"},
+    }
+    assert fields == set().union(*kinds.values())
+    for kind, names in kinds.items():
+        for name in names:
+            assert allot("explain", f"{kind}.spec.{name}").code == 0
 
 
 def test_answers_name_commands_that_exist() -> None:
@@ -43,4 +52,4 @@ def test_no_verb_is_a_command() -> None:
 def test_the_guide_has_the_same_table() -> None:
     page = (PROJECT / "docs/guides/verbs.md").read_text(encoding="utf-8")
     rows = ROW.findall(page.partition("## Verbs of other command lines")[2])
-    assert {tuple(re.findall(r"`([a-z]+)`", verbs)): answer for verbs, answer in rows} == ANSWERS
+    assert {tuple(re.findall(r"`([a-z-]+)`", verbs)): answer for verbs, answer in rows} == ANSWERS

@@ -77,6 +77,14 @@ def test_until_it_runs(wait: Wait, published: Place) -> None:
     assert wait("solo-ada/webui").code == 0, "at once, where it is so"
 
 
+@pytest.mark.parametrize("goal", ["starting", "ready"])
+def test_until_it_is_starting(goal: str, wait: Wait, published: Place) -> None:
+    steps = (says(published, "Init"), says(published, "Ready", "ProbePending", "its probe isn't answered yet"))
+    said = wait("solo-ada/webui", "--for", goal, meanwhile=steps)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.endswith("instance solo-ada/webui in eu-1: Starting: its probe isn't answered yet\n")
+
+
 def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> None:
     says(published, "Running")()
 
@@ -309,7 +317,8 @@ def test_json(wait: Wait, published: Place) -> None:
         (("solo-ada",), "Error: solo-ada is no instance, storage or snapshot: write TENANT/NAME"),
         (("solo-ada/webiu",), "allot: solo-ada has nothing named 'webiu': nothing declares it, and no cluster reports it; did you mean 'webui'?"),
         (("solo-ada/models", "--for", "running"), "allot: solo-ada/models is a storage, which is never Running: wait for Ready, Prepared, Gone"),
-        (("solo-ada/webui", "--for", "Prepared"), "allot: solo-ada/webui is an instance, which is never Prepared: wait for Running, Ready, Stopped, Gone"),
+        (("solo-ada/models", "--for", "starting"), "allot: solo-ada/models is a storage, which is never Starting: wait for Ready, Prepared, Gone"),
+        (("solo-ada/webui", "--for", "Prepared"), "allot: solo-ada/webui is an instance, which is never Prepared: wait for Running, Ready, Starting, Stopped, Gone"),
         (("solo-ada/webui", "--timeout", "10"), "Error: Invalid value for '--timeout': '10' is no duration: write hours, minutes and seconds, such as 1h30m"),
         (("solo-ada/webui", "--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
     ],

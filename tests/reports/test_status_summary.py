@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime
 import io
 
-from rich.console import Console
+import pytest
+from rich.console import Console, RenderableType
 
 from allotment.observed.joined import Joined
 from allotment.observed.rollout import Merged, Stage, Thing
 from allotment.observed.status import Instance, Storage
+from allotment.reports.links import Consoles
 from allotment.reports.status_summary import counts, shared_reasons
-from allotment.reports.tables import overview
+from allotment.reports.tables import details, overview
 
 FULL = "no unit of l4-whole is free on eu-1"
 WAY_OUT = "stop another instance"
@@ -24,6 +26,7 @@ def joined(kind: str, name: str, state: str, why: str = "", way_out: str = "") -
     return Joined(Merged(kind, "kite", name, "eu-1", "b1"), stage, seen, None, "path")
 
 
+CONSOLES = Consoles("", {})
 ROWS = (
     joined("instance", "a", "Running"),
     joined("instance", "b", "Running"),
@@ -57,3 +60,37 @@ def test_a_shared_reason_is_printed_once_whatever_the_number_of_its_rows() -> No
     labels = ", ".join(row.label for row in rows if row.stage.way_out)
     assert lines[-1] == f"(1):   {FULL}; {WAY_OUT}; concerns {labels}"
     assert sum(FULL in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "reason"),
+    [
+        ("instance", "Running", "ProbesAnswered"),
+        ("instance", "Stopped", "StoppedAsDeclared"),
+        ("storage", "Ready", "VolumeBound"),
+        ("storage", "Ready", "AlreadyPrepared"),
+    ],
+)
+def test_a_row_that_is_as_declared_shows_no_reason(kind: str, state: str, reason: str) -> None:
+    rows = [as_declared(kind, name, state, reason) for name in ("a", "b")]
+    assert shared_reasons(rows) == {}
+    for shown in (overview((), rows, NOW), details(rows[0], CONSOLES, NOW)):
+        text = printed(shown)
+        assert state in text
+        assert reason not in text
+
+
+def test_a_row_that_is_as_declared_shows_why_its_tenant_keeps_it_stopped() -> None:
+    text = printed(details(as_declared("instance", "a", "Stopped", "TenantSuspended"), CONSOLES, NOW))
+    assert "Why:            TenantSuspended\n" in text
+
+
+def as_declared(kind: str, name: str, state: str, reason: str) -> Joined:
+    seen: Thing = (Instance if kind == "instance" else Storage)(name, "b1", state, reason)
+    return Joined(Merged(kind, "kite", name, "eu-1", "b1"), Stage("done", "", ""), seen, None, "path")
+
+
+def printed(shown: RenderableType) -> str:
+    out = io.StringIO()
+    Console(file=out, width=80, color_system=None).print(shown, soft_wrap=True)
+    return out.getvalue()

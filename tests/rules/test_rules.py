@@ -324,7 +324,7 @@ STOCK = {
 TENANT = {
     "ReadWriteOnce twice": (
         lambda root: copy(root, COMFY, "tenants/studio-kite/instances/dup.yaml"),
-        "tenants/studio-kite/instances/dup.yaml:13:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and instance comfy mounts it too: stop one of them, or use a ReadWriteMany storage [mount]",
+        "tenants/studio-kite/instances/dup.yaml:13:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and instance comfy mounts it too: let only a single instance run, or use a ReadWriteMany storage [mount]",
     ),
     "ReadWriteOnce by replicas": (
         swap(COMFY, "  storages:", "  replicas: 2\n  storages:"),
@@ -437,6 +437,19 @@ def test_a_rule_says_exactly(change: Change, line: str, sample: Path, allot: All
         line = line.replace("{digest}", digest[:-1] + digest[-1])
         said = [one.replace(" (198 characters)", "") for one in said]
     assert line in said, "\n" + "\n".join(["wanted", line, "said", *said])
+
+
+def test_each_instance_that_mounts_a_storage_of_a_single_writer_is_named(sample: Path, allot: Allot) -> None:
+    for name in ("dup", "third"):
+        copy(sample, COMFY, f"tenants/studio-kite/instances/{name}.yaml")
+    lines = [line for line in errors(allot("validate", "--repo", sample, "--as-of", DAY)) if line.endswith("[mount]")]
+    fix = "let only a single instance run, or use a ReadWriteMany storage [mount]"
+    others = {"comfy": "dup, third", "dup": "comfy, third", "third": "comfy, dup"}
+    assert lines == [
+        f"tenants/studio-kite/instances/{name}.yaml:13:13: spec.storages[0].name: storage comfy-home is ReadWriteOnce and instances"
+        f" {words} mount it too: {fix}"
+        for name, words in others.items()
+    ]
 
 
 ADA_MOUNT = f"{ADA}:14:18: spec.storages[0].mountPath: warning: "

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import git
 import pytest
 from tests.conftest import DAY, Allot, copy, edit
 from tests.rules.test_change import commit
@@ -18,7 +19,8 @@ ADA, KITE, UNI = (f"tenants/{name}/instances" for name in ("solo-ada", "studio-k
 MOUNTS = "  storages:\n    - name: models\n      mountPath: /workspace/models\n"
 FIVES = "uni-lab/group-a 5, uni-lab/group-b 5, uni-lab/group-c 5"
 ONES = "solo-ada/webui 1, studio-kite/webui 1"
-STOP = "stop one, or choose another GPUSpec or cluster [stock]"
+FEWER = "write fewer replicas, "
+STOP = "stop an instance, or choose another GPUSpec or cluster [stock]"
 BACK = "put the stock back, or stop instances [stock]"
 RAISE = "raise its count, or stop instances [stock]"
 
@@ -60,6 +62,11 @@ def over(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluste
     return f"{words}: {STOP.removesuffix(' [stock]')}{then} [stock]"
 
 
+def fewer(line: str) -> str:
+    """Return an error of an instance that has several replicas."""
+    return line.replace(STOP, FEWER + STOP)
+
+
 def lowered(gpu_spec: str, held: int, excess: int, stock: str, holders: str, cluster: str = "eu-1") -> str:
     return f"{held} units of {gpu_spec} are held in {cluster}, {excess} more than its stock ({stock}); held by {holders}: {BACK}"
 
@@ -86,12 +93,14 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
         [swap(f"{UNI}/group-a.yaml", "replicas: 5", "replicas: 6")],
         [
             f"{UNI}/group-a.yaml:13:13: spec.replicas: "
-            + over(
-                "l4-quarter",
-                18,
-                1,
-                "17 shared",
-                f"uni-lab/group-a 6, uni-lab/group-b 5, uni-lab/group-c 5, {ONES}",
+            + fewer(
+                over(
+                    "l4-quarter",
+                    18,
+                    1,
+                    "17 shared",
+                    f"uni-lab/group-a 6, uni-lab/group-b 5, uni-lab/group-c 5, {ONES}",
+                )
             )
         ],
     ),
@@ -100,12 +109,14 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
         [add(f"{KITE}/four.yaml", replicas=4), swap(f"{UNI}/group-c.yaml", "replicas: 5", "replicas: 6")],
         [
             f"{KITE}/four.yaml:8:12: spec.gpuSpec: "
-            + over(
-                "l4-quarter",
-                22,
-                4,
-                "18 shared",
-                "uni-lab/group-c 6, uni-lab/group-a 5, uni-lab/group-b 5, studio-kite/four 4, solo-ada/webui 1 and 1 more",
+            + fewer(
+                over(
+                    "l4-quarter",
+                    22,
+                    4,
+                    "18 shared",
+                    "uni-lab/group-c 6, uni-lab/group-a 5, uni-lab/group-b 5, studio-kite/four 4, solo-ada/webui 1 and 1 more",
+                )
             )
         ],
     ),
@@ -114,12 +125,14 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
         [add(f"{KITE}/extra.yaml"), swap(f"{UNI}/group-c.yaml", "replicas: 5", "replicas: 6")],
         [
             f"{UNI}/group-c.yaml:13:13: spec.replicas: "
-            + over(
-                "l4-quarter",
-                19,
-                1,
-                "18 shared",
-                "uni-lab/group-c 6, uni-lab/group-a 5, uni-lab/group-b 5, solo-ada/webui 1, studio-kite/extra 1 and 1 more",
+            + fewer(
+                over(
+                    "l4-quarter",
+                    19,
+                    1,
+                    "18 shared",
+                    "uni-lab/group-c 6, uni-lab/group-a 5, uni-lab/group-b 5, solo-ada/webui 1, studio-kite/extra 1 and 1 more",
+                )
             )
         ],
     ),
@@ -141,7 +154,10 @@ CASES: dict[str, tuple[list[Change], list[Change], list[str]]] = {
     "a tenant that runs again": (
         [stocked(QUARTER, 10), swap("tenants/uni-lab/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Suspended\n")],
         [swap("tenants/uni-lab/tenant.yaml", "  lifecycle: Suspended\n", "")],
-        [f"{UNI}/group-b.yaml:9:12: spec.gpuSpec: " + over("l4-quarter", 17, 7, "10 shared", f"{FIVES}, {ONES}")],
+        [
+            f"{UNI}/group-b.yaml:9:12: spec.gpuSpec: "
+            + fewer(over("l4-quarter", 17, 7, "10 shared", f"{FIVES}, {ONES}"))
+        ],
     ),
     "beyond another tenant's own stock": (
         [WHOLE_FULL],
@@ -314,28 +330,55 @@ def stock_lines(allot: Allot, root: Path, *paths: str) -> list[str]:
 
 
 HELD = f"{FIVES}, solo-ada/again 1, solo-ada/webui 1 and 1 more"
+AT_STOCK = f"{QUARTER}:9:10: spec.count: "
 
 
-def test_without_a_base_the_stock_is_told(sample: Path, allot: Allot) -> None:
+def test_without_a_base_and_a_repository_the_stock_is_named(sample: Path, allot: Allot) -> None:
     OVERSOLD(sample)
     add(f"{ADA}/again.yaml")(sample)
-    told = [f"{QUARTER}:9:10: spec.count: " + beneath(18, 3, "15 shared", HELD)]
-    assert stock_lines(allot, sample) == told
+    lines = [AT_STOCK + beneath(18, 3, "15 shared", HELD)]
+    assert stock_lines(allot, sample) == lines
     for paths in (["clusters"], ["tenants"], [QUARTER], [QUARTER, f"{ADA}/again.yaml"], [KITE], ["."]):
-        assert stock_lines(allot, sample, *paths) == told, paths
+        assert stock_lines(allot, sample, *paths) == lines, paths
     assert stock_lines(allot, sample, "tenants/film-house") == [], "it holds none"
 
 
-@pytest.mark.parametrize(
-    ("path", "told"), [(f"{ADA}/again.yaml", "again"), (ADA, "webui"), ("tenants/solo-ada", "webui")]
-)
-def test_without_a_base_the_files_that_are_checked_are_told_where_they_take_the_excess(
-    path: str, told: str, sample: Path, allot: Allot
+@pytest.mark.parametrize("state", ["untracked", "staged"])
+@pytest.mark.parametrize("count", [17, 15])
+def test_without_a_base_an_instance_that_the_last_commit_lacks_is_named(
+    count: int, state: str, sample: Path, allot: Allot
 ) -> None:
+    stocked(QUARTER, count)(sample)
+    commit(sample)
+    add(f"{ADA}/again.yaml")(sample)
+    if state == "staged":
+        git.Repo(sample).git.add(all=True)
+    excess = over("l4-quarter", 18, 18 - count, f"{count} shared", HELD)
+    lines = [f"{ADA}/again.yaml:8:12: spec.gpuSpec: {excess}"]
+    for paths in ([], ["."], ["tenants"], ["tenants/solo-ada"], [ADA], [f"{ADA}/again.yaml"]):
+        assert stock_lines(allot, sample, *paths) == lines, paths
+    at_stock = [AT_STOCK + beneath(18, 18 - count, f"{count} shared", HELD)]
+    assert stock_lines(allot, sample, KITE) == at_stock, "no instance is new there"
+
+
+def test_without_a_base_a_committed_excess_is_at_the_stock(sample: Path, allot: Allot) -> None:
     FULL(sample)
     add(f"{ADA}/again.yaml")(sample)
-    excess = over("l4-quarter", 18, 1, "17 shared", HELD)
-    assert stock_lines(allot, sample, path) == [f"{ADA}/{told}.yaml:8:12: spec.gpuSpec: {excess}"]
-    assert stock_lines(allot, sample, "tenants/studio-kite/tenant.yaml", QUARTER) == [
-        f"{QUARTER}:9:10: spec.count: " + beneath(18, 1, "17 shared", HELD)
-    ]
+    commit(sample)
+    assert stock_lines(allot, sample, ADA) == [AT_STOCK + beneath(18, 1, "17 shared", HELD)]
+
+
+def test_without_a_base_a_stock_that_differs_from_the_last_commit_is_named(sample: Path, allot: Allot) -> None:
+    commit(sample)
+    FULL(sample)
+    add(f"{ADA}/again.yaml")(sample)
+    assert stock_lines(allot, sample, ADA) == [AT_STOCK + beneath(18, 1, "17 shared", HELD)]
+
+
+def test_without_a_base_replicas_that_exceed_the_stock_are_to_be_fewer(sample: Path, allot: Allot) -> None:
+    FULL(sample)
+    commit(sample)
+    swap(f"{UNI}/group-b.yaml", "replicas: 5", "replicas: 6")(sample)
+    lines = stock_lines(allot, sample)
+    assert [line.split(":")[0] for line in lines] == [f"{UNI}/group-b.yaml"]
+    assert lines[0].endswith(f": {FEWER}{STOP}")

@@ -101,12 +101,15 @@ def monthly_cost(offers: Offers, tenant: Folder) -> Decimal:
 
 def is_priced(offers: Offers, tenant: Folder) -> bool:
     """Return whether it is known what all of a tenant's things cost: each can be read, and what it is of is on offer."""
+    return not invalid_files(offers, tenant)
+
+
+def invalid_files(offers: Offers, tenant: Folder) -> int:
+    """Return the number of a tenant's files that can't be read, or name no GPUSpec or StorageSpec on offer: they have no cost."""
     specs, storage_specs = offers.platform.of(GPUSpec), offers.platform.of(StorageSpec)
-    return (
-        not tenant.broken
-        and all(one.model.spec.gpu_spec in specs for one in tenant.of(GPUInstance).values())
-        and all(one.model.spec.storage_spec in storage_specs for one in tenant.of(GPUStorage).values())
-    )
+    instances = [instance.model.spec.gpu_spec not in specs for instance in tenant.of(GPUInstance).values()]
+    storages = [storage.model.spec.storage_spec not in storage_specs for storage in tenant.of(GPUStorage).values()]
+    return len(tenant.broken) + sum(instances) + sum(storages)
 
 
 def signed(amount: Decimal) -> str:

@@ -24,7 +24,7 @@ from allotment.readiness.instances import app_version
 _INSIDE = "Namespace"
 _WIDTH = {_INSIDE: 0, "Members": 1, PUBLIC: 2}  # more people each
 _GONE = "nothing answers at the old one"
-NO_ADDRESS = "no address: nobody outside the namespace can open it"
+NO_ADDRESS = "no address: nobody outside the namespace can open it; write `exposure: Members` at a port to open it"
 
 
 class Address(NamedTuple):

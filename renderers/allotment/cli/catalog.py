@@ -67,6 +67,7 @@ def command(
     """
     if by_tenant and (tenant or cluster or url):
         raise click.UsageError("--tenants shows what all tenants cost, wherever they are: it takes --as-of alone")
+    from allotment.adapters.git.uncommitted import uncommitted_files
     from allotment.declared.kinds.platform import Platform
     from allotment.pipeline.check.survey import survey
     from allotment.reports.catalog import Declarations, Shown, spending_tables
@@ -91,7 +92,7 @@ def command(
         )
     spent = [spending(found.offers, _folder(source, name)) for name in sorted(found.parts)] if by_tenant else None
     if spent is not None and style != "json":
-        of = Declarations(_commit(root, commit), commit is None)
+        of = Declarations(_commit(root, commit), commit is None, len(uncommitted_files(root)) if commit is None else 0)
         show(spending_tables(spent, platform.model.spec.billing.currency, day, of))
         return
     parts = [found.parts[name] for name in sorted(found.parts)]

@@ -31,13 +31,14 @@ _ALL = {
 @output_option()
 def command(words: tuple[str, ...], style: str) -> None:
     """Show the manual page of a kind, a field or a rule, or what a condition or reason of a status means; without
-    anything, all kinds.
+    anything, all kinds. The name of a field alone lists the paths of all fields of that name.
 
     \b
     Examples:
       allot explain
       allot explain GPUInstance
       allot explain GPUInstance.spec.storages
+      allot explain startTimeout
       allot explain rule
       allot explain rule packing
       allot explain NoFreeUnit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,9 @@ def command(
     if base == "HEAD" and not _has_commits(root):
         base = None  # pre-commit's first commit: nothing was there before
 
+    def changed() -> list[str]:
+        return _changed_files(root, wanted) if commit is None else []
+
     def whole() -> Survey:
         source = source_of(root, commit)
         from allotment.pipeline.check.survey import survey
@@ -71,7 +74,7 @@ def command(
             recall=None if no_memory else recalled(root, "-commit" if commit else ""),
             base=source_of(root, base) if base else None,
             today=day_of(source, None),
-            changed_paths=wanted,
+            changed_files=changed,
         )
 
     if not watch:
@@ -79,8 +82,21 @@ def command(
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
     _watch(
-        root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None), root), wanted
+        root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None), root), changed
     )
+
+
+def _changed_files(root: Path, wanted: list[str]) -> list[str]:
+    """Return the declared files that differ from the last commit, of tenants only those in `wanted` if it has any. Without a
+    commit there are none."""
+    from allotment.adapters.git.uncommitted import uncommitted_files
+
+    names = uncommitted_files(root)
+    return [name for name in names if not wanted or not name.startswith("tenants/") or _lies_in(name, wanted)]
+
+
+def _lies_in(path: str, folders: Iterable[str]) -> bool:
+    return any(folder in ("", path) or path.startswith(f"{folder}/") for folder in folders)
 
 
 def _has_commits(root: Path) -> bool:
@@ -146,21 +162,22 @@ def _files(found: Survey, source: Source, wanted: list[str]) -> int:
     isn't looked into."""
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
-    def lies_in(path: str) -> bool:
-        return any(path == one or path.startswith(f"{one}/") for one in wanted)
-
     clusters = {Scope("cluster", name) for name in found.offers.clusters}
     known = {PLATFORM, *clusters, *(Scope("tenant", name) for name in found.parts)}
     direct = {scope_of(f"{one}/") for one in wanted if one.split("/")[0] in ROOTS}
     count = 0
     for scope in known if {"clusters", "tenants"} & set(wanted) else known & direct:
         with contextlib.suppress(FileNotFoundError):  # nothing of the platform is there yet
-            count += sum(map(lies_in, source.files(scope).paths))
+            count += sum(_lies_in(path, wanted) for path in source.files(scope).paths)
     return count
 
 
 def _watch(
-    root: Path, whole: Callable[[], Survey], compares: bool, show: Callable[[Survey], int], wanted: list[str]
+    root: Path,
+    whole: Callable[[], Survey],
+    compares: bool,
+    show: Callable[[Survey], int],
+    changed: Callable[[], list[str]],
 ) -> None:
     """Check on every save: only the tenants whose files changed, or everything where the offers or a base count."""
     from watchfiles import watch
@@ -177,6 +194,6 @@ def _watch(
         if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
             found = whole()
         else:
-            found = resurvey(found, FolderSource(root), {part[1] for part in parts}, changed_paths=wanted)
+            found = resurvey(found, FolderSource(root), {part[1] for part in parts}, changed_files=changed)
         click.clear()
         show(found)

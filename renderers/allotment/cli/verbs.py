@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 _INSTANCE = "tenants/TENANT/instances/NAME.yaml"
+_STORAGE = "tenants/TENANT/storages/NAME.yaml"
 _REQUEST = "and open a pull request"
 
 ANSWERS: dict[tuple[str, ...], str] = {
@@ -14,32 +15,47 @@ ANSWERS: dict[tuple[str, ...], str] = {
     ),
     ("log", "logs"): "`allot status TENANT/INSTANCE` prints the link to its log",
     ("ssh", "exec", "shell", "terminal"): "`allot status TENANT/INSTANCE` prints the link to a terminal in its pod",
-    ("open", "url"): "`allot status TENANT/INSTANCE` prints its URL",
-    ("top", "metrics", "graphs"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
+    ("open", "url", "connect", "port-forward"): "`allot status TENANT/INSTANCE` prints its URL",
+    ("top", "metrics", "graphs", "usage"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
     ("events",): "`allot history TENANT/NAME` lists the changes of its state",
-    ("login", "logout"): (
+    ("watch",): "`allot status --watch` looks again every few seconds",
+    ("login", "logout", "whoami"): (
         "Allotment has no accounts: log in at the forge, and in the browser at the URL of an instance or of Argo CD"
     ),
-    ("new", "create", "add"): (
+    ("new", "create", "add", "launch"): (
         f"write {_INSTANCE}, {_REQUEST}; `allot explain GPUInstance` shows its fields and an example"
     ),
-    ("apply", "deploy"): (
+    ("apply", "deploy", "push"): (
         "open a pull request: `allot plan` shows its effect, and the merge is published by `allot publish` or `allot run`"
     ),
     ("start", "resume"): f"write `state: Running` below `spec:` in {_INSTANCE}, {_REQUEST}",
-    ("stop", "pause"): f"write `state: Stopped` below `spec:` in {_INSTANCE}, {_REQUEST}",
+    ("stop", "pause", "kill"): f"write `state: Stopped` below `spec:` in {_INSTANCE}, {_REQUEST}",
     ("restart", "reboot"): (
         f"write `state: Stopped` below `spec:` in {_INSTANCE}, merge it, and then merge `state: Running`;"
         " both erase the disk of the instance, and keep its storages"
     ),
     ("resize",): f"write another `gpuSpec` below `spec:` in {_INSTANCE}, {_REQUEST}",
     ("scale",): f"write another `replicas` below `spec:` in {_INSTANCE}, {_REQUEST}",
+    ("suspend",): f"write `lifecycle: Suspended` below `spec:` in tenants/TENANT/tenant.yaml, {_REQUEST}",
+    ("users", "invite"): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
+    ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
+    ("grow",): f"write a larger `size` below `spec:` in {_STORAGE}, {_REQUEST}",
+    ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",
+    (
+        "snapshot",
+    ): f"write tenants/TENANT/snapshots/NAME.yaml, {_REQUEST}; `allot explain GPUStorageSnapshot` shows its fields and an example",
+    ("restore", "clone"): (
+        f"write a new {_STORAGE} with the snapshot or storage in `prepare.source` below `spec:`, {_REQUEST}"
+    ),
+    ("upload", "download", "cp"): (
+        "copy files in a terminal of an instance that mounts the storage: `allot status TENANT/INSTANCE` prints its link"
+    ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (
         f"delete {_INSTANCE}, {_REQUEST}. A storage or snapshot takes two merges: the first writes"
         " `deletionPolicy: Delete` below its `spec:`, the second deletes its file an hour or more later"
     ),
-    ("cost", "price", "prices", "bill"): (
+    ("cost", "price", "prices", "bill", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"
     ),
     ("quota",): "`allot catalog --tenant TENANT` shows its quota and the units that fit it",

@@ -52,9 +52,9 @@ class Awaited(NamedTuple):
 @click.option(
     "--for",
     "goal",
-    type=click.Choice(["Running", "Ready", "Stopped", "Prepared", "Gone"], case_sensitive=False),
-    help="Running: an instance answers its probe. Ready: a storage or snapshot can be used; an instance is Starting, its"
-    " container has started. Stopped: of an instance. Prepared: of a storage. Gone: of any. Default: Running for an instance,"
+    type=click.Choice(["Running", "Ready", "Starting", "Stopped", "Prepared", "Gone"], case_sensitive=False),
+    help="Running: an instance answers its probe. Ready: a storage or snapshot can be used; an instance has"
+    " started its container. Starting: the same of an instance. Stopped: of an instance. Prepared: of a storage. Gone: of any. Default: Running for an instance,"
     " else Ready.",
 )
 @click.option(

@@ -17,6 +17,7 @@ GONE = "Gone"
 GOALS: dict[str, tuple[str, ...]] = {
     word.RUNNING: (INSTANCE.word,),
     word.READY: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
+    word.STARTING: (INSTANCE.word,),
     word.STOPPED: (INSTANCE.word,),
     word.PREPARED: (STORAGE.word,),
     GONE: (INSTANCE.word, STORAGE.word, SNAPSHOT.word),
@@ -84,7 +85,7 @@ def _of(one: Joined, goal: str, silent: Collection[str]) -> Verdict:
 def _is_reached(one: Joined, goal: str) -> bool:
     if goal == word.STOPPED:
         return one.state == word.STOPPED and one.stage.progress == "done"
-    if goal == word.READY:
+    if goal in (word.READY, word.STARTING):
         return one.state in (word.READY, word.RUNNING)
     if goal == word.PREPARED and isinstance(one.seen, Storage):
         prepared = any((each.type, each.status) == (word.PREPARED, "True") for each in one.seen.conditions)

@@ -52,10 +52,12 @@ def tables(found: Catalog, shown: Shown) -> RenderableType:
 
 
 class Declarations(NamedTuple):
-    """Where declarations come from: a commit, empty where there is no repository, and whether its work tree is meant."""
+    """Where declarations come from: a commit, empty where there is no repository, and whether its work tree is meant, in which
+    so many files are `uncommitted`."""
 
     commit: str
     is_work_tree: bool
+    uncommitted: int = 0
 
     @property
     def words(self) -> str:
@@ -63,7 +65,9 @@ class Declarations(NamedTuple):
         commit = f"commit {self.commit[:12]}" if self.commit else ""
         if not self.is_work_tree:
             return commit
-        return f"the work tree at {commit}" if commit else "the work tree"
+        number = self.uncommitted
+        beside = f" and {counted(number, 'file')} that {'is' if number == 1 else 'are'} not committed" if number else ""
+        return f"the work tree at {commit}{beside}" if commit else "the work tree"
 
 
 def spending_tables(several: Sequence[Spending], currency: str, day: datetime.date, of: Declarations) -> Group:
@@ -76,9 +80,8 @@ def spending_table(several: Sequence[Spending], currency: str) -> Sheet:
     """Return a row a tenant with what it costs a month, and one with all of them together."""
     sheet = Sheet("TENANT", "PLAN", f"{currency}/MONTH", "BUDGET", "LEFT", "NOTE", long=("NOTE",))
     for one in several:
-        notes = [] if one.is_whole else ["more, of what is invalid"]
-        notes += _left_out(one.without_price)
-        if one.left is not None and one.left < 0 and one.budget is not None:
+        notes = [*_not_counted(one.invalid), *_left_out(one.without_price)]
+        if one.is_over and one.budget is not None:
             notes.append("over its budget" + (", which only warns" if one.budget.enforcement == "Warn" else ""))
         sheet.add(
             plain(one.tenant),
@@ -88,15 +91,18 @@ def spending_table(several: Sequence[Spending], currency: str) -> Sheet:
             plain("-" if one.left is None else money_text(one.left)),
             words("; ".join(notes)),
         )
-    unknown = [one.tenant for one in several if not one.is_whole]
-    notes = [f"without what is invalid of {', '.join(unknown)}"] if unknown else []
-    notes += _left_out(sum(one.without_price for one in several))
+    notes = _not_counted(sum(one.invalid for one in several)) + _left_out(sum(one.without_price for one in several))
     sheet.add(*map(plain, ("TOTAL", "", _amount(total_cost(several)), "", "")), words("; ".join(notes)))
     return sheet
 
 
 def _amount(cost: Decimal | None) -> str:
     return "no price" if cost is None else money_text(cost)
+
+
+def _not_counted(invalid: int) -> list[str]:
+    """Return the note on files of which the cost is unknown."""
+    return [f"{counted(invalid, 'invalid file')} not counted"] if invalid else []
 
 
 def _left_out(without_price: int) -> list[str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
+from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from allotment.declared.kinds import KINDS, Kind
 from allotment.declared.kinds.declaration import Metadata
@@ -61,9 +64,32 @@ def _reason_page(name: str) -> ExplainOutput:
     known = next((one for one in pages if one.lower() == name.lower()), None)
     if known is not None:
         return ExplainOutput(subject=f"reason {known}", description=pages[known])
+    if name and (fields := _field_paths(name)):
+        return ExplainOutput(
+            subject=f"field {name}", description="The fields of this name, by their paths.", fields=fields
+        )
     hint = nearest(name, [*KINDS, *rule_pages(), *pages])
     hint = hint if hint.startswith("; did you mean") else nearest(name, KINDS)
     raise Refused(f"no kind, rule or reason is named {quoted(name)}{hint}")
+
+
+def _field_paths(name: str) -> tuple[FieldOutput, ...]:
+    """Return the fields of all kinds that have a name, or end with `NAME.NAME`, each named by its full path."""
+    return tuple(
+        msgspec.structs.replace(field_page(kind, model, path.rpartition(".")[2]), name=path)
+        for kind in KINDS.values()
+        for path, model in _paths(kind.name, kind.model)
+        if path.lower().endswith(f".{name.lower()}")
+    )
+
+
+def _paths(above: str, model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the path of each field of a model, and of the models below it, with the model that has the field."""
+    for field in model.model_fields.values():
+        path, below = f"{above}.{field.alias}", element(field.annotation)
+        yield path, model
+        if is_model(below) and below is not model:
+            yield from _paths(path, below)
 
 
 def described(itself: FieldOutput | None, model: Any) -> str:

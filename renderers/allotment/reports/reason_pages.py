@@ -308,6 +308,7 @@ WELL = (
     word.DELETION_DECLARED,
     word.LET_GO,
 )
+AS_DECLARED = (*WELL, word.STOPPED_AS_DECLARED)
 
 
 def _sentence(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from allotment.declared.things import THINGS
 from allotment.observed.joined import Joined
 from allotment.problems import counted
+from allotment.reports.reason_pages import AS_DECLARED
 
 
 class SharedReason(NamedTuple):
@@ -44,7 +45,12 @@ def shared_reasons(rows: Iterable[Joined]) -> dict[tuple[str, str], SharedReason
 
 def reason_key(row: Joined) -> tuple[str, str]:
     """Return the reason and the way out of a row."""
-    return row.why, row.stage.way_out
+    return displayed_why(row, row.why), row.stage.way_out
+
+
+def displayed_why(row: Joined, why: str) -> str:
+    """Return the words of a reason; empty for a reason that only confirms the declaration."""
+    return "" if row.is_as_declared and why in AS_DECLARED else why
 
 
 def _words(why: str, way_out: str) -> str:

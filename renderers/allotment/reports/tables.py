@@ -16,7 +16,7 @@ from allotment.observed.status import ClusterStatus, Condition, Instance, Snapsh
 from allotment.problems import printable
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.sheets import Facts, Sheet, plain, words
-from allotment.reports.status_summary import SharedReason, counts, notes, reason_key, shared_reasons
+from allotment.reports.status_summary import SharedReason, counts, displayed_why, notes, reason_key, shared_reasons
 
 Shared = Mapping[tuple[str, str], SharedReason]
 NEVER_CUT = 1_000_000  # characters of a list of names
@@ -108,7 +108,7 @@ def _replicas(row: Joined, between: str) -> str:
 def _why(row: Joined, shared: Shared) -> Text:
     """Return the reason of a row, or the mark of a reason that it shares."""
     reason = shared.get(reason_key(row))
-    return words(reason.mark if reason is not None else row.why)
+    return words(reason.mark if reason is not None else displayed_why(row, row.why))
 
 
 def _instances(rows: Iterable[Joined], shared: Shared, now: datetime.datetime) -> Sheet:
@@ -187,7 +187,7 @@ def details(row: Joined, consoles: Consoles, now: datetime.datetime) -> Renderab
         ("Cluster", row.thing.cluster),
         ("State", row.displayed_state),
         ("Since", f"{one.since} ({age(one.since, now)})" if one else ""),
-        ("Why", row.why or (one.reason if one else "")),
+        ("Why", displayed_why(row, row.why or (one.reason if one else ""))),
         ("What to do", row.stage.way_out),
         ("Declared by", row.path if row.thing.blob else "nothing any more"),
         ("Declaration", row.thing.blob),

@@ -18,7 +18,7 @@ RULE = "mount"
 def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     """Check a tenant's mounts."""
     storages = tenant.of(GPUStorage)
-    users: dict[str, list[Declared[GPUInstance]]] = defaultdict(list)
+    users: dict[str, list[tuple[Declared[GPUInstance], str]]] = defaultdict(list)
     for instance in tenant.of(GPUInstance).values():
         spec = instance.model.spec
         yield from _check_paths(instance)
@@ -35,14 +35,23 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             if spec.replicas > 1:
                 message = f"storage {mount.name} is ReadWriteOnce and the instance has {spec.replicas} replicas: write replicas: 1, or use a ReadWriteMany storage"
                 yield instance.finding(field, message, RULE, related=(storage.path,))
-            others = [one for one in users[mount.name] if one.path != instance.path]
-            if others:
-                message = (
-                    f"storage {mount.name} is ReadWriteOnce and instance {others[0].model.name} mounts it too:"
-                    f" stop one of them, or use a ReadWriteMany storage"
-                )
-                yield instance.finding(field, message, RULE, related=(storage.path, others[0].path))
-            users[mount.name].append(instance)
+            users[mount.name].append((instance, field))
+    for name, mounts in users.items():
+        yield from _check_shared(storages[name], mounts)
+
+
+def _check_shared(storage: Declared[GPUStorage], mounts: list[tuple[Declared[GPUInstance], str]]) -> Iterator[Finding]:
+    """Check that a single instance mounts a ReadWriteOnce storage: else each of them has an error."""
+    for instance, field in mounts:
+        others = {other.path: other.model.name for other, _ in mounts if other.path != instance.path}
+        if others:
+            noun = "instance" if len(others) == 1 else "instances"
+            verb = "mounts" if len(others) == 1 else "mount"
+            message = (
+                f"storage {storage.model.name} is ReadWriteOnce and {noun} {', '.join(others.values())} {verb} it too:"
+                " let only a single instance run, or use a ReadWriteMany storage"
+            )
+            yield instance.finding(field, message, RULE, related=(storage.path, *others))
 
 
 def _check_paths(instance: Declared[GPUInstance]) -> Iterator[Finding]:

@@ -6,28 +6,38 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
-from allotment.accounts.pricing import is_priced, monthly_costs
+from allotment.accounts.pricing import invalid_files, monthly_costs
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.plan import Budget
 from allotment.rules.limits import plan_of
 
 
 class Spending(NamedTuple):
-    """What a tenant declares costs a month; its plan is empty where that can't be read. `is_whole` is false where it isn't
-    known what some of its things cost, which are left out. `without_price` counts its things without a price on that day, which
-    are left out, too; `cost` is None where nothing of it has a price."""
+    """What a tenant declares costs a month; its plan is empty where that can't be read. The cost leaves
+    out `invalid` files and the `without_price` resources that have no price on that day; `cost` is None where nothing of it has a
+    price."""
 
     tenant: str
     plan: str
     cost: Decimal | None
     budget: Budget | None
-    is_whole: bool
+    invalid: int = 0
     without_price: int = 0
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the cost leaves out nothing."""
+        return not self.invalid and not self.without_price
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the cost exceeds the budget."""
+        return self.budget is not None and self.cost is not None and self.cost > self.budget.per_month
+
+    @property
     def left(self) -> Decimal | None:
-        """What is left of the budget, less than nothing where it is overspent; None without a budget or a price."""
-        return None if self.budget is None or self.cost is None else self.budget.per_month - self.cost
+        """The rest of the budget, negative where it is overspent; None without a budget, or where the cost isn't whole."""
+        return self.budget.per_month - self.cost if self.is_whole and self.budget and self.cost is not None else None
 
 
 def total_cost(tenants: Iterable[Spending]) -> Decimal | None:
@@ -47,5 +57,5 @@ def spending(offers: Offers, tenant: Folder) -> Spending:
     priced = [cost.per_month for cost in costs if cost.has_price]
     cost, unpriced = sum(priced, Decimal(0)), len(costs) - len(priced)
     return Spending(
-        tenant.name, name, cost if priced or not unpriced else None, budget, is_priced(offers, tenant), unpriced
+        tenant.name, name, cost if priced or not unpriced else None, budget, invalid_files(offers, tenant), unpriced
     )

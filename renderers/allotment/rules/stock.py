@@ -17,7 +17,8 @@ from allotment.rules.tally import Tally
 
 RULE = "stock"
 NAMED_HOLDERS = 5
-TOO_MANY = "stop one, or choose another GPUSpec or cluster"
+TOO_MANY = "stop an instance, or choose another GPUSpec or cluster"
+FEWER = "write fewer replicas, "
 RAISE = "raise its count, or stop instances"
 COUNT: FieldPath = ("spec", "count")
 LOWERED = "put the stock back, or stop instances"
@@ -32,8 +33,8 @@ def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
     - at the Stock that gives less, where what the base held already has no place because of it,
     - else at the first instance, by name, that is new or has grown and finds no place after all that the base held.
 
-    Where neither is so, the base had oversold it already: that is a warning at the Stock. Without a base nothing says which
-    is newer, and the error is at the Stock, too; except where the instances in the files that are checked take the excess.
+    Where neither is so, the base had oversold it already: that is a warning at the Stock. Without a base, an instance is new if
+    its file differs from the last commit. The error is at the Stock if the Stock differs, or no instance.
     """
     for one in holdings(offers, tally.claims):
         cluster = offers.clusters[one.cluster]
@@ -48,19 +49,26 @@ def _cause(one: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Fin
     claims = _claims_of(one, tally.claims)
     kept = one._replace(held=_sums(claims, tally.kept))
     stocks = one.stocks.shared
-    if not tally.has_base and stocks and (kept.excess or any(tally.is_changed(stock.path) for stock in stocks)):
+    if not tally.has_base and stocks and any(tally.is_changed(stock.path) for stock in stocks):
         return _at_stock(one, claims)
     if kept.excess > kept._replace(stocks=had).excess:
         return _finding(one, claims, next(_lessened(had, cluster)), "are held", LOWERED)
     over = _first_too_many(kept, claims, tally.kept)
     if over is not None:
         field = "replicas" if tally.kept(over) else "gpuSpec"
-        return _finding(one, claims, _place_of(over, field), "would run", TOO_MANY + _resize_words(over, tally))
+        return _finding(one, claims, _place_of(over, field), "would run", _advice(over) + _resize_words(over, tally))
     if stocks:
-        return _at_stock(one, claims)._replace(warning=True)
+        return _at_stock(one, claims)._replace(warning=tally.has_base)
     first = _first_too_many(one._replace(held={}), claims, lambda _: 0)
     assert first is not None
-    return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", TOO_MANY)._replace(warning=tally.has_base)
+    return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", _advice(first))._replace(
+        warning=tally.has_base
+    )
+
+
+def _advice(claim: Claim) -> str:
+    """Return how to correct an excess that an instance causes."""
+    return FEWER + TOO_MANY if claim.units > 1 else TOO_MANY
 
 
 def _resize_words(claim: Claim, tally: Tally) -> str:

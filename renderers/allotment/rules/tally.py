@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim, PoolStocks, stocks_of
@@ -16,6 +17,12 @@ from allotment.readiness.sources import foreign_source
 from allotment.readiness.standing import NOTHING, Standing
 
 ALL = "*"
+ChangedFiles = Callable[[], Iterable[str]]
+
+
+def nothing_changed() -> Iterable[str]:
+    """Return the changed files where nothing is compared."""
+    return ()
 
 
 class Held(NamedTuple):
@@ -83,11 +90,12 @@ class Base(NamedTuple):
 class Tally:
     """The sums of all tenants, and the part of them that the base held already; all in the order of names.
 
-    Without a base, the files and folders of `changed` that lie in one tenant or cluster count as new, and everything else as
-    held before.
+    Without a base, the files that `changed_files` returns count as new, and all others as held before.
     """
 
-    def __init__(self, parts: Mapping[str, Part], base: Base | None = None, changed: Collection[str] = ()) -> None:
+    def __init__(
+        self, parts: Mapping[str, Part], base: Base | None = None, changed_files: ChangedFiles = nothing_changed
+    ) -> None:
         self.tenants = frozenset(parts)
         self.claims = [claim for name in sorted(parts) for claim in parts[name].claims]
         self.storages = [held for name in sorted(parts) for held in parts[name].storages]
@@ -99,7 +107,7 @@ class Tally:
         self._read_before = {read for part in before for read in part.reads}
         self._before = {(claim.tenant, claim.instance): claim for part in before for claim in part.claims}
         self._clusters = base.clusters if base else {}
-        self._changed = [path for path in changed if "/" in path]
+        self._changed_files = changed_files
         self.has_base = base is not None
 
     def kept(self, claim: Claim) -> int:
@@ -116,7 +124,11 @@ class Tally:
 
     def is_changed(self, path: str) -> bool:
         """Return whether a file changed, as far as that is known without a base."""
-        return any(path == one or path.startswith(f"{one}/") for one in self._changed)
+        return path in self._changed
+
+    @cached_property
+    def _changed(self) -> frozenset[str]:
+        return frozenset(self._changed_files())
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> PoolStocks:
         """Return the stocks that a spec had in a cluster at the base: none where there is no base, or no such cluster."""

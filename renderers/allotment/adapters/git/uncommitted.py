@@ -1,7 +1,8 @@
-"""How much of a work tree isn't as a commit has it. Nothing is written into the repository."""
+"""The files of a work tree that differ from a commit. Nothing is written into the repository."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,17 +10,37 @@ from pathlib import Path
 from allotment.adapters.git.commands import LOOKING
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.temporary import temporary_folder
+from allotment.declared.layout import ROOTS
+from allotment.problems import Refused
+
+
+def uncommitted_files(root: Path) -> list[str]:
+    """Return the paths, from a folder, of the declared files below it that differ from the last commit: none without a commit."""
+    try:
+        repository = Repository(root)
+        prefix = repository.top(root)
+        folders = [f"{prefix}/{name}" if prefix else name for name in ROOTS]
+        paths = differing_paths(repository, repository.commit("HEAD"), folders)
+    except Refused:
+        return []
+    return [path.removeprefix(f"{prefix}/") for path in paths]
 
 
 def differing(repository: Repository, commit: str, folders: Iterable[str]) -> int:
     """Return how many files in some folders of the work tree aren't as a commit has them, ignored ones left out."""
+    return len(differing_paths(repository, commit, folders))
+
+
+def differing_paths(repository: Repository, commit: str, folders: Iterable[str]) -> list[str]:
+    """Return the paths, from the top of the work tree, of the files in some folders that differ from a commit. Ignored files
+    are left out."""
     with temporary_folder("allot-look-") as folder:
         environment = _index_in(repository, folder)
         asked = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
         changed = repository.git.run("diff", *asked, "--", *folders, settings=LOOKING, environment=environment)
         listed = ("--others", "--exclude-standard", "-z", "--", *folders)
         new = repository.git.run("ls_files", *listed, settings=LOOKING, environment=environment)
-    return changed.out.count(b"\0") + new.out.count(b"\0")
+    return [os.fsdecode(path) for path in (changed.out + new.out).split(b"\0") if path]
 
 
 def _index_in(repository: Repository, folder: Path) -> dict[str, str]:

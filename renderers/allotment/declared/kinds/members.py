@@ -31,7 +31,9 @@ class User(Strict):
         description="The login at the forge. With the forge's id, `ada-k#4711`, nobody else is meant who takes the login later.",
     )
     subject: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$")] | None = Field(
-        default=None, description="The `sub` of the OIDC token."
+        default=None,
+        description="The `sub` of the person's ID token: ask the identity provider for it. Without it, and without a group, this"
+        " person can't open an instance with `exposure: Members`.",
     )
     ssh_keys: list[SshKey] = Field(
         default=[],

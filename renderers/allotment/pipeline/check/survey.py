@@ -23,7 +23,7 @@ from allotment.readiness.standing import Standings, nothing_known
 if TYPE_CHECKING:
     from allotment.declared.inventory import Folder, Offers
     from allotment.pipeline.check.platform_faults import PlatformFaults
-    from allotment.rules.tally import Base, Part
+    from allotment.rules.tally import Base, ChangedFiles, Part
 
 
 Recall = Callable[[str], Memory]
@@ -101,7 +101,7 @@ def survey(
     share: float | None = None,
     partial: bool = False,
     today: datetime.date | None = None,
-    changed_paths: Collection[str] = (),
+    changed_files: ChangedFiles | None = None,
 ) -> Survey:
     """Return everything about `source`. `render` renders tenants without errors, in whatever process has read them;
     what it makes of each goes to `take` in the order of their names, or else is kept.
@@ -110,7 +110,8 @@ def survey(
     says so. `standings` says what is known of each tenant. `recall` returns the memory for a key. Tenants that are
     remembered aren't read, nor rendered. With `partial` a fault of a cluster rejects the tenants of that cluster alone; else
     any fault of the platform keeps all tenants from being rendered. `today` is the day that no new price may begin on, where that isn't `as_of`.
-    `changed_paths` are the files and folders to check: without `base`, their declarations count as new.
+    `changed_files` returns the files that differ from the last commit: without `base`, their declarations count as new. It is
+    called only where a stock is oversold.
     """
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
@@ -155,7 +156,7 @@ def survey(
     was, changed = None, list[Problem]()
     if base is not None:
         changed, was = _changes(source, offers, base, contents, parts, today or as_of)
-    shared = _shared(offers, parts, was, source, changed_paths)
+    shared = _shared(offers, parts, was, source, changed_files)
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
     return Survey(
@@ -169,7 +170,7 @@ def resurvey(
     tenants: Collection[str],
     render: Render | None = None,
     base: Source | None = None,
-    changed_paths: Collection[str] = (),
+    changed_files: ChangedFiles | None = None,
 ) -> Survey:
     """Return a survey after nothing but these tenants' folders changed: they are read again, and all that crosses
     files.
@@ -198,7 +199,7 @@ def resurvey(
                 by_tenant[name] = result.problems
             if result.trace:
                 traces[name] = result.trace
-    shared = _shared(last.offers, parts, was, source, changed_paths)
+    shared = _shared(last.offers, parts, was, source, changed_files)
     stays = [one for one in last.of_offers if not any(one.path.startswith(f"tenants/{name}/") for name in tenants)]
     of_offers = [*stays, *(one for one in astray if one not in stays)]
     everything = _sorted(of_offers, shared, changed, *by_tenant.values())
@@ -284,12 +285,12 @@ def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offer
 
 
 def _shared(
-    offers: Offers, parts: Mapping[str, Part], base: Base | None, source: Source, changed_paths: Collection[str]
+    offers: Offers, parts: Mapping[str, Part], base: Base | None, source: Source, changed_files: ChangedFiles | None
 ) -> list[Problem]:
     from allotment.rules import SHARED_RULES
-    from allotment.rules.tally import Tally
+    from allotment.rules.tally import Tally, nothing_changed
 
-    tally = Tally(parts, base, changed_paths)
+    tally = Tally(parts, base, changed_files or nothing_changed)
     return placed([finding for check in SHARED_RULES.values() for finding in check(offers, tally)], source)
 
 

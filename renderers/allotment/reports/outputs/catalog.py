@@ -152,9 +152,9 @@ class AskingOutput(Part, frozen=True):
 
 class TenantSpendingOutput(Part, frozen=True):
     """What a tenant declares costs a month, its plan's budget (null without one) and what is left of that: less than nothing
-    where it is overspent. `plan` is null where it can't be read. `isWhole` is false where things that are invalid are left out,
-    of which it isn't known what they cost. `withoutPrice` counts resources that have no price on the day, which are left out;
-    `costPerMonth` and `left` are null where no resource has a price."""
+    where it is overspent. `plan` is null where it can't be read. `isWhole` is false where the cost leaves out invalid
+    files or resources without a price; `left` is null then. `withoutPrice` counts resources that have no price on the day.
+    `costPerMonth` is null where no resource has a price."""
 
     tenant: str
     plan: str | None
