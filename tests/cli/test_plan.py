@@ -897,7 +897,7 @@ def test_folders_of_an_app_that_is_merged_may_change_and_render_nothing(pull: Pu
     assert (found["things"], found["objects"]) == ([], [])
     assert {(one["topic"], one["path"]) for one in found["declared"]} == {("apps", path)}
     assert [one["message"] for one in found["problems"]] == [
-        "/workspace/outputs is none of the folders that app stable-diffusion-webui 1.10.1 uses: /workspace/models,"
+        "/workspace/outputs is no folder of app stable-diffusion-webui 1.10.1, which has /workspace/models,"
         " /workspace/pictures; mount the storage there, or name this path in container.args or container.env"
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import os
 import signal
@@ -184,7 +185,8 @@ def _child(running: Running) -> int:
     """Return the process that comments."""
     found = []
     for task in Path(f"/proc/{running.process.pid}/task").iterdir():
-        found += [int(one) for one in (task / "children").read_text().split()]
+        with contextlib.suppress(FileNotFoundError):  # the thread has ended
+            found += [int(one) for one in (task / "children").read_text().split()]
     words = {one: Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in found}
     return next((one for one, said in words.items() if b"--child" in said), 0)
 

@@ -19,7 +19,7 @@ ADA = "tenants/solo-ada/instances/webui.yaml"
 
 @pytest.fixture
 def broken(sample: Path) -> Path:
-    """Return the sample, its hosts somebody's own, with two problems, one of which two files cause."""
+    """Return the sample, its hosts somebody's own, with a wrong reference, and a mount that is an error of two instances."""
     own(sample)
     edit(sample, ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-quater")
     copy(sample, "tenants/studio-kite/instances/comfy.yaml", "tenants/studio-kite/instances/dup.yaml")
@@ -29,9 +29,9 @@ def broken(sample: Path) -> Path:
 def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     found = allot("validate", "--repo", broken, "--as-of", DAY)
     assert found.code == 1
-    assert len(errors(found)) == 2
+    assert len(errors(found)) == 3
     assert found.out.splitlines()[-1] == (
-        "2 problems in 2 files (102 files of 7 tenants read). Correct them and run `allot validate` again;"
+        "3 problems in 3 files (102 files of 7 tenants read). Correct them and run `allot validate` again;"
         " `allot explain KIND.field` says what a field takes."
     )
 
@@ -52,14 +52,14 @@ def test_what_fmt_mends_is_said_once_at_the_end(broken: Path, allot: Allot) -> N
 def test_a_part_says_what_it_judged_and_how_much_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
     there = broken / "tenants/uni-lab"
     found = allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml")
-    assert (found.code, found.out) == (0, "1 file: fine; 2 problems elsewhere (`allot validate` shows them)\n")
+    assert (found.code, found.out) == (0, "1 file: fine; 3 problems elsewhere (`allot validate` shows them)\n")
     files = len(list(there.rglob("*.yaml")))
     found = allot("validate", "--repo", broken, "--as-of", DAY, there, broken / "tenants/solo-ada/tenant.yaml")
-    assert found.out == f"{files + 1} files: fine; 2 problems elsewhere (`allot validate` shows them)\n"
+    assert found.out == f"{files + 1} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
     found = allot("validate", "--repo", broken, "--as-of", DAY, broken / ADA)
     assert found.code == 1
     assert "1 problem in" in found.out.splitlines()[-1]
-    assert "(1 file read; 1 problem elsewhere (`allot validate` shows it))" in found.out.splitlines()[-1]
+    assert "(1 file read; 2 problems elsewhere (`allot validate` shows them))" in found.out.splitlines()[-1]
     edit(broken, ADA, "gpuSpec: l4-quater", "gpuSpec: l4-quarter")
     (broken / "tenants/studio-kite/instances/dup.yaml").unlink()
     assert allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml").out == "1 file: fine\n"
@@ -72,14 +72,14 @@ def test_a_part_behind_a_link_is_not_read_to_count_it(broken: Path, allot: Allot
     (broken / "tenants/link").symlink_to(there)
     found = allot("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/link")
     assert found.code == 1
-    assert "(0 files read; 2 problems elsewhere" in found.out.splitlines()[-1]
+    assert "(0 files read; 3 problems elsewhere" in found.out.splitlines()[-1]
 
 
 def test_every_format_says_that_something_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
     words = ("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/uni-lab/tenant.yaml", "--output")
-    rest = "2 problems elsewhere (`allot validate` shows them)"
+    rest = "3 problems elsewhere (`allot validate` shows them)"
     found = checked("validate", allot(*words, "json").out)
-    assert [found[key] for key in ("files", "tenants", "elsewhere", "problems")] == [1, None, 2, []]
+    assert [found[key] for key in ("files", "tenants", "elsewhere", "problems")] == [1, None, 3, []]
     assert allot(*words, "github").out == f"::notice title=elsewhere::{rest}\n"
     (run,) = json.loads(allot(*words, "sarif").out)["runs"]
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
@@ -102,6 +102,7 @@ def test_json(broken: Path, allot: Allot) -> None:
     report = checked("validate", allot("validate", "--repo", broken, "--output", "json", "--as-of", DAY).out)
     assert [(one["path"], one["rule"], one["severity"]) for one in report["problems"]] == [
         (ADA, "reference", "error"),
+        ("tenants/studio-kite/instances/comfy.yaml", "mount", "error"),
         ("tenants/studio-kite/instances/dup.yaml", "mount", "error"),
         (WEBUI, "lifecycle", "warning"),
     ]
@@ -114,7 +115,7 @@ def test_github_escapes_what_would_be_a_command(broken: Path, allot: Allot) -> N
         lines[0]
         == f"::error file={ADA},line=8,col=12,title=reference::spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"
     )
-    assert [line.split(" ")[0] for line in lines] == ["::error", "::error", "::warning"]
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::error", "::error", "::warning"]
 
 
 def test_gitlab(broken: Path, allot: Allot) -> None:
@@ -124,12 +125,12 @@ def test_gitlab(broken: Path, allot: Allot) -> None:
         8,
         "major",
     )
-    assert len({one["fingerprint"] for one in report}) == 3
+    assert len({one["fingerprint"] for one in report}) == 4
 
 
 def test_sarif(broken: Path, allot: Allot) -> None:
     run = json.loads(allot("validate", "--repo", broken, "--output", "sarif", "--as-of", DAY).out)["runs"][0]
-    assert [one["ruleId"] for one in run["results"]] == ["reference", "mount", "lifecycle"]
+    assert [one["ruleId"] for one in run["results"]] == ["reference", "mount", "mount", "lifecycle"]
     assert run["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 8, "startColumn": 12}
 
 
@@ -151,9 +152,15 @@ def test_paths_show_what_they_cause_or_suffer(broken: Path, allot: Allot, monkey
     monkeypatch.chdir(broken / "tenants")
     there = ADA.removeprefix("tenants/")
     assert [line.split(":")[0] for line in allot("validate", "--as-of", DAY, "solo-ada").lines] == [there]
-    # comfy.yaml is right as it stands, and has a part in what is wrong with dup.yaml.
-    comfy = allot("validate", "--as-of", DAY, "studio-kite/instances/comfy.yaml")
-    assert (comfy.code, [line.split(":")[0] for line in comfy.lines]) == (1, ["studio-kite/instances/dup.yaml"])
+    # Both instances mount comfy-home: each file shows its own error, and that of the storage both.
+    for names, path in (
+        (["comfy"], "instances/comfy"),
+        (["dup"], "instances/dup"),
+        (["comfy", "dup"], "storages/comfy-home"),
+    ):
+        found = allot("validate", "--as-of", DAY, f"studio-kite/{path}.yaml")
+        paths = [f"studio-kite/instances/{name}.yaml" for name in names]
+        assert (found.code, [line.split(":")[0] for line in found.lines]) == (1, paths)
     fine = allot("validate", "--as-of", DAY, "uni-lab/tenant.yaml")
     assert (fine.code, fine.lines) == (0, [])
 
@@ -164,7 +171,7 @@ def test_the_folder_where_one_stands_is_a_path(broken: Path, allot: Allot, monke
     files = len(list(there.rglob("*.yaml")))
     monkeypatch.chdir(there)
     for path in (".", "../uni-lab", "instances/.."):
-        said = f"{files} files: fine; 2 problems elsewhere (`allot validate` shows them)\n"
+        said = f"{files} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
         assert allot(*words, path).out == said, path
     monkeypatch.chdir(broken)
     assert allot(*words, ".").out == allot(*words).out

@@ -206,12 +206,14 @@ def test_the_newcomer_is_the_one_too_many(merged: Path, allot: Allot) -> None:
     )
     found = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
     assert [line.split(":")[0] for line in errors(found)] == ["tenants/solo-ada/instances/again.yaml"]
-    # Without a base nothing tells the newcomer, so the stock is named; with its file, the newcomer.
+    # Without a base, the file that is not committed is the newcomer; once it is, the stock is named.
+    again = "tenants/solo-ada/instances/again.yaml"
+    for paths in ((), (merged / again,)):
+        found = allot("validate", "--repo", merged, *paths, "--as-of", DAY)
+        assert [line.split(":")[0] for line in errors(found)] == [again]
+    commit(merged)
     found = allot("validate", "--repo", merged, "--as-of", DAY)
     assert [line.split(":")[0] for line in errors(found)] == ["clusters/eu-1/stocks/l4-quarter.yaml"]
-    again = "tenants/solo-ada/instances/again.yaml"
-    found = allot("validate", "--repo", merged, merged / again, "--as-of", DAY)
-    assert [line.split(":")[0] for line in errors(found)] == [again]
 
 
 def test_two_requests_fine_alone_oversell_together(merged: Path, allot: Allot) -> None:

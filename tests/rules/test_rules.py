@@ -454,7 +454,7 @@ def test_each_instance_that_mounts_a_storage_of_a_single_writer_is_named(sample:
 
 ADA_MOUNT = f"{ADA}:14:18: spec.storages[0].mountPath: warning: "
 ADA_FOLDERS = (
-    "is none of the folders that app stable-diffusion-webui 1.11.0 uses: /workspace/models, /workspace/base, /workspace/outputs;"
+    "is no folder of app stable-diffusion-webui 1.11.0, which has /workspace/models, /workspace/base, /workspace/outputs;"
     " mount the storage there, or name this path in container.args or container.env [app-folder]"
 )
 

@@ -26,7 +26,7 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             if _overlaps(path, folders) or any(path in text for text in texts):
                 continue
             message = (
-                f"{path} is none of the folders that app {spec.app.name} {spec.app.version} uses: {', '.join(folders)}; mount the"
+                f"{path} is no folder of app {spec.app.name} {spec.app.version}, which has {', '.join(folders)}; mount the"
                 " storage there, or name this path in container.args or container.env"
             )
             yield instance.finding(f"spec.storages.{index}.mountPath", message, RULE, warning=True)

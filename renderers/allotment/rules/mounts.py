@@ -51,7 +51,7 @@ def _check_shared(storage: Declared[GPUStorage], mounts: list[tuple[Declared[GPU
                 f"storage {storage.model.name} is ReadWriteOnce and {noun} {', '.join(others.values())} {verb} it too:"
                 " let only a single instance run, or use a ReadWriteMany storage"
             )
-            yield instance.finding(field, message, RULE, related=(storage.path, *others))
+            yield instance.finding(field, message, RULE, related=(storage.path,))
 
 
 def _check_paths(instance: Declared[GPUInstance]) -> Iterator[Finding]:

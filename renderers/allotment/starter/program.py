@@ -13,6 +13,7 @@ LOCK, PROGRAM = f"{FOLDER}/requirements.lock", f"{FOLDER}/program.lock"
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253})(?::[0-9]{1,5})?"
 _PATH = r"(?:/[A-Za-z0-9._~+-]{1,255}){1,32}"
 _GIT = re.compile(rf"git\+(?:https|ssh)://(?:[A-Za-z0-9._-]{{1,64}}@)?{_HOST}{_PATH}@[0-9a-f]{{40}}")
+_REPOSITORY = re.compile(r"git\+(?:https|ssh)://(?:[^@/]+@)?([^/:]+)(?::\d+)?/(.+?)(?:\.git)?@([0-9a-f]{40})")
 _WHEEL = re.compile(rf"(?P<url>(?:https?://{_HOST}|file://){_PATH}\.whl)#sha256=(?P<hash>[0-9a-f]{{64}})")
 _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
@@ -48,9 +49,7 @@ class Program(NamedTuple):
     def documentation(self) -> str:
         """The address of its documentation: the folder docs/ at a forge of a known kind, else its repository; empty for a
         wheel or an image."""
-        found = re.fullmatch(
-            r"git\+(?:https|ssh)://(?:[^@/]+@)?([^/:]+)(?::\d+)?/(.+?)(?:\.git)?@([0-9a-f]{40})", self.address
-        )
+        found = _REPOSITORY.fullmatch(self.address)
         if self.kind != "git" or found is None:
             return ""
         host, path, commit = found.groups()
