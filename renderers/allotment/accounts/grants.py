@@ -71,7 +71,7 @@ def _shared_out(
 ) -> dict[Claim, int]:
     """Return the units of each claim. `nobody` has the stocks, and no holder."""
     published = {claim: before(claim) for claim in claims}
-    units = {claim: _kept_units(claim, old) for claim, old in published.items()}
+    units = {claim: kept_units(claim, old) for claim, old in published.items()}
     kept = ((claim.tenant, more) for claim, more in units.items())
     held = _held((*kept, *((claim.tenant, claim.units) for claim in live)))
     shared = max(0, nobody.stocks.shared_units - nobody._replace(held=held).shared_held)
@@ -85,6 +85,6 @@ def _shared_out(
     return units
 
 
-def _kept_units(claim: Claim, old: Claim | None) -> int:
+def kept_units(claim: Claim, old: Claim | None) -> int:
     """Return how many units of its GPUSpec an instance had, at most those that it claims."""
     return min(claim.units, old.units) if old is not None and old[:2] == claim[:2] else 0

@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from allotment.accounts.capacity import Claim, physical_gpus
-from allotment.accounts.grants import Before, Pair, by_pair, grants
+from allotment.accounts.grants import Before, Pair, by_pair, grants, kept_units
 from allotment.declared.inventory import Offers
 from allotment.declared.kinds.gpu_spec import GPUSpec
 
@@ -163,7 +163,7 @@ def _limits_of_tenant(
     """Return how many units each instance of one tenant may have that isn't retained."""
     old = {key_of(claim): was for claim in claims if (was := published(claim)) is not None}
     declared, before = _gpus(offers, claims), _gpus(offers, old.values())
-    kept = {key: claim._replace(units=_kept_units(claim, old.get(key))) for claim in claims if (key := key_of(claim))}
+    kept = {key: claim._replace(units=kept_units(claim, old.get(key))) for claim in claims if (key := key_of(claim))}
     used = _gpus(offers, (retained.get(key, claim) for key, claim in kept.items()))
     limits = {}
     for claim in claims:
@@ -177,11 +177,6 @@ def _limits_of_tenant(
         used[model] += more * gpus
         limits[key] = kept[key].units + more
     return limits
-
-
-def _kept_units(claim: Claim, old: Claim | None) -> int:
-    """Return how many units an instance claims that it was published with."""
-    return min(claim.units, old.units) if old is not None and old.gpu_spec == claim.gpu_spec else 0
 
 
 def _gpus(offers: Offers, claims: Iterable[Claim]) -> defaultdict[str, Fraction]:
