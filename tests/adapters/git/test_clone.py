@@ -146,7 +146,14 @@ def test_a_remote_that_is_damaged_replaces_no_clone(tmp_path: Path, remote: Path
 def test_locks_stay_while_a_git_runs_in_the_clone(tmp_path: Path, remote: Path) -> None:
     clone = cloned(tmp_path / "data", remote)
     damage.leave_locks(clone.folder)
-    with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=clone.folder, stdin=subprocess.PIPE):
+    command = ["git", "hash-object", "--stdin-paths"]
+    with subprocess.Popen(command, cwd=clone.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        # Popen returns before the kernel gives the process its name, so wait for the first answer.
+        running.stdin.write(b"config\n")
+        running.stdin.flush()
+        assert running.stdout.readline()
         clone.remove_locks()
         assert damage.locks(clone.folder) == list(damage.LOCKS)
     clone.remove_locks()
