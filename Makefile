@@ -8,7 +8,7 @@ DIST ?= dist
 # What Python compiled is kept, whatever the environment says: tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-install e2e e2e-node e2e-scale check docs screens controlplane cluster cluster-down golden bench dist lock clean
+.PHONY: demo test test-install e2e e2e-node e2e-scale check docs docs-serve screens controlplane cluster cluster-down golden bench dist lock clean
 
 # The demo installs only the packages that the program needs to run. Every other target installs those of development too.
 demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
@@ -58,10 +58,14 @@ check: .venv/ready
 	$(BIN)/python -m tests.reference --check
 	$(BIN)/zensical build --strict
 
-# The documentation's site, in site/. `.venv/bin/zensical serve` shows it while one writes.
+# The documentation's site, in site/.
 docs: .venv/ready
 	$(BIN)/python -m tests.reference
 	$(BIN)/zensical build --strict
+
+# Shows the site at http://localhost:8000 and builds it again when a file changes.
+docs-serve: .venv/ready
+	$(BIN)/zensical serve
 
 # What commands show on a terminal, as pictures of the documentation; a test says when they are stale.
 screens: .venv/ready

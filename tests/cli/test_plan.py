@@ -574,7 +574,7 @@ def test_an_ownership_that_can_not_be_read_at_the_base_allows_nothing(pull: Pull
 
 
 def test_without_an_author_the_check_is_said_to_be_skipped(pull: Pull) -> None:
-    assert pull.planned()["skipped"] == ["who may change it: no author was named"]
+    assert pull.planned()["skipped"] == ["who may change it: no author was named, add --author LOGIN"]
     result = pull.plan("--approved-by", "pat")
     assert result.code == 2
 

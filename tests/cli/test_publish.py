@@ -144,6 +144,9 @@ def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(publish
     said = published.publish()
     assert (said.code, said.out) == (2, "")
     assert f"{commit[:12]} isn't in the branch main of origin" in said.err
+    tried = published.publish("--dry-run")
+    refusal = f"warning: allot publish will refuse this commit: {commit[:12]} isn't in the branch main of origin"
+    assert (tried.code, refusal in tried.err) == (0, True)
     assert published.refs() == before
     subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "mine.git")], check=True)
     tried = published.publish("--to", tmp_path / "mine.git")

@@ -368,6 +368,22 @@ def test_without_a_base_a_committed_excess_is_at_the_stock(sample: Path, allot: 
     assert stock_lines(allot, sample, ADA) == [AT_STOCK + beneath(18, 1, "17 shared", HELD)]
 
 
+def test_without_a_base_an_excess_that_the_branch_of_origin_lacks_is_at_the_instance(
+    sample: Path, allot: Allot
+) -> None:
+    """The branch is committed, and origin has moved on since."""
+    FULL(sample)
+    commit(sample)
+    repository = git.Repo(sample)
+    merged = repository.head.commit
+    add(f"{ADA}/again.yaml")(sample)
+    commit(sample)
+    upstream = repository.git.commit_tree(merged.tree.hexsha, "-p", merged.hexsha, "-m", "Another change")
+    repository.git.update_ref("refs/remotes/origin/main", upstream)
+    excess = over("l4-quarter", 18, 1, "17 shared", HELD)
+    assert stock_lines(allot, sample, ADA) == [f"{ADA}/again.yaml:8:12: spec.gpuSpec: {excess}"]
+
+
 def test_without_a_base_a_stock_that_differs_from_the_last_commit_is_named(sample: Path, allot: Allot) -> None:
     commit(sample)
     FULL(sample)

@@ -141,6 +141,8 @@ def _show(page: ExplainOutput) -> None:
             click.echo(_wrapped(f"  {click.style(one.name, bold=True)} {_of(one)}", columns))
             if one.description:
                 click.echo(_filled(one.description, columns, "      "))
+        if page.file and page.itself is None:
+            click.echo(_wrapped(f"\nThe fields of spec: allot explain {page.subject}.spec", columns))
     if page.example:
         click.echo("\n" + click.style("EXAMPLE", bold=True))
         click.echo(textwrap.indent(page.example.rstrip("\n"), "    "))

@@ -91,8 +91,10 @@ def command(
     root = repository(repo)
     source = CommitSource(root, ref)
     to, seen_at = places(source, "origin", url, status)
-    if url is None and not dry_run:  # what isn't merged yet may be looked at, such as the brake's checksum of it
-        _check_merged(source)
+    if url is None and (unmerged := _unmerged_reason(source)):
+        if not dry_run:
+            raise Refused(unmerged)
+        click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
     remote = Remote(source.repository, to)
     with on_terminal("Rendering tenants") as progress:
         publisher = Publisher(
@@ -122,8 +124,11 @@ def command(
         raise click.exceptions.Exit(TO_LOOK_AT)
 
 
-def _check_merged(source: CommitSource) -> None:
-    """Refuse a commit that origin's branch doesn't have: whatever is merged there next wouldn't contain it."""
+def _unmerged_reason(source: CommitSource) -> str:
+    """Return why a commit can't be published that the branch of origin lacks, empty if it has the commit.
+
+    A commit that is merged there next would not contain it.
+    """
     from allotment.pipeline.declared import platform_of
     from allotment.pipeline.publish.publication import newest
 
@@ -131,10 +136,11 @@ def _check_merged(source: CommitSource) -> None:
     branch = platform.spec.git.branch if platform else None
     tip = newest(source.repository, branch, "origin") if branch else None
     if tip is not None and not source.repository.is_shallow() and not source.repository.is_ancestor(source.commit, tip):
-        raise Refused(
+        return (
             f"{source.commit[:12]} isn't in the branch {branch} of origin, so what is merged there next couldn't be published after it:"
             " merge it first, or name another repository with --to"
         )
+    return ""
 
 
 def _demand(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:

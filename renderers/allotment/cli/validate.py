@@ -87,11 +87,13 @@ def command(
 
 
 def _changed_files(root: Path, wanted: list[str]) -> list[str]:
-    """Return the declared files that differ from the last commit, of tenants only those in `wanted` if it has any. Without a
-    commit there are none."""
-    from allotment.adapters.git.uncommitted import uncommitted_files
+    """Return the declared files that the branch `spec.git.branch` of origin lacks, of tenants only those in `wanted` if it has
+    any. Without that branch they differ from the last commit."""
+    from allotment.adapters.folder import FolderSource
+    from allotment.adapters.git.uncommitted import unmerged_files
+    from allotment.pipeline.declared import branch_of
 
-    names = uncommitted_files(root)
+    names = unmerged_files(root, branch_of(FolderSource(root)))
     return [name for name in names if not wanted or not name.startswith("tenants/") or _lies_in(name, wanted)]
 
 

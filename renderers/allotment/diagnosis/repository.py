@@ -125,11 +125,15 @@ def _keys(one: Repository) -> Iterator[Diagnosis]:
     else:
         words = "isn't declared: whoever may push to rendered/* says what is published"
         yield warning(
-            "spec.publisher.publicKey", words, "declare it in platform/platform.yaml: docs/operate/publishing.md"
+            "spec.publisher.publicKey",
+            words,
+            "declare it in platform/platform.yaml: docs/operate/repository.md of Allotment",
         )
     without = [each.name for each in one.clusters or () if not each.has_key]
     if without:
         words = f"isn't declared of {', '.join(without)}: whoever may push to status/* says what runs there"
         yield warning(
-            "spec.reporter.publicKey", words, "declare it in the clusters' cluster.yaml: docs/operate/status.md"
+            "spec.reporter.publicKey",
+            words,
+            "declare it in the clusters' cluster.yaml: docs/operate/status.md of Allotment",
         )

@@ -136,18 +136,22 @@ def limits(node: dict[str, Any]) -> str:
         node = next((one for one in node["anyOf"] if one.get("type") != "null"), node)
     said = []
     for least, most, unit in (
-        ("minimum", "maximum", ""),
-        ("minLength", "maxLength", " characters"),
-        ("minItems", "maxItems", " entries"),
-        ("minProperties", "maxProperties", " entries"),
+        ("minimum", "maximum", None),
+        ("minLength", "maxLength", ("character", "characters")),
+        ("minItems", "maxItems", ("entry", "entries")),
+        ("minProperties", "maxProperties", ("entry", "entries")),
     ):
-        if words := _between(node.get(least), node.get(most)):
-            said.append(words + unit)
+        bounds = node.get(least), node.get(most)
+        if words := _between(*bounds):
+            said.append(f"{words} {unit[bounds not in _SINGULAR]}" if unit else words)
     if node.get("pattern") == NAME_PATTERN:
         said.append(NAME_RULE)
     if isinstance(node.get("items"), dict) and (each := limits(node["items"])):
         said.append(f"each {each}")
     return ", ".join(said)
+
+
+_SINGULAR = ((1, None), (None, 1), (1, 1))  # lower and upper bounds that are read with a singular noun
 
 
 def _between(least: int | None, most: int | None) -> str:

@@ -10,7 +10,7 @@ from allotment.declared.inventory import Offers
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.values import cpu_text, size_text
-from allotment.problems import Finding
+from allotment.problems import Finding, counted
 
 RULE = "packing"
 CPU, MEMORY = "CPU", "memory"
@@ -30,7 +30,7 @@ def check(offers: Offers) -> Iterator[Finding]:
                 nodes = pool.model.spec.most_nodes
                 why = short or _rounding(pool.model.spec, units[name][0], alone=len(units) == 1)
                 message = (
-                    f"{missing} of {stocks[name].model.spec.count} units find no place on the {nodes} nodes of pool {pool.model.name}"
+                    f"{missing} of {counted(stocks[name].model.spec.count, 'unit')} do not fit on the {counted(nodes, 'node')} of pool {pool.model.name}"
                     f" (its stocks: {everyone}): {why}: write fewer, or more nodes"
                 )
                 related = (pool.path, *(stocks[other].path for other, _, _ in wanted))

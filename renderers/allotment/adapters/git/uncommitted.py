@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from allotment.adapters.git.commands import LOOKING
+from allotment.adapters.git.merge import merge_base
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.temporary import temporary_folder
 from allotment.declared.layout import ROOTS
@@ -16,11 +18,29 @@ from allotment.problems import Refused
 
 def uncommitted_files(root: Path) -> list[str]:
     """Return the paths, from a folder, of the declared files below it that differ from the last commit: none without a commit."""
+    return _changed_declarations(root, lambda repository: repository.commit("HEAD"))
+
+
+def unmerged_files(root: Path, branch: str) -> list[str]:
+    """Return the paths, from a folder, of the declared files below it that differ from the commit where HEAD left a branch of
+    `origin`. Without that branch, they differ from the last commit."""
+
+    def base(repository: Repository) -> str:
+        head = repository.commit("HEAD")
+        with contextlib.suppress(Refused):
+            upstream = repository.commit(f"refs/remotes/origin/{branch}")
+            return merge_base(repository, head, upstream) or head
+        return head
+
+    return _changed_declarations(root, base)
+
+
+def _changed_declarations(root: Path, base: Callable[[Repository], str]) -> list[str]:
     try:
         repository = Repository(root)
         prefix = repository.top(root)
         folders = [f"{prefix}/{name}" if prefix else name for name in ROOTS]
-        paths = differing_paths(repository, repository.commit("HEAD"), folders)
+        paths = differing_paths(repository, base(repository), folders)
     except Refused:
         return []
     return [path.removeprefix(f"{prefix}/") for path in paths]

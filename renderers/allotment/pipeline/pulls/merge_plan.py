@@ -233,7 +233,7 @@ class MergePlan:
         files = Files(MOST_TEXTS)
         skipped = []
         if self.asked.reviewed is None:
-            skipped.append("who may change it: no author was named")
+            skipped.append("who may change it: no author was named, add --author LOGIN")
         ends = (self.base, self.after), self.offers
         there = frozenset(self.first.parts), frozenset(self.second.parts)
         invalid = self.invalid[0] | self.invalid[1]

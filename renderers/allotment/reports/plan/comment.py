@@ -95,7 +95,7 @@ def _head(plan: Plan, approvals: int) -> Iterator[str]:
     if (more := len(plan.skipped) - _SKIPPED) > 0:
         notes.append(f"- skipped: and {more:,} more")
     if plan.standing:
-        notes.append(f"- {plan.standing:,} problem(s) of the base itself are left out")
+        notes.append(f"- left out: {counted(plan.standing, 'problem')} of the base itself")
     if notes:
         yield "\n".join(notes)
 

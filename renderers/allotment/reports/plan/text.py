@@ -40,7 +40,7 @@ def _head(plan: Plan) -> Iterator[Line]:
         yield Line(words)
     yield from (Line(f"  {one}", "warn" if one.warning else "bad") for one in plan.problems)
     if plan.standing:
-        yield Line(f"  {plan.standing} problem(s) that the base has already are left out; see `allot validate`", "dim")
+        yield Line(f"  left out: {counted(plan.standing, 'problem')} of the base itself; see `allot validate`", "dim")
     yield from (Line(f"  skipped: {words}", "dim") for words in plan.skipped)
     if plan.brake:
         yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake.forecast}", "bad"))
