@@ -103,8 +103,8 @@ def place(findings: list[Finding], data: bytes) -> list[Problem]:
             field_text(one.field),
             one.message,
             one.rule,
-            one.warning,
-            one.related,
+            warning=one.warning,
+            related=one.related,
         )
         for one in findings
     ]

@@ -158,7 +158,13 @@ def part_of(offers: Offers, tenant: Folder, standing: Standing = NOTHING) -> Par
     invalid = tuple(sorted(name for kind, name in tenant.broken if kind == GPUStorage.__name__))
     held = tuple(claims(offers, tenant, standing))
     return Part(
-        held, storages, tuple(sorted(used)), tuple(shares), tuple(reads), invalid, tuple(_unknown_storages(tenant))
+        claims=held,
+        storages=storages,
+        clusters=tuple(sorted(used)),
+        shares=tuple(shares),
+        reads=tuple(reads),
+        invalid=invalid,
+        unknown=tuple(_unknown_storages(tenant)),
     )
 
 

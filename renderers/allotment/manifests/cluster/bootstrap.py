@@ -60,10 +60,10 @@ def _root(offers: Offers, cluster: str) -> dict[str, Any]:
         names.platform_application("root", cluster),
         offers,
         offers.clusters[cluster],
-        ROOT_PROJECT,
-        "control",
-        dict(control.HUB),
-        {"labels": names.labels(cluster=cluster)},
+        project_name=ROOT_PROJECT,
+        path="control",
+        target=dict(control.HUB),
+        metadata={"labels": names.labels(cluster=cluster)},
     )
 
 

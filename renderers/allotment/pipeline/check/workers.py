@@ -217,7 +217,14 @@ class _Checked:
         """Return what came of it."""
         raw = self.raw
         return TenantResult(
-            raw.scope.name, len(raw.files), raw.content, raw.stamp, self.part, self.problems, self.made, self.trace
+            name=raw.scope.name,
+            files=len(raw.files),
+            content=raw.content,
+            stamp=raw.stamp,
+            part=self.part,
+            problems=self.problems,
+            made=self.made,
+            trace=self.trace,
         )
 
     @contextmanager

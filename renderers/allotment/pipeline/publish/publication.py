@@ -154,10 +154,10 @@ class Publisher:
                 source,
                 self._today(source),
                 found.branches,
-                known,
-                self.statuses.observed,
-                self.statuses.troubles,
-                window,
+                known=known,
+                observed=self.statuses.observed,
+                doubted=self.statuses.troubles,
+                window=window,
             )
             released = assembly.released | self._judged(found, assembly, window)
             committed = self._commit(source, found, assembly, released)
