@@ -195,7 +195,7 @@ class _Checked:
         """Reject it where it declares something in a cluster that has an error."""
         if (folder := self.fine()) is None or not unsound:
             return
-        from allotment.manifests.tree import clusters_of
+        from allotment.declared.placement import clusters_of
 
         for cluster in clusters_of(folder):
             if cluster in unsound:
