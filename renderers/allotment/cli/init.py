@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.forge import FORGES
 from allotment.cli.options import note, output_option, sample_folder
+from allotment.declared.forges import FORGES
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:

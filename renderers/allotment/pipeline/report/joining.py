@@ -77,7 +77,7 @@ class View:
         for status in now.tenants:
             self._statuses[status.tenant].append(status)
             for thing in THINGS.values():
-                for one in getattr(status, thing.plural):
+                for one in getattr(status, thing.plural) if thing.reported else ():
                     self._seen[thing.word, status.tenant, one.name].append((status, one))
 
     def _reported(self) -> Now:
