@@ -105,12 +105,38 @@ def _report(place: Place) -> None:
     probing = "the container has started and hasn't answered its probe yet"
     failed = "preparation failed in attempt 1: its source can't be had; `allot recover` tries again"
     instances = (
-        Instance("comfy", blob("instances", "comfy"), "Running", "", "", ago(hours=3), "l4-whole", 1, 1, 1, ("l4-2",)),
         Instance(
-            "webui", blob("instances", "webui"), "Ready", "ProbePending", probing, ago(minutes=2), "l4-quarter", 1, 1
+            name="comfy",
+            observed_blob=blob("instances", "comfy"),
+            state="Running",
+            reason="",
+            message="",
+            since=ago(hours=3),
+            gpu_spec="l4-whole",
+            units=1,
+            replicas=1,
+            ready_replicas=1,
+            nodes=("l4-2",),
         ),
         Instance(
-            "webui-next", blob("instances", "webui-next"), "Waiting", "NoFreeUnit", full, ago(minutes=12), "l4-whole"
+            name="webui",
+            observed_blob=blob("instances", "webui"),
+            state="Ready",
+            reason="ProbePending",
+            message=probing,
+            since=ago(minutes=2),
+            gpu_spec="l4-quarter",
+            units=1,
+            replicas=1,
+        ),
+        Instance(
+            name="webui-next",
+            observed_blob=blob("instances", "webui-next"),
+            state="Waiting",
+            reason="NoFreeUnit",
+            message=full,
+            since=ago(minutes=12),
+            gpu_spec="l4-whole",
         ),
     )
     ready = ("base", "comfy-home", "comfy-trial", "outputs", "outputs-restored")

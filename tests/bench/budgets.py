@@ -62,7 +62,17 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
     )
 
     def planned(head: str) -> tuple[float, Planned | None]:
-        asked = Asked(str(repo), base, head, day.isoformat(), "ada", [], [], {}, 60_000)
+        asked = Asked(
+            root=str(repo),
+            base=base,
+            head=head,
+            day=day.isoformat(),
+            author="ada",
+            pushers=[],
+            approvers=[],
+            teams={},
+            comment_bytes=60_000,
+        )
         begun = time.perf_counter()
         try:
             found = apart.plan(asked, PlanBudget(PLAN_SECONDS), work / "cache")

@@ -46,7 +46,16 @@ def ours(url: str) -> tuple[float, float, int]:
     store, api_server = Store("eu-1"), api(url)
     (deployment,) = seen(live.deployment())
     assert isinstance(deployment, Deployment)
-    view = InstanceView("eu-1", deployment, (), (), (), {}, Found("True", "Applied"), NOW)
+    view = InstanceView(
+        cluster="eu-1",
+        deployment=deployment,
+        rollout=(),
+        pods=(),
+        routes=(),
+        storages={},
+        synced=Found("True", "Applied"),
+        now=NOW,
+    )
     loaded()
     before, begun = megabytes(), time.perf_counter()
     Watch(api_server, PODS, store)._list()
@@ -62,7 +71,9 @@ def whole(url: str) -> tuple[float, float, int]:
         Watch(api_server, kind, store)._list()
     loaded()
     before, begun = megabytes(), time.perf_counter()
-    statuses = [tenant_status(one, "eu-1", Live.of(store.objects(one)), None, NOW) for one in sorted(store.owners())]
+    statuses = [
+        tenant_status(one, "eu-1", Live.of(store.objects(one)), before=None, now=NOW) for one in sorted(store.owners())
+    ]
     seconds = time.perf_counter() - begun
     running = sum(one.state == "Running" for status in statuses for one in status.instances)
     return seconds, megabytes() - before, running

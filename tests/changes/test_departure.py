@@ -35,7 +35,7 @@ def leaver(gone: set[str], rendered: set[str], seen: Sighting, *, declared: bool
     def read(path: str) -> bytes:
         return files[path.rsplit("/", 1)[1].removesuffix(".rendered.yaml").replace("-", "_")] if files else golden(path)
 
-    return Leaver(TENANT, declared, rendered, gone, read, seen, AFTER)
+    return Leaver(tenant=TENANT, declared=declared, rendered=rendered, gone=gone, read=read, seen=seen, after=AFTER)
 
 
 def test_what_nothing_marked_is_an_error_whatever_was_seen() -> None:
@@ -46,7 +46,17 @@ def test_what_nothing_marked_is_an_error_whatever_was_seen() -> None:
 
 def test_a_volume_in_a_file_that_we_would_not_name_so_is_an_error_of_its_tenant_alone() -> None:
     path, data = f"tenants/{TENANT}/storage/not--ours.rendered.yaml", golden(RETAINED)
-    found = remains(Leaver(TENANT, True, OTHERS, {path}, lambda _: data, NOTHING_KNOWN, AFTER))
+    found = remains(
+        Leaver(
+            tenant=TENANT,
+            declared=True,
+            rendered=OTHERS,
+            gone={path},
+            read=lambda _: data,
+            seen=NOTHING_KNOWN,
+            after=AFTER,
+        )
+    )
     assert [(one.rule, one.path) for one in found.findings] == [
         ("deletion", f"tenants/{TENANT}/storages/not--ours.yaml")
     ]
@@ -96,7 +106,15 @@ def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
     data = with_own_programs(golden(path, "eu-1")).replace(b"deletion-policy: Retain", b"deletion-policy: Delete")
     seen = Sighting(True, {("storage", "styles")})
     found = remains(
-        Leaver("solo-ada", True, {"control/argo/s/solo-ada.rendered.yaml"}, {path}, lambda _: data, seen, AFTER)
+        Leaver(
+            tenant="solo-ada",
+            declared=True,
+            rendered={"control/argo/s/solo-ada.rendered.yaml"},
+            gone={path},
+            read=lambda _: data,
+            seen=seen,
+            after=AFTER,
+        )
     )
     volume, *jobs = load(found.files["tenants/solo-ada/storage/styles--leaving.rendered.yaml"])
     assert volume["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false"
@@ -112,7 +130,9 @@ def test_programs_are_nothing_that_leaves() -> None:
         raise AssertionError(path)
 
     gone = {f"{STORAGE}/allotment--programs-seal-0123456789abcdef.rendered.yaml"}
-    assert remains(Leaver(TENANT, True, OTHERS, gone, read, NOTHING_KNOWN, AFTER)) == ({}, [], [])
+    assert remains(
+        Leaver(tenant=TENANT, declared=True, rendered=OTHERS, gone=gone, read=read, seen=NOTHING_KNOWN, after=AFTER)
+    ) == ({}, [], [])
 
 
 def test_the_applications_of_a_tenant_that_goes_stay_while_there_are_programs_to_prune() -> None:
@@ -123,7 +143,20 @@ def test_the_applications_of_a_tenant_that_goes_stay_while_there_are_programs_to
         return retired if path == ARGO else golden(path.replace("--leaving", "--marker"))
 
     def stays(gone: set[str]) -> bool:
-        return ARGO in remains(Leaver(TENANT, False, set(), gone, read, Sighting(True, {NAMESPACE}), AFTER)).files
+        return (
+            ARGO
+            in remains(
+                Leaver(
+                    tenant=TENANT,
+                    declared=False,
+                    rendered=set(),
+                    gone=gone,
+                    read=read,
+                    seen=Sighting(True, {NAMESPACE}),
+                    after=AFTER,
+                )
+            ).files
+        )
 
     assert not stays(left)
     assert stays({*left, f"{STORAGE}/allotment--programs-seal-0123456789abcdef.rendered.yaml"})
@@ -158,7 +191,17 @@ def test_applications_go_once_the_cluster_was_seen_to_have_nothing_of_it(seen: S
     def read(path: str) -> bytes:
         return golden(path.replace("allotment--leaving", "allotment--marker"))
 
-    found = remains(Leaver(TENANT, True, set(), {ARGO, NAMESPACE_FILE, *leaving}, read, seen, AFTER))
+    found = remains(
+        Leaver(
+            tenant=TENANT,
+            declared=True,
+            rendered=set(),
+            gone={ARGO, NAMESPACE_FILE, *leaving},
+            read=read,
+            seen=seen,
+            after=AFTER,
+        )
+    )
     assert found.files.keys() == ({ARGO, NAMESPACE_FILE} | leaving if stays else {NAMESPACE_FILE})
     assert (b"sync-options" in found.files[NAMESPACE_FILE]) == stays
 
@@ -180,8 +223,8 @@ def test_a_namespace_goes_once_the_cluster_was_seen_to_have_let_it_go(seen: Sigh
 
 def test_a_namespace_with_openings_is_let_go_whole() -> None:
     file = "control/namespaces/s/studio-kite.rendered.yaml"
-    kite = Leaver("studio-kite", True, set(), {"control/argo/s/studio-kite.rendered.yaml", file}, lambda path: golden(path, "eu-1"),
-                  Sighting(True, (NAMESPACE,)), AFTER)  # fmt: skip
+    kite = Leaver(tenant="studio-kite", declared=True, rendered=set(), gone={"control/argo/s/studio-kite.rendered.yaml", file}, read=lambda path: golden(path, "eu-1"),
+                  seen=Sighting(True, (NAMESPACE,)), after=AFTER)  # fmt: skip
     objects = load(remains(kite).files[file])
     assert [one for one in objects if one["metadata"]["name"].startswith("read--")]
     for one in objects:

@@ -36,7 +36,9 @@ def allocated(
     effect: Effect, before: list[Claim], after: list[Claim], *losses: Loss
 ) -> tuple[tuple[Effect | None, tuple[str, ...]], tuple[str, ...]]:
     """Return the effect and the reasons of one change, and the words of the losses."""
-    thing = ThingChange("acme", "eu-1", "instance", "web", "changed", (), effect)
+    thing = ThingChange(
+        tenant="acme", cluster="eu-1", kind="instance", name="web", action="changed", why=(), effect=effect
+    )
     offers = offers_of()
     (found,), lost = with_allocation((thing,), losses, (offers, before), (offers, after))
     return (found.effect, found.why), tuple(one.words for one in lost)

@@ -91,8 +91,10 @@ def test_what_exceeded_its_budget_before_is_told_where_it_does_so_by_more(sample
 
 
 def test_a_total_is_what_all_pay_on_each_day() -> None:
-    one = CostChange("one", (day(TODAY, "1", "2"), day(DECEMBER, "10", "20")), (), None)
-    other = CostChange("other", (day(TODAY, "100", "200"), day(JANUARY, "1000", "2000")), (), None)
+    one = CostChange(tenant="one", days=(day(TODAY, "1", "2"), day(DECEMBER, "10", "20")), parts=(), budget=None)
+    other = CostChange(
+        tenant="other", days=(day(TODAY, "100", "200"), day(JANUARY, "1000", "2000")), parts=(), budget=None
+    )
     assert list(totals([one, other])) == [
         day(TODAY, "101", "202"),
         day(DECEMBER, "110", "220"),

@@ -46,7 +46,7 @@ def test_it_is_rendered_where_the_table_says(thing: TenantThing) -> None:
 @EVERY
 def test_a_status_lists_it_and_a_label_names_it(thing: TenantThing) -> None:
     assert (thing.plural in TenantStatus.__struct_fields__) == thing.reported
-    assert names.label_of(thing.word) in (names.INSTANCE, names.STORAGE, names.SNAPSHOT)
+    assert (names.label_of(thing.word) in (names.INSTANCE, names.STORAGE, names.SNAPSHOT)) == thing.reported
 
 
 @pytest.mark.parametrize("part", PARTS)

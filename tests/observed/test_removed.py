@@ -33,7 +33,9 @@ def published(*objects: tuple[str, str], time: str = SINCE) -> Published:
 def look(
     *objects: dict[str, Any], before: TenantStatus | None = None, seconds: int = 0, there: Published | None = None
 ) -> TenantStatus:
-    return observe(live.TENANT, "eu-1", Live.of(live.seen(*objects)), before, at(seconds), None, there)
+    return observe(
+        live.TENANT, "eu-1", Live.of(live.seen(*objects)), before=before, now=at(seconds), sources=None, published=there
+    )
 
 
 def after(seconds: int, *objects: dict[str, Any], there: Published) -> TenantStatus:

@@ -46,7 +46,7 @@ def test_a_tenants_status_is_read_back() -> None:
 @given(st.text(), st.integers(0, 10**9))
 def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
     cold = (ColdStart("b", text, "2026-11-21T09:00:00Z", number % 99),)
-    stock = Stock("a", "b", number, 0, 0, 0, "", text)
+    stock = Stock(name="a", gpu_spec="b", count=number, held=0, free=0, ready=0, tenant="", node_pool=text)
     found = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (stock,), message=text, cold_starts=cold)
     assert read_cluster(text_of(found)) == found
 
@@ -153,7 +153,9 @@ def test_a_tenant_whose_instances_stay_on_drained_nodes_is_said_to_be_protected(
         return {"kind": "PodDisruptionBudget", "metadata": live.metadata(name, f"b-{name}", {}, **more)}
 
     def disruption(*objects: dict[str, Any]) -> str:
-        return tenant_status(live.TENANT, "eu-1", Live.of(live.seen(*objects)), None, live.AT.format(9)).disruption
+        return tenant_status(
+            live.TENANT, "eu-1", Live.of(live.seen(*objects)), before=None, now=live.AT.format(9)
+        ).disruption
 
     assert disruption(budget()) == "Protected"
     assert disruption() == disruption(budget("copies--webui")) == ""

@@ -51,7 +51,9 @@ def of_text(text: str) -> Plan:
     problem = Problem(text, 1, 1, text, text, text)
     return plan(
         problems=(problem,),
-        things=(ThingChange("acme", "eu-1", "instance", "web", "changed", (text, text)),),
+        things=(
+            ThingChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="changed", why=(text, text)),
+        ),
         declarations=(Diff(f"tenants/acme/{text}", None, text.encode("utf-8", "surrogatepass")),),
         objects=(Diff("eu-1/tenants/acme/compute/web.rendered.yaml", text.encode("utf-8", "surrogatepass"), b"x"),),
         files=FileCounts(0, 1, 0, 0),
@@ -202,7 +204,11 @@ def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
     parts = tuple(CostPart(f"instance web{at}", Decimal(at), Decimal(0)) for at in range(12, 0, -1))
     found = comment(
         plan(
-            costs=(CostChange("acme", (CostDay(TODAY, Decimal(78), Decimal(0)),), parts, Decimal(100)),),
+            costs=(
+                CostChange(
+                    tenant="acme", days=(CostDay(TODAY, Decimal(78), Decimal(0)),), parts=parts, budget=Decimal(100)
+                ),
+            ),
             files=FileCounts(0, 1, 0, 0),
         ),
         LIMIT,
@@ -251,7 +257,9 @@ def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> Non
 
 def test_the_effect_on_instances_is_always_visible() -> None:
     several = tuple(
-        ThingChange("acme", "eu-1", "instance", f"web{at}", "changed", (), effect)
+        ThingChange(
+            tenant="acme", cluster="eu-1", kind="instance", name=f"web{at}", action="changed", why=(), effect=effect
+        )
         for at, effect in enumerate(("restarts", "restarts", "stops", "keeps running"))
     )
     text = comment(plan(things=several, files=FileCounts(0, 4, 0, 0)), LIMIT).text
@@ -287,7 +295,8 @@ def test_the_checksum_comes_last_however_much_is_left_out() -> None:
 
 def test_what_all_pay_together_stays_where_rows_are_left_out() -> None:
     costs = tuple(
-        CostChange(f"tenant-{at:04}", (CostDay(TODAY, Decimal(1), Decimal(2)),), (), None) for at in range(3_000)
+        CostChange(tenant=f"tenant-{at:04}", days=(CostDay(TODAY, Decimal(1), Decimal(2)),), parts=(), budget=None)
+        for at in range(3_000)
     )
     found = comment(plan(costs=costs, totals=tuple(totals(costs)), files=FileCounts(0, 1, 0, 0)), LIMIT)
     assert "| **total of 3,000 tenants** | **today** | **3000.00 → 6000.00** | **+3000.00** |  |  |" in found.text
@@ -297,10 +306,10 @@ def test_what_all_pay_together_stays_where_rows_are_left_out() -> None:
 
 def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
     costs = tuple(
-        CostChange(name, (CostDay(TODAY, Decimal(0), Decimal("113.60")),), (), Decimal(100))
+        CostChange(tenant=name, days=(CostDay(TODAY, Decimal(0), Decimal("113.60")),), parts=(), budget=Decimal(100))
         for name in ("acme", "bold", "calm", "dear", "even")
     )
-    thing = ThingChange("acme", "eu-1", "instance", "web", "added")
+    thing = ThingChange(tenant="acme", cluster="eu-1", kind="instance", name="web", action="added")
     found = plan(
         things=(thing,) * 3,
         losses=(Loss("x", "is removed"),),

@@ -67,6 +67,7 @@ class Metrics:
         seconds: float,
         now: float,
         source: str,
+        *,
         tips: Mapping[str, str],
         changed: Iterable[str],
         foreign: Iterable[str],

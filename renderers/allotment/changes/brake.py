@@ -63,7 +63,7 @@ class Window(NamedTuple):
         return frozenset().union(*self.day_ago.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Excess:
     """A deletion beyond the limit: `deleted` of `of` items of a kind (`what`, a plural), with the first names in `named`.
 
@@ -169,7 +169,17 @@ def _judge(brake: Brake, tenant: str, deleted: Items, excesses: Iterable[_Group]
         shown = ", ".join(str(item) for item in sorted(lost)[:NAMED])
         named = f"{shown} and {len(lost) - NAMED} more" if len(lost) > NAMED else shown
         percent = brake.max_deleted_percent
-        return Judgement(Excess(tenant, _PLURALS[kind], len(lost), len(before), percent, named, checksum))
+        return Judgement(
+            Excess(
+                tenant=tenant,
+                what=_PLURALS[kind],
+                deleted=len(lost),
+                of=len(before),
+                percent=percent,
+                named=named,
+                checksum=checksum,
+            )
+        )
     return Judgement(None)
 
 

@@ -66,16 +66,33 @@ def compare(before: Side, after: Side, noted: Noted) -> Compared:
                 replace(loss, volume=volume) if new is None and spot.kind != INSTANCE.word else loss
                 for loss in lost(what, before, after, spot.thing, old, new)
             )
-        action, why = _action(before, after, spot.kind, spot.thing, cluster, (old, new), noted)
+        action, why = _action(before, after, spot.kind, name=spot.thing, cluster=cluster, data=(old, new), noted=noted)
         effect = _effect(after, spot.thing, old, new) if spot.kind == INSTANCE.word else None
-        things.append(ThingChange(spot.tenant, cluster, spot.kind, spot.thing, action, why, effect))
+        things.append(
+            ThingChange(
+                tenant=spot.tenant,
+                cluster=cluster,
+                kind=spot.kind,
+                name=spot.thing,
+                action=action,
+                why=why,
+                effect=effect,
+            )
+        )
     ends = (before.offers, before.folder), (after.offers, after.folder)
     moved = list(things_in(clusters_moved(before.offers, after.offers), before.files, after.files))
     return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), cost_change(*ends), moved)
 
 
 def _action(
-    before: Side, after: Side, kind: str, name: str, cluster: str, data: tuple[bytes | None, bytes | None], noted: Noted
+    before: Side,
+    after: Side,
+    kind: str,
+    *,
+    name: str,
+    cluster: str,
+    data: tuple[bytes | None, bytes | None],
+    noted: Noted,
 ) -> tuple[Action, tuple[str, ...]]:
     old, new = data
     if old is None or new is None:
@@ -200,11 +217,23 @@ def _quota(before: Side, after: Side) -> Iterator[Amount]:
     for model in sorted(models):
         most, most_before = (one.gpus.get(model, 0) if one else None for one in (limits, old_limits))
         used, used_now = (one.gpus.get(model, Fraction(0)) for one in (was, is_now))
-        yield from _differing(Amount(name, f"{model} GPUs", used, used_now, most, most_before))
+        yield from _differing(
+            Amount(tenant=name, what=f"{model} GPUs", before=used, after=used_now, limit=most, limit_before=most_before)
+        )
     for what in ("instances", "storages", "storage", "snapshots"):
         most, most_before = (getattr(one, what) if one else None for one in (limits, old_limits))
         used, used_now = (Fraction(getattr(one, what)) for one in (was, is_now))
-        yield from _differing(Amount(name, what, used, used_now, most, most_before, what == "storage"))
+        yield from _differing(
+            Amount(
+                tenant=name,
+                what=what,
+                before=used,
+                after=used_now,
+                limit=most,
+                limit_before=most_before,
+                is_size=what == "storage",
+            )
+        )
 
 
 def _differing(one: Amount) -> Iterator[Amount]:

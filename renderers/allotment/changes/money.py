@@ -46,7 +46,7 @@ class Excess:
     is_now: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostChange:
     """What a tenant costs a month: today and from each later day on that a price changes it, the parts that differ today,
     the largest difference first, and its budget. `more_days` of those days aren't looked at: there are too many. `is_valid` says
@@ -115,7 +115,15 @@ def cost_change(before: _End, after: _End) -> CostChange:
     later = sorted({day for end in (before, after) for day in price_days(*end) if day > today})
     days = tuple(_days(before, after, [today, *later[:MOST_DAYS]]))
     more = max(len(later) - MOST_DAYS, 0)
-    return CostChange(name, days, tuple(parts), limits[1], limits[0], denies, more)
+    return CostChange(
+        tenant=name,
+        days=days,
+        parts=tuple(parts),
+        budget=limits[1],
+        budget_before=limits[0],
+        denies=denies,
+        more_days=more,
+    )
 
 
 def _days(before: _End, after: _End, days: Iterable[datetime.date]) -> Iterator[CostDay]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from allotment.declared.forges import FORGES
+
 Written = Literal["added", "changed", "removed"]
 Decides = Literal["program", "ci", "approvals", "hooks", "machine", "setup", ""]
 WORDS: dict[Decides, str] = {
@@ -22,7 +24,7 @@ WORDS: dict[Decides, str] = {
 }
 MOST_OUTSIDE = 40  # files that a plan names of each thing that they decide, and of the others; all are counted
 
-_FORGES = frozenset((".github", ".gitlab", ".gitea", ".forgejo"))
+_FORGES = frozenset(f".{name.lower()}" for name in FORGES)
 _CI = frozenset((".woodpecker", ".circleci", ".buildkite", ".tekton"))
 _CI_FILES = (
     ".gitlab-ci.", ".woodpecker.", ".drone.", "jenkinsfile", "azure-pipelines.", "bitbucket-pipelines.", ".travis.", ".cirrus.",

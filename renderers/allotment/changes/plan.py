@@ -52,7 +52,7 @@ class Units:
         return self.stock - self.held
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
     """How much of a tenant's quota is used: of `what`, before, after, and at most (None where nothing limits it), now and
     before."""
@@ -66,7 +66,7 @@ class Amount:
     is_size: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThingChange:
     """An instance or storage of a tenant in a cluster that changes, and why. `effect` is on the pods of an instance."""
 
@@ -86,7 +86,7 @@ class WorkTree:
     uncommitted: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a change does. `base` and `head` are commits; `problems` are those that it causes, `standing` counts
     those that the base has already.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @output_option()
 @source_options
 def command(
+    *,
     tenant: str | None,
     by_tenant: bool,
     cluster: str | None,

@@ -42,6 +42,7 @@ PATIENCE = 600.0  # seconds that a forge may ask to wait, all together
 @forge_options
 @repository_option
 def command(
+    *,
     number: int | None,
     head: str | None,
     everything: bool,

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @output_option()
 @repository_option
 def command(
+    *,
     cluster: str | None,
     kubeconfig: Path | None,
     context: str | None,

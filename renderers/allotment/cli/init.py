@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.forge import FORGES
 from allotment.cli.options import note, output_option, sample_folder
+from allotment.declared.forges import FORGES
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ _OF_A_CLOUD = ("cluster", "domain", "oidc_issuer", "admin")  # a sample has its 
 @click.option("--sample", is_flag=True, help="Write a sample cloud with seven tenants instead, to try and to read.")
 @output_option()
 def command(
+    *,
     folder: Path,
     sample: bool,
     branch: str,
@@ -217,7 +218,9 @@ def files_beside(
     source = sample_folder()
     runs, builds = ((source / f"requirements-{what}.lock").read_text(encoding="utf-8") for what in ("run", "build"))
     schemas = {f"schemas/{path}": data for path, data in _below(source / "schemas")}
-    return schemas | beside(forge, branch, program, runs, builds, blanks, docs_url or program.documentation)
+    return schemas | beside(
+        forge, branch, program, runs=runs, builds=builds, blanks=blanks, docs_url=docs_url or program.documentation
+    )
 
 
 def _write(folder: Path, made: dict[str, bytes]) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from allotment.adapters.forge import FORGES
 from allotment.cli.options import output_option, repository, repository_option
+from allotment.declared.forges import FORGES
 from allotment.problems import Refused
 
 

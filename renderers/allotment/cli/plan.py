@@ -79,6 +79,7 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
 )
 @repository_option
 def command(
+    *,
     base: str | None,
     head: str | None,
     style: str,

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 )
 @output_option()
 def command(
+    *,
     repo: Path | None,
     ref: str,
     url: str | None,

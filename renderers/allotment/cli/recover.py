@@ -23,7 +23,7 @@ from allotment.problems import Refused, printable
 @output_option()
 @place_options
 def command(
-    what: str, reason: str, ref: str, push: str | None, force: bool, style: str, repo: Path | None, url: str | None
+    *, what: str, reason: str, ref: str, push: str | None, force: bool, style: str, repo: Path | None, url: str | None
 ) -> None:
     """Prepare a storage again whose preparation failed.
 

@@ -56,6 +56,7 @@ Selection = tuple[frozenset[str], frozenset[str]]  # clusters and tenants; empty
 @click.option("--stdout", is_flag=True, help="Write one YAML stream instead of a folder.")
 @output_option()
 def command(
+    *,
     repo: Path | None,
     commit: str | None,
     as_of: datetime.date | None,

@@ -40,6 +40,7 @@ from allotment.cli.serving import metrics_option
 @click.option("--once", is_flag=True, help="Write what is seen now, and end.")
 @sight_options
 def command(
+    *,
     cluster: str,
     to: str,
     rendered: str | None,
@@ -74,12 +75,26 @@ def command(
     counts, log = registry(), logger()
     leader = None if once else leadership(sight, log, lambda: None)
     leading = leader.leads if leader else lambda: True
-    one = reporter(cluster, sight, Clone.at(data), to, rendered or to, interval, counts, log, leading, lambda: None)
+    one = reporter(
+        cluster,
+        sight,
+        Clone.at(data),
+        status=to,
+        rendered=rendered or to,
+        interval=interval,
+        counts=counts,
+        log=log,
+        leading=leading,
+        written=lambda: None,
+    )
     loaded()
     if once:
         one.report_once()
         return
-    with serving(listen, metrics_listen, counts, one.alive, one.ready, lambda: None) as at, ends_with(one.stop):
+    with (
+        serving(listen, metrics_listen, counts, alive=one.alive, ready=one.ready, woken=lambda: None) as at,
+        ends_with(one.stop),
+    ):
         if leader:
             leader.start()
         log.info("started", cluster=cluster, to=one.where, listen=at.listen, metrics=at.metrics)

@@ -81,6 +81,7 @@ def reporter(
     cluster: str,
     sight: Sight,
     repository: Repository,
+    *,
     status: str,
     rendered: str,
     interval: float,

@@ -95,6 +95,7 @@ _OF_FORGE = ("forge_token_file", "forge_api", "plan_seconds", "plan_megabytes")
 @forge_options
 @sight_options
 def command(
+    *,
     publish: bool,
     cluster: str | None,
     comment: bool,
@@ -157,20 +158,33 @@ def command(
                 data,
                 source,
                 branch,
-                to,
-                status,
-                interval,
-                counts,
-                log,
-                leading,
-                sight.signing_key,
-                tenant_seconds,
+                to=to,
+                status=status,
+                interval=interval,
+                counts=counts,
+                log=log,
+                leading=leading,
+                signing_key=sight.signing_key,
+                share=tenant_seconds,
             )
         )
     if cluster is not None:
         clone = Clone.at(data / "report")
         rendered, reported = clone.repaired(lambda: _declared(clone, source, branch, to, status))
-        parts.append(reporter(cluster, sight, clone, reported, rendered, report_interval, counts, log, leading, wake))
+        parts.append(
+            reporter(
+                cluster,
+                sight,
+                clone,
+                status=reported,
+                rendered=rendered,
+                interval=report_interval,
+                counts=counts,
+                log=log,
+                leading=leading,
+                written=wake,
+            )
+        )
     if comment and parts:
         token_of(forge_token_file)
         words = _words(
@@ -180,7 +194,9 @@ def command(
     elif comment:
         token = token_of(forge_token_file)
         budget = PlanBudget(plan_seconds, plan_megabytes)
-        begin = partial(_work, data / "comment", source, branch, token, forge_api, to, status, budget)
+        begin = partial(
+            _work, data / "comment", source, branch, token=token, api=forge_api, to=to, status=status, budget=budget
+        )
         parts.append(Commenter(begin, CommentMetrics(counts), log, interval, leading=leading))
 
     loaded()
@@ -196,7 +212,10 @@ def command(
         with ends_with(*stops), told(wake, *stops):
             parts[0].run()
         return
-    with serving(listen, metrics_listen, counts, alive, ready, wake, secret) as at, ends_with(*stops):
+    with (
+        serving(listen, metrics_listen, counts, alive=alive, ready=ready, woken=wake, secret=secret) as at,
+        ends_with(*stops),
+    ):
         if leader:
             leader.start()
         does = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster, "comment": comment}
@@ -224,6 +243,7 @@ def _work(
     data: Path,
     source: str,
     branch: str,
+    *,
     token: Token,
     api: str | None,
     to: str | None,
@@ -260,6 +280,7 @@ def _rounds(
     data: Path,
     source: str,
     branch: str,
+    *,
     to: str | None,
     status: str | None,
     interval: float,

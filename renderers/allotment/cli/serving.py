@@ -71,6 +71,7 @@ def serving(
     listen: str,
     metrics: str | None,
     counts: CollectorRegistry,
+    *,
     alive: Callable[[], bool],
     ready: Callable[[], bool],
     woken: Callable[[], None],

@@ -81,6 +81,7 @@ def _states() -> tuple[str, ...]:
 @output_option()
 @place_options
 def command(
+    *,
     what: str,
     cluster: str | None,
     states: tuple[str, ...],

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--watch", is_flag=True, help="Check again whenever a file is saved.")
 @click.option("--no-memory", is_flag=True, help="Read everything, whatever was found fine before.")
 def command(
+    *,
     paths: tuple[Path, ...],
     repo: Path | None,
     commit: str | None,

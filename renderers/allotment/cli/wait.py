@@ -64,7 +64,7 @@ class Awaited(NamedTuple):
 @output_option()
 @place_options
 def command(
-    what: str, goal: str | None, seconds: int, cluster: str | None, style: str, repo: Path | None, url: str | None
+    *, what: str, goal: str | None, seconds: int, cluster: str | None, style: str, repo: Path | None, url: str | None
 ) -> None:
     """Wait until an instance, storage or snapshot is as it should be, with a line whenever it gets on: the time, how long it
     has waited, the state, and the next step. On a terminal, the last line counts the seconds.

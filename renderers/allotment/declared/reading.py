@@ -103,8 +103,8 @@ def place(findings: list[Finding], data: bytes) -> list[Problem]:
             field_text(one.field),
             one.message,
             one.rule,
-            one.warning,
-            one.related,
+            warning=one.warning,
+            related=one.related,
         )
         for one in findings
     ]
@@ -121,10 +121,10 @@ def nearest(word: object, known: Iterable[str]) -> str:
     return f"; known: {shown}"
 
 
-def nearest_declared(word: object, folder: Folder, kind: type[Declaration], without: str = "") -> str:
-    """Return the same among the files of a kind in a folder, except one name. It says that a file is invalid."""
+def nearest_declared(word: object, folder: Folder, kind: type[Declaration], without: Collection[str] = ()) -> str:
+    """Return the same among the files of a kind in a folder, except some names. It says that a file is invalid."""
     invalid = {name for each, name in folder.broken if each == kind.__name__}
-    names = {*folder.of(kind), *invalid} - {without}
+    names = {*folder.of(kind), *invalid}.difference(without)
     close = _nearest(word, names)
     return nearest(word, names) + (f" {invalid_file(kind.__name__, folder.scope, close)}" if close in invalid else "")
 

@@ -36,10 +36,10 @@ INSTANCE = TenantThing("instance", "instances", KINDS["GPUInstance"], "compute")
 STORAGE = TenantThing("storage", "storages", KINDS["GPUStorage"], "storage")
 SNAPSHOT = TenantThing("snapshot", "snapshots", KINDS["GPUStorageSnapshot"], "storage", suffix="--snapshot")
 THINGS = {one.word: one for one in (INSTANCE, STORAGE, SNAPSHOT)}
-PARTS = tuple(dict.fromkeys(one.part for one in (STORAGE, SNAPSHOT, INSTANCE)))  # folders, in the order of their waves
+PARTS = (STORAGE.part, INSTANCE.part)  # folders, in the order of their waves
 
 _BY_PART = {
-    part: [one for one in (SNAPSHOT, STORAGE, INSTANCE) if one.part == part] for part in PARTS
+    part: sorted((one for one in THINGS.values() if one.part == part), key=lambda one: not one.suffix) for part in PARTS
 }  # suffixes first
 
 

@@ -316,7 +316,6 @@ Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$")
 ]  # ada-k, or with the forge's id, ada-k#4711
-Reference = Annotated[str, Field(min_length=1, max_length=64)]
 Named = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=32)
 ]  # of what another tenant declares: nobody looks whether it is there

@@ -28,6 +28,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
+from allotment.declared.placement import cluster_in, clusters_of
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.manifests import folders, paths
 from allotment.manifests.cluster import add_on, control, device_classes, device_plugin, foundation, node_pool, stock
@@ -47,21 +48,14 @@ from allotment.readiness.standing import NOTHING, Standing
 Files = Iterator[tuple[str, bytes]]
 
 
-def _chosen(tenant: Folder, model: Any) -> str:
-    """Return the cluster that a declaration names."""
-    cluster: str = model.spec.cluster
-    return cluster
-
-
 class Rendering(NamedTuple):
-    """How a declared kind is rendered: by `render`, into files of `folder`, in the cluster that `cluster` returns.
+    """How a declared kind is rendered: by `render`, into files of `folder`.
 
     `suffix` follows a thing's name in its file's, where another kind of the folder could have the same name.
     """
 
     render: Callable[..., list[Object]]
     folder: str
-    cluster: Callable[[Folder, Any], str] = _chosen
     suffix: str = ""
 
 
@@ -69,9 +63,7 @@ class Rendering(NamedTuple):
 # clusters have, `render(offers, cluster, declared, placeholders)`: nothing where this cluster hasn't it.
 TENANT_MANIFESTS: dict[type[Declaration], Rendering] = {
     GPUStorage: Rendering(gpu_storage.render, STORAGE.part),
-    GPUStorageSnapshot: Rendering(
-        gpu_storage_snapshot.render, SNAPSHOT.part, gpu_storage_snapshot.cluster_of, SNAPSHOT.suffix
-    ),
+    GPUStorageSnapshot: Rendering(gpu_storage_snapshot.render, SNAPSHOT.part, SNAPSHOT.suffix),
     GPUInstance: Rendering(gpu_instance.render, INSTANCE.part),
 }
 CLUSTER_MANIFESTS: dict[type[Declaration], Rendering] = {
@@ -79,13 +71,6 @@ CLUSTER_MANIFESTS: dict[type[Declaration], Rendering] = {
     NodePool: Rendering(node_pool.render, "platform/node-pools"),
     Stock: Rendering(stock.render, "platform/stock"),
 }
-
-
-def clusters_of(tenant: Folder) -> list[str]:
-    """Return the clusters that a tenant declares something in, sorted."""
-    return sorted(
-        {how.cluster(tenant, one.model) for kind, how in TENANT_MANIFESTS.items() for one in tenant.of(kind).values()}
-    )
 
 
 def render_tenant(
@@ -113,7 +98,7 @@ def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder, standing: Sta
     jobs: list[Object] = []
     for kind, rendered in TENANT_MANIFESTS.items():
         for declared in tenant.of(kind).values():
-            if rendered.cluster(tenant, declared.model) == cluster.name:
+            if cluster_in(tenant, declared.model) == cluster.name:
                 path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
                 objects = rendered.render(offers, cluster, tenant, standing, declared)
                 jobs += [one for one in objects if one["kind"] == "Job"]

@@ -75,7 +75,9 @@ class Edit(NamedTuple):
 def with_edits(status: TenantStatus, edits: Iterable[Edit]) -> TenantStatus:
     """Return a status with a condition for each edit."""
     by_thing: dict[tuple[str, str], list[Edit]] = defaultdict(list)
-    reported = {(kind.word, one.name) for kind in THINGS.values() for one in getattr(status, kind.plural)}
+    reported = {
+        (kind.word, one.name) for kind in THINGS.values() if kind.reported for one in getattr(status, kind.plural)
+    }
     for edit in edits:
         by_thing[edit.thing if edit.thing in reported else ("", "")].append(edit)
 

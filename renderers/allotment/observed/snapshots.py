@@ -16,17 +16,17 @@ def snapshot(live: VolumeSnapshot, synced: Found, now: str, before: Snapshot | N
     conditions.add(word.SYNCED, *synced)
     add_departure(conditions, live.marked, live.unprotected)
     return Snapshot(
-        live.snapshot,
-        live.blob,
-        state,
-        reason,
-        message,
-        known.since if known and known.state == state else now,
-        live.uid,
-        live.of,
-        live.restore_size,
-        live.taken,
-        conditions.all(),
+        name=live.snapshot,
+        observed_blob=live.blob,
+        state=state,
+        reason=reason,
+        message=message,
+        since=known.since if known and known.state == state else now,
+        uid=live.uid,
+        storage=live.of,
+        restore_size=live.restore_size,
+        creation_time=live.taken,
+        conditions=conditions.all(),
     )
 
 

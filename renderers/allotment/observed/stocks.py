@@ -36,14 +36,14 @@ def stocks(
             shared[one.gpu_spec] -= used[one.stock]
     return tuple(
         Stock(
-            one.stock,
-            one.gpu_spec,
-            one.units,
-            used[one.stock],
-            one.units - used[one.stock],
-            min(ready[one.stock], one.units),
-            one.reserved_for,
-            one.node_pool,
+            name=one.stock,
+            gpu_spec=one.gpu_spec,
+            count=one.units,
+            held=used[one.stock],
+            free=one.units - used[one.stock],
+            ready=min(ready[one.stock], one.units),
+            tenant=one.reserved_for,
+            node_pool=one.node_pool,
         )
         for one in sorted(found, key=lambda one: one.stock)
     )

@@ -161,16 +161,16 @@ def _prepare(view: StorageView) -> Preparation | None:
         return None
     state, reason = _attempt_state(view, job)
     return Preparation(
-        job.uid,
-        job.attempt,
-        job.input_hash,
-        state,
-        job.started,
-        job.ended if state in (word.SUCCEEDED, word.FAILED) else "",
-        _exit_code(view, job),
-        reason,
-        job.log,
-        job.kept,
+        uid=job.uid,
+        attempt=job.attempt,
+        input_hash=job.input_hash,
+        state=state,
+        start_time=job.started,
+        completion_time=job.ended if state in (word.SUCCEEDED, word.FAILED) else "",
+        exit_code=_exit_code(view, job),
+        reason=reason,
+        log=job.log,
+        kept=job.kept,
     )
 
 

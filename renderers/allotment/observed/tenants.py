@@ -89,6 +89,7 @@ def tenant_status(
     tenant: str,
     cluster: str,
     live: Live,
+    *,
     before: TenantStatus | None,
     now: str,
     sources: Sources | None = None,
@@ -119,15 +120,15 @@ def tenant_status(
     running = _instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
     run = tuple(judged(one, known_instances) for one in running)
     return TenantStatus(
-        tenant,
-        cluster,
-        tuple(_part(name, one, before, sources or {}) for name, one in sorted(parts.items())),
-        run,
-        kept,
-        taken,
-        next((word.UNPROTECTED if one.unprotected else word.PROTECTED for one in live.namespaces), ""),
-        word.PROTECTED if any(one.name == disruption.ALL and not one.ending for one in live.budgets) else "",
-        (
+        tenant=tenant,
+        cluster=cluster,
+        applications=tuple(_part(name, one, before, sources or {}) for name, one in sorted(parts.items())),
+        instances=run,
+        storages=kept,
+        snapshots=taken,
+        namespace=next((word.UNPROTECTED if one.unprotected else word.PROTECTED for one in live.namespaces), ""),
+        disruption=word.PROTECTED if any(one.name == disruption.ALL and not one.ending for one in live.budgets) else "",
+        transitions=(
             *_transitions(known_instances, run, known_storages, kept, now),
             *_taken(known_snapshots, taken, now),
         ),
@@ -184,14 +185,14 @@ def _storages(
             continue
         yield storages.storage(
             storages.StorageView(
-                claim,
-                [job for job in live.jobs if job.storage == name],
-                [pod for pod in live.pods if pod.storage == name],
-                next((one for one in live.deployments if one.storage == name), None),
-                [route for route in live.routes if route.storage == name],
-                synced(application, "PersistentVolumeClaim", claim.name, live=True),
-                now,
-                waiting.get(name, ""),
+                claim=claim,
+                jobs=[job for job in live.jobs if job.storage == name],
+                pods=[pod for pod in live.pods if pod.storage == name],
+                accessor=next((one for one in live.deployments if one.storage == name), None),
+                routes=[route for route in live.routes if route.storage == name],
+                synced=synced(application, "PersistentVolumeClaim", claim.name, live=True),
+                now=now,
+                awaited=waiting.get(name, ""),
             ),
             before.get(name),
         )
@@ -224,14 +225,14 @@ def _instances(
             yield _unborn(name, application, before.get(name), now)
             continue
         view = InstanceView(
-            cluster,
-            there[name],
-            rollouts[there[name].uid],
-            pods[name],
-            [route for route in live.routes if route.instance == name],
-            kept,
-            synced(application, "Deployment", name, live=True),
-            now,
+            cluster=cluster,
+            deployment=there[name],
+            rollout=rollouts[there[name].uid],
+            pods=pods[name],
+            routes=[route for route in live.routes if route.instance == name],
+            storages=kept,
+            synced=synced(application, "Deployment", name, live=True),
+            now=now,
         )
         yield instances.instance(view, before.get(name))
 

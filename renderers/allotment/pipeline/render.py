@@ -75,7 +75,8 @@ class Renderer(Generic[M]):
     def _rendered(
         self, offers: Offers, tenant: Folder, standing: Standing, share: TimeShare
     ) -> list[tuple[str, bytes]] | Stopped:
-        from allotment.manifests.tree import clusters_of, render_tenant
+        from allotment.declared.placement import clusters_of
+        from allotment.manifests.tree import render_tenant
 
         try:
             wanted = not self._tenants or tenant.name in self._tenants

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from allotment.declared.approvers import OWNERSHIP, PLATFORM_TEAM, accounts_of, covers, matches
+from allotment.declared.forges import FORGES
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec
 from allotment.declared.people import Account, account
@@ -47,7 +48,7 @@ def owned(spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str]
 
 def codeowners(owners: Sequence[Owned], forge: str) -> str:
     """Return the file for a forge that says who owns what."""
-    write = _regexes if forge in ("Gitea", "Forgejo") else _globs
+    write = _regexes if FORGES[forge].has_owner_regexes else _globs
     return _HEAD + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
 
 

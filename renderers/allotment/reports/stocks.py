@@ -49,7 +49,7 @@ def stock_rows(offers: Offers, claims: Iterable[Claim], clusters: Iterable[Clust
     ready = {(one.cluster, each.name): each.ready for one in reported for each in one.stocks}
     cold = {one.cluster: cold_times(one.cold_starts) for one in reported}
     return [
-        _row(offers, key, use.stock.model.spec, use.held, wanted[key], ready.get(key), cold)
+        _row(offers, key, use.stock.model.spec, held=use.held, wanted=wanted[key], ready=ready.get(key), cold=cold)
         for use in stock_uses(offers, claims)
         for key in [(use.cluster, use.stock.model.name)]
     ]
@@ -59,6 +59,7 @@ def _row(
     offers: Offers,
     key: tuple[str, str],
     spec: StockSpec,
+    *,
     held: int,
     wanted: int,
     ready: int | None,
@@ -67,7 +68,15 @@ def _row(
     pool = offers.clusters[key[0]].of(NodePool).get(spec.node_pool)
     comes = pool is not None and pool.model.spec.karpenter is not None
     time = cold.get(key[0], {}).get(spec.gpu_spec) if comes else None
-    return StockRow(*key, spec, pool.model.spec if pool else None, held, wanted, ready, time)
+    return StockRow(
+        *key,
+        spec=spec,
+        pool=pool.model.spec if pool else None,
+        held=held,
+        placeholders=wanted,
+        ready=ready,
+        cold=time,
+    )
 
 
 def stocks_table(rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], now: datetime.datetime) -> RenderableType:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.reading import nearest
-from allotment.problems import Finding, quoted
+from allotment.problems import Finding
 from allotment.readiness.sources import is_bucket
 
 RULE = "bucket"
@@ -43,11 +42,7 @@ def _check_instance(
             yield instance.finding(f"spec.storages.{index}.name", message, RULE, related=(storages[mount.name].path,))
     for index, use in enumerate(spec.buckets):
         field, one = f"spec.buckets.{index}.name", storages.get(use.name)
-        if tenant.lacks(GPUStorage, use.name):
-            near = nearest(use.name, buckets)
-            message = f"no GPUStorage is named {quoted(use.name)} in tenants/{tenant.name}{near}"
-            yield instance.finding(field, message, "reference")
-        elif one is None:
+        if one is None:
             continue
         elif not is_bucket(offers, one.model):
             message = f"storage {use.name} is a volume: name it under spec.storages, with a mountPath"

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from allotment.declared.inventory import Declared, Folder, Offers
-from allotment.declared.kinds.add_on import AddOn
+from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.reading import nearest, nearest_declared
+from allotment.declared.references import ReferenceTo, references
 from allotment.problems import Finding, quoted
+from allotment.readiness.sources import is_bucket
 from allotment.rules.tally import Tally
 
 RULE = "reference"
@@ -34,11 +35,34 @@ def _missing(
     return one.finding(field, f"no {kind} is named {quoted(name)}{where}{nearest(name, known)}", RULE)
 
 
-def _undeclared(
-    one: Declared[Declaration], field: str, kind: type[Declaration], name: str, folder: Folder, where: str = ""
-) -> Finding:
-    hint = nearest_declared(name, folder, kind)
-    return one.finding(field, f"no {kind.__name__} is named {quoted(name)}{where}{hint}", RULE)
+def _check_references(
+    offers: Offers, folder: Folder, declared: Declared[Declaration], tenants: Collection[str] | None = None
+) -> Iterator[Finding]:
+    """Check that all that a declaration names is declared: with `tenants` the tenants that it names, else all others."""
+    for field, to, name in references(declared.model):
+        if (to.kind == Tenant.__name__) != (tenants is not None):
+            continue
+        if (near := _absent(offers, folder, to, name) if tenants is None else _unknown(name, tenants)) is not None:
+            yield Finding(declared.path, field, f"no {to.kind} is named {quoted(name)}{near}{to.advice}", RULE)
+
+
+def _unknown(name: str, known: Collection[str]) -> str | None:
+    return None if name in known else nearest(name, known)
+
+
+def _absent(offers: Offers, folder: Folder, to: ReferenceTo, name: str) -> str | None:
+    """Return where nothing of a name is declared, and the nearest name that is; None where it is declared."""
+    kind = KINDS[to.kind]
+    if kind.name == Cluster.__name__:
+        return _unknown(name, offers.clusters)
+    target = offers.platform if kind.scope == "platform" else folder
+    if not target.lacks(kind.model, name):
+        return None
+    where = {"platform": "", "cluster": f" in cluster {target.name}", "tenant": f" in tenants/{target.name}"}
+    volumes = (
+        [key for key, one in target.of(GPUStorage).items() if not is_bucket(offers, one.model)] if to.bucket else ()
+    )
+    return where[kind.scope] + nearest_declared(name, target, kind.model, without=volumes)
 
 
 def _deprecated(one: Declared[Declaration], field: str, what: str, lifecycle: str, more: str = "") -> Iterator[Finding]:
@@ -61,16 +85,13 @@ def check_offers(offers: Offers) -> Iterator[Finding]:
             ):
                 others = [one for one in versions if one != version.version]
                 yield _missing(app, f"spec.versions.{index}.replacedBy", "other version", version.replaced_by, others)
-    for add_on in platform.of(AddOn).values():
-        for index, name in enumerate(add_on.model.spec.clusters):
-            if name not in offers.clusters:
-                yield _missing(add_on, f"spec.clusters.{index}", "Cluster", name, offers.clusters)
+    for declared in platform.all():
+        yield from _check_references(offers, platform, declared)
     for cluster in offers.clusters.values():
         yield from _check_cluster(offers, cluster)
 
 
 def _check_cluster(offers: Offers, cluster: Folder) -> Iterator[Finding]:
-    declared = cluster.one(Cluster)
     if cluster.lacks(Cluster, cluster.name):
         yield Finding(
             f"clusters/{cluster.name}/cluster.yaml",
@@ -79,32 +100,16 @@ def _check_cluster(offers: Offers, cluster: Folder) -> Iterator[Finding]:
             "required",
             related=cluster.paths(),
         )
-    if declared is not None:
-        for index, entry in enumerate(declared.model.spec.storages):
-            if offers.platform.lacks(StorageSpec, entry.storage_spec):
-                field = f"spec.storages.{index}.storageSpec"
-                yield _undeclared(declared, field, StorageSpec, entry.storage_spec, offers.platform)
-    for stock in cluster.of(Stock).values():
-        spec = stock.model.spec
-        if offers.platform.lacks(GPUSpec, spec.gpu_spec):
-            yield _undeclared(stock, "spec.gpuSpec", GPUSpec, spec.gpu_spec, offers.platform)
-        if cluster.lacks(NodePool, spec.node_pool):
-            yield _undeclared(stock, "spec.nodePool", NodePool, spec.node_pool, cluster, f" in cluster {cluster.name}")
+    for declared in cluster.all():
+        yield from _check_references(offers, cluster, declared)
 
 
 def check_across_tenants(offers: Offers, tally: Tally) -> Iterator[Finding]:
     """Check the names that cross from a cluster or a tenant to other tenants."""
-    yield from _check_stock_tenants(offers, tally)
+    for folder in (offers.platform, *offers.clusters.values()):
+        for declared in folder.all():
+            yield from _check_references(offers, folder, declared, tally.tenants)
     yield from _check_storages_of_others(tally)
-
-
-def _check_stock_tenants(offers: Offers, tally: Tally) -> Iterator[Finding]:
-    """Check that the tenants that stocks are held for exist."""
-    for cluster in offers.clusters.values():
-        for stock in cluster.of(Stock).values():
-            owner = stock.model.spec.tenant
-            if owner is not None and owner not in tally.tenants:
-                yield _missing(stock, "spec.tenant", "Tenant", owner, tally.tenants)
 
 
 def _check_storages_of_others(tally: Tally) -> Iterator[Finding]:
@@ -137,8 +142,6 @@ def check_tenant(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             "required",
             related=tenant.paths(),
         )
-    elif declared is not None and offers.platform.lacks(Plan, declared.model.spec.plan):
-        yield _undeclared(declared, "spec.plan", Plan, declared.model.spec.plan, offers.platform)
     elif declared is not None and declared.model.spec.plan in plans:
         yield from _deprecated(
             declared,
@@ -146,6 +149,8 @@ def check_tenant(offers: Offers, tenant: Folder) -> Iterator[Finding]:
             f"Plan {declared.model.spec.plan}",
             plans[declared.model.spec.plan].model.spec.lifecycle,
         )
+    for resource in tenant.all():
+        yield from _check_references(offers, tenant, resource)
     for storage in tenant.of(GPUStorage).values():
         yield from _check_storage(offers, storage)
     for instance in tenant.of(GPUInstance).values():
@@ -153,9 +158,8 @@ def check_tenant(offers: Offers, tenant: Folder) -> Iterator[Finding]:
 
 
 def _check_cluster_choice(offers: Offers, one: Declared[Declaration], name: str) -> Iterator[Finding]:
-    if name not in offers.clusters:
-        yield _missing(one, "spec.cluster", "Cluster", name, offers.clusters)
-    elif (cluster := offers.clusters[name].one(Cluster)) is not None:
+    folder = offers.clusters.get(name)
+    if folder is not None and (cluster := folder.one(Cluster)) is not None:
         yield from _deprecated(one, "spec.cluster", f"Cluster {name}", cluster.model.spec.lifecycle)
 
 
@@ -170,8 +174,6 @@ def _check_storage(offers: Offers, storage: Declared[GPUStorage]) -> Iterator[Fi
                 )
                 yield storage.finding(field, message, RULE, related=(platform.path,))
     yield from _check_cluster_choice(offers, storage, spec.cluster)
-    if offers.platform.lacks(StorageSpec, spec.storage_spec):
-        yield _undeclared(storage, "spec.storageSpec", StorageSpec, spec.storage_spec, offers.platform)
     if spec.storage_spec not in offered:
         return
     yield from _deprecated(
@@ -207,28 +209,19 @@ def _check_stocked(cluster: Folder, tenant: Folder, instance: Declared[GPUInstan
 def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstance]) -> Iterator[Finding]:
     spec, specs, apps = instance.model.spec, offers.platform.of(GPUSpec), offers.platform.of(App)
     yield from _check_cluster_choice(offers, instance, spec.cluster)
-    if offers.platform.lacks(GPUSpec, spec.gpu_spec):
-        yield _undeclared(instance, "spec.gpuSpec", GPUSpec, spec.gpu_spec, offers.platform)
-    elif spec.gpu_spec in specs:
+    if spec.gpu_spec in specs:
         yield from _deprecated(
             instance, "spec.gpuSpec", f"GPUSpec {spec.gpu_spec}", specs[spec.gpu_spec].model.spec.lifecycle
         )
         if spec.cluster in offers.clusters:
             yield from _check_stocked(offers.clusters[spec.cluster], tenant, instance)
-    if spec.app is not None:
-        if offers.platform.lacks(App, spec.app.name):
-            yield _undeclared(instance, "spec.app.name", App, spec.app.name, offers.platform)
-        elif spec.app.name in apps:
-            versions = {one.version: one for one in apps[spec.app.name].model.spec.versions}
-            if spec.app.version not in versions:
-                yield _missing(instance, "spec.app.version", f"version of {spec.app.name}", spec.app.version, versions)
-            else:
-                chosen = versions[spec.app.version]
-                more = f", go to {chosen.replaced_by}" if chosen.replaced_by else ""
-                yield from _deprecated(
-                    instance, "spec.app.version", f"{spec.app.name} {spec.app.version}", chosen.lifecycle, more
-                )
-    for index, mount in enumerate(spec.storages):
-        if tenant.lacks(GPUStorage, mount.name):
-            field, where = f"spec.storages.{index}.name", f" in tenants/{tenant.name}"
-            yield _undeclared(instance, field, GPUStorage, mount.name, tenant, where)
+    if spec.app is not None and spec.app.name in apps:
+        versions = {one.version: one for one in apps[spec.app.name].model.spec.versions}
+        if spec.app.version not in versions:
+            yield _missing(instance, "spec.app.version", f"version of {spec.app.name}", spec.app.version, versions)
+        else:
+            chosen = versions[spec.app.version]
+            more = f", go to {chosen.replaced_by}" if chosen.replaced_by else ""
+            yield from _deprecated(
+                instance, "spec.app.version", f"{spec.app.name} {spec.app.version}", chosen.lifecycle, more
+            )

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.reading import nearest_declared
-from allotment.problems import Finding, quoted
+from allotment.problems import Finding
 from allotment.readiness.sources import offered, placed
 
 RULE = "snapshot"
@@ -20,9 +19,6 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     for snapshot in tenant.of(GPUStorageSnapshot).values():
         name = snapshot.model.spec.storage
         storage = storages.get(name)
-        if tenant.lacks(GPUStorage, name):
-            message = f"no GPUStorage is named {quoted(name)} in tenants/{tenant.name}{nearest_declared(name, tenant, GPUStorage)}; a storage stays while a snapshot of it exists"
-            yield snapshot.finding("spec.storage", message, "reference")
         if storage is None:
             continue
         spec, entry, kind = (

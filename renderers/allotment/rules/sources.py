@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.reading import nearest_declared
 from allotment.declared.values import size_text
 from allotment.problems import Finding, quoted
@@ -43,14 +42,8 @@ def _check_named(tenant: Folder, storage: Declared[GPUStorage]) -> Iterator[Find
     if source.storage is not None and source.storage.tenant in (None, tenant.name):
         name = source.storage.name
         if tenant.lacks(GPUStorage, name):
-            near = nearest_declared(name, tenant, GPUStorage, without=storage.model.name)
+            near = nearest_declared(name, tenant, GPUStorage, without=(storage.model.name,))
             yield storage.finding(_field(storage), f"no GPUStorage is named {quoted(name)}{where}{near}", "reference")
-    elif source.snapshot is not None and tenant.lacks(GPUStorageSnapshot, source.snapshot.name):
-        name = source.snapshot.name
-        near = nearest_declared(name, tenant, GPUStorageSnapshot)
-        yield storage.finding(
-            _field(storage), f"no GPUStorageSnapshot is named {quoted(name)}{where}{near}", "reference"
-        )
 
 
 def _check_fit(

@@ -11,6 +11,8 @@ from allotment.declared.inventory import Folder, Offers
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import Scope, path_of
+from allotment.declared.placement import clusters_of
+from allotment.declared.references import references
 from allotment.problems import FieldPath
 from allotment.readiness.instances import claims
 from allotment.readiness.sources import foreign_source
@@ -146,7 +148,6 @@ def part_of(offers: Offers, tenant: Folder, standing: Standing = NOTHING) -> Par
         Held(one.model.spec.cluster, one.model.spec.storage_spec, tenant.name, one.model.name, one.model.spec.size)
         for one in tenant.of(GPUStorage).values()
     )
-    used = {held.cluster for held in storages} | {one.model.spec.cluster for one in tenant.of(GPUInstance).values()}
     shares, reads = [], []
     for one in tenant.of(GPUStorage).values():
         spec = one.model.spec
@@ -158,15 +159,18 @@ def part_of(offers: Offers, tenant: Folder, standing: Standing = NOTHING) -> Par
     invalid = tuple(sorted(name for kind, name in tenant.broken if kind == GPUStorage.__name__))
     held = tuple(claims(offers, tenant, standing))
     return Part(
-        held, storages, tuple(sorted(used)), tuple(shares), tuple(reads), invalid, tuple(_unknown_storages(tenant))
+        claims=held,
+        storages=storages,
+        clusters=tuple(filter(None, clusters_of(tenant))),
+        shares=tuple(shares),
+        reads=tuple(reads),
+        invalid=invalid,
+        unknown=tuple(_unknown_storages(tenant)),
     )
 
 
 def _unknown_storages(tenant: Folder) -> Iterator[UnknownStorage]:
     for instance in tenant.of(GPUInstance).values():
-        spec = instance.model.spec
-        used = [("storages", index, mount.name) for index, mount in enumerate(spec.storages)]
-        used += [("buckets", index, use.name) for index, use in enumerate(spec.buckets)]
-        for part, index, name in used:
-            if tenant.lacks(GPUStorage, name):
-                yield UnknownStorage(instance.path, ("spec", part, index, "name"), tenant.name, name)
+        for field, to, name in references(instance.model):
+            if to.kind == GPUStorage.__name__ and tenant.lacks(GPUStorage, name):
+                yield UnknownStorage(instance.path, field, tenant.name, name)

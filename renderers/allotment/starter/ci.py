@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
+from allotment.declared.forges import FORGES
 from allotment.starter.program import FOLDER, LOCK, PROGRAM, Program, installing
 
-PATHS = {
-    "GitHub": ".github/workflows/allot.yaml",
-    "GitLab": ".gitlab-ci.yml",
-    "Gitea": ".gitea/workflows/allot.yaml",
-    "Forgejo": ".forgejo/workflows/allot.yaml",
-}
 CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
 CACHE = "actions/cache@5a3ec84eff668545956fd18022155c47e93e2684 # v4.2.3"
 PYTHON = "docker.io/library/python:3.13.14@sha256:36f5673ec01bd1001d7cbb8f12215101aa4ee5d70ddbbb72e01b2930d7c12f19"
@@ -36,7 +31,7 @@ def workflow(forge: str, branch: str, program: Program) -> tuple[str, str]:
         "@EMAIL@": _EMAILS.get(forge, "allotment@localhost"),
         "@ALLOT@": "allot" if program.is_image else _program(is_gitlab, "allot"),
     }
-    return PATHS[forge], filled(starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, words)
+    return FORGES[forge].workflow, filled(starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, words)
 
 
 def _program(is_gitlab: bool, name: str) -> str:

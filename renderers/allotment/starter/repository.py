@@ -21,7 +21,7 @@ _IGNORED = """\
 
 
 def beside(
-    forge: str, branch: str, program: Program, runs: str, builds: str, blanks: Sequence[Blank], docs_url: str
+    forge: str, branch: str, program: Program, *, runs: str, builds: str, blanks: Sequence[Blank], docs_url: str
 ) -> dict[str, bytes]:
     """Return the files beside the declarations: CI, hooks, editor settings, pins of the program, a README.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from allotment.declared.forges import FORGES
 from allotment.problems import counted
-from allotment.starter.ci import PATHS
 from allotment.starter.program import FOLDER
 
 # People edit these after `allot init`, so that an upgrade leaves them alone.
@@ -21,7 +21,7 @@ def generated(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def is_generated(path: str) -> bool:
     """Return whether `allot init` generates the file, of any forge."""
-    own = (*PATHS.values(), ".pre-commit-config.yaml", ".vscode/settings.json")
+    own = (*(forge.workflow for forge in FORGES.values()), ".pre-commit-config.yaml", ".vscode/settings.json")
     return path in own or path.startswith((f"{FOLDER}/", "schemas/"))
 
 

@@ -120,7 +120,17 @@ def test_what_the_base_takes_counts_for_nobody(bed: Bed, monkeypatch: pytest.Mon
 
 def _asked(small: Place, head: str) -> Asked:
     base = git(small.root, "rev-parse", "main")
-    return Asked(str(small.root), base, head, "2026-11-21", "ada-k", [], [], {}, 60_000)
+    return Asked(
+        root=str(small.root),
+        base=base,
+        head=head,
+        day="2026-11-21",
+        author="ada-k",
+        pushers=[],
+        approvers=[],
+        teams={},
+        comment_bytes=60_000,
+    )
 
 
 def test_a_bug_of_ours_is_told_as_one(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,33 +1,16 @@
-"""The forges that pull requests are on: each behind the same Protocol, imported when it is used.
-
-`FORGES` is the only registry.
-"""
+"""The forges that pull requests are on: each behind the same Protocol, imported when it is used."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from allotment.declared.forges import FORGES
 from allotment.problems import Refused, quoted
 
 if TYPE_CHECKING:  # what talks HTTP takes 0.2 s to import, and the kinds of forges are asked for by name alone too
     from allotment.adapters.forge.forge import Forge, Token
-
-
-class ForgeKind(NamedTuple):
-    """A kind of forge: its module here, and the ref under which the target repository has a pull request's head."""
-
-    module: str
-    head: str
-
-
-FORGES = {
-    "GitHub": ForgeKind("github", "refs/pull/{number}/head"),
-    "GitLab": ForgeKind("gitlab", "refs/merge-requests/{number}/head"),
-    "Gitea": ForgeKind("gitea", "refs/pull/{number}/head"),
-    "Forgejo": ForgeKind("gitea", "refs/pull/{number}/head"),
-}
 
 
 def connect(kind: str, url: str, token: Token, api: str | None = None) -> Forge:

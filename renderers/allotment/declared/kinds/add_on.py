@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of
-from allotment.declared.values import KubernetesName, Reference, SubPath, matching, refuse, written_as
+from allotment.declared.references import ClusterReference
+from allotment.declared.values import KubernetesName, SubPath, matching, refuse, written_as
 from allotment.problems import quoted
 
 OCI = "oci://"
@@ -159,7 +160,7 @@ class AddOnSpec(Spec):
         max_length=10,
         description="Where it brings objects besides, such as a Role in kube-system; in no other may it.",
     )
-    clusters: list[Reference] = Field(
+    clusters: list[ClusterReference] = Field(
         default=[], min_length=1, max_length=100, description="Names of Clusters that have it; absent: all."
     )
     wave: Annotated[int, Field(ge=0, le=LAST_WAVE)] = Field(

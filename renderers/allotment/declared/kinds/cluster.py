@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from allotment.declared.addresses import Cidr, Domain, HttpsUrl, HttpUrl, IssuerUrl
 from allotment.declared.kinds.declaration import Declaration, Offer, Strict, one_of, unique
-from allotment.declared.values import KubernetesName, Reference, Size, SshKey
+from allotment.declared.references import StorageSpecReference
+from allotment.declared.values import KubernetesName, Size, SshKey
 
 
 class Destination(Strict):
@@ -66,7 +67,7 @@ class ObjectStore(Strict):
 class ClusterStorage(Strict):
     """A StorageSpec that this cluster has."""
 
-    storage_spec: Reference = Field(description="A StorageSpec of the platform.")
+    storage_spec: StorageSpecReference = Field(description="A StorageSpec of the platform.")
     storage_class_name: KubernetesName = Field(description="Its reclaim policy is Retain.")
     capacity: Size = Field(description="The most that all storages of this kind may take together.")
     cloning: Literal["Volume", "Copy"] = Field(

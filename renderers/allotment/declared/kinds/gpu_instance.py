@@ -9,20 +9,27 @@ from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.container import Container
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, unique
-from allotment.declared.values import EnvPrefix, MountPath, Reference, SubPath
+from allotment.declared.references import (
+    AppReference,
+    BucketReference,
+    ClusterReference,
+    GPUSpecReference,
+    GPUStorageReference,
+)
+from allotment.declared.values import EnvPrefix, MountPath, SubPath
 
 
 class AppChoice(Strict):
     """A catalog app and its version."""
 
-    name: Reference = Field(description="An App of the catalog.")
+    name: AppReference = Field(description="An App of the catalog.")
     version: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="One of its versions, quoted.")
 
 
 class Mount(Strict):
     """A storage of the same tenant and cluster, mounted into the container."""
 
-    name: Reference = Field(description="The GPUStorage.")
+    name: GPUStorageReference = Field(description="The GPUStorage.")
     mount_path: MountPath = Field(description="Where the container finds it.")
     sub_path: SubPath | None = Field(
         default=None, description="A folder of the storage that is mounted instead of all of it."
@@ -37,7 +44,7 @@ class BucketUse(Strict):
     the cluster declares one.
     """
 
-    name: Reference = Field(description="The GPUStorage, of a StorageSpec with bucket.")
+    name: BucketReference = Field(description="The GPUStorage, of a StorageSpec with bucket.")
     env_prefix: EnvPrefix = Field(
         default="",
         description="Before the names of the variables, such as DATA_; the names of two buckets must differ.",
@@ -50,8 +57,10 @@ class GPUInstanceSpec(Spec):
     state: Literal["Running", "Stopped"] = Field(
         default="Running", description="Stopped gives the units back; the storages stay."
     )
-    cluster: Reference = Field(description="The Cluster that it runs in.")
-    gpu_spec: Reference = Field(description="The GPUSpec whose unit each copy holds: GPU, cores, memory, disk, price.")
+    cluster: ClusterReference = Field(description="The Cluster that it runs in.")
+    gpu_spec: GPUSpecReference = Field(
+        description="The GPUSpec whose unit each copy holds: GPU, cores, memory, disk, price."
+    )
     app: AppChoice | None = None
     container: Container | None = Field(default=None, description="With an app only args (replaced) and env (by name).")
     replicas: Annotated[int, Field(ge=1, le=100)] = Field(

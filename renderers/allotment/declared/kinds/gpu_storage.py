@@ -11,7 +11,8 @@ from pydantic_core import PydanticCustomError
 from allotment.declared.addresses import BucketName, KeyPrefix, Region, S3Endpoint, Sha256, SourceUrl
 from allotment.declared.kinds.container import SECRET_VALUES
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
-from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, Named, Reference, Size, SubPath
+from allotment.declared.references import ClusterReference, SnapshotReference, StorageSpecReference
+from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, Named, Size, SubPath
 
 _SECRET_PARAMETER = re.compile(
     r"[?&](?:[a-z_-]*token|api_?key|sig|signature|password|x-amz-(?:signature|credential|security-token))=",
@@ -37,7 +38,7 @@ class StorageSource(Strict):
 class SnapshotSource(Strict):
     """A snapshot of this tenant's, restored into a storage of the same cluster and StorageSpec."""
 
-    name: Named = Field(description="The GPUStorageSnapshot.")
+    name: SnapshotReference = Field(description="The GPUStorageSnapshot.")
 
 
 class UrlSource(Strict):
@@ -136,8 +137,8 @@ class Reader(Strict):
 class GPUStorageSpec(Spec):
     """A volume or a bucket. Its cluster and storageSpec are immutable."""
 
-    cluster: Reference = Field(description="The Cluster that it lies in; it can't change.")
-    storage_spec: Reference = Field(
+    cluster: ClusterReference = Field(description="The Cluster that it lies in; it can't change.")
+    storage_spec: StorageSpecReference = Field(
         description="The StorageSpec that says what kind of volume it is, and what it costs; it can't change."
     )
     size: Size = Field(description="Grows, never shrinks. Of a bucket: the most it may hold.")

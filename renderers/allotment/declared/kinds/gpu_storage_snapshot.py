@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import Field
 
 from allotment.declared.kinds.declaration import Declaration, Spec
-from allotment.declared.values import Reference
+from allotment.declared.references import SnapshotOf
 
 
 class GPUStorageSnapshotSpec(Spec):
     """Of which storage. The moment is that at which the cluster first sees it."""
 
-    storage: Reference = Field(
+    storage: SnapshotOf = Field(
         description="The GPUStorage, of this tenant. It stays while the snapshot exists. Immutable."
     )
     deletion_policy: Literal["Retain", "Delete"] = Field(

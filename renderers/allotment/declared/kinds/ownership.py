@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from allotment.declared.kinds.declaration import Declaration, Spec, Strict, one_of, unique
 from allotment.declared.kinds.members import Role
-from allotment.declared.values import Login, Reference, name_of
+from allotment.declared.references import Name
+from allotment.declared.values import Login, name_of
 
 _SEGMENT = r"(?:[A-Za-z0-9._-]+\*?|\*)[A-Za-z0-9._-]*"
 
@@ -18,7 +19,7 @@ class Approver(Strict):
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("team", "tenant_role", "login")
 
-    team: Reference | None = Field(default=None, description="A team of spec.teams.")
+    team: Name | None = Field(default=None, description="A team of spec.teams.")
     tenant_role: Role | None = Field(
         default=None, description="Members of the path's tenant in this role, or one that includes it, by their login."
     )
@@ -55,7 +56,7 @@ class PathRule(Strict):
 class FieldRule(Strict):
     """Who approves, besides the path's approvers, a change of a field."""
 
-    kind: Reference = Field(description="A declared kind, such as GPUSpec.")
+    kind: Name = Field(description="A declared kind, such as GPUSpec.")
     field: Annotated[str, Field(pattern=r"^(?:spec|metadata)(?:\.[a-z][A-Za-z0-9]*)+$", max_length=200)] = Field(
         description="Such as spec.prices; all below it counts."
     )

@@ -7,20 +7,21 @@ from typing import Literal
 from pydantic import Field
 
 from allotment.declared.kinds.declaration import Declaration, Spec
-from allotment.declared.values import CountOrZero, Reference
+from allotment.declared.references import GPUSpecReference, NodePoolReference, TenantReference
+from allotment.declared.values import CountOrZero
 
 
 class StockSpec(Spec):
     """Units of a GPUSpec in a node pool."""
 
-    gpu_spec: Reference = Field(description="The GPUSpec whose units these are.")
-    node_pool: Reference = Field(description="Its model, sharing and capacityType agree with the GPUSpec's.")
+    gpu_spec: GPUSpecReference = Field(description="The GPUSpec whose units these are.")
+    node_pool: NodePoolReference = Field(description="Its model, sharing and capacityType agree with the GPUSpec's.")
     count: CountOrZero = Field(description="Units that tenants may hold. All Stocks of a pool together fit its nodes.")
     warm: CountOrZero | None = Field(
         default=None,
         description="How many of the free units are kept ready by placeholders; absent: all. Nodes come for the rest when needed.",
     )
-    tenant: Reference | None = Field(default=None, description="Held for this tenant alone.")
+    tenant: TenantReference | None = Field(default=None, description="Held for this tenant alone.")
 
 
 class Stock(Declaration):

@@ -8,13 +8,13 @@ from pydantic import Field
 
 from allotment.declared.kinds.declaration import Declaration, Spec
 from allotment.declared.kinds.plan import PartialQuota
-from allotment.declared.values import Reference
+from allotment.declared.references import PlanReference
 
 
 class TenantSpec(Spec):
     """The tenant's plan and state. The platform team's."""
 
-    plan: Reference = Field(description="The Plan that it is on: quota, budget and what it may choose.")
+    plan: PlanReference = Field(description="The Plan that it is on: quota, budget and what it may choose.")
     quota: PartialQuota | None = Field(default=None, description="Replaces the plan's quota, key by key.")
     lifecycle: Literal["Active", "Suspended", "Retired"] = Field(
         default="Active", description="Suspended: nothing runs, all is kept. Retired: the first step of deleting."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allotment.declared.forges import FORGES
 from allotment.declared.inventory import Offers
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
@@ -18,8 +19,6 @@ from allotment.manifests.links import graphs_page
 from allotment.manifests.tenant import applications
 
 ROOT_PROJECT = "allotment--root"
-FILE = {"GitHub": "blob", "GitLab": "-/blob", "Gitea": "src/branch", "Forgejo": "src/branch"}  # how each shows a file
-FOLDER = {"GitHub": "tree", "GitLab": "-/tree", "Gitea": "src/branch", "Forgejo": "src/branch"}
 LABELLED = '{{{{ index .{what}.metadata.labels "allotment.dev/{label}" }}}}'
 HAS = "{what}.metadata.labels != nil && '{label}' in {what}.metadata.labels"
 PARAMETERS = {
@@ -60,10 +59,10 @@ def _root(offers: Offers, cluster: str) -> dict[str, Any]:
         names.platform_application("root", cluster),
         offers,
         offers.clusters[cluster],
-        ROOT_PROJECT,
-        "control",
-        dict(control.HUB),
-        {"labels": names.labels(cluster=cluster)},
+        project_name=ROOT_PROJECT,
+        path="control",
+        target=dict(control.HUB),
+        metadata={"labels": names.labels(cluster=cluster)},
     )
 
 
@@ -98,7 +97,8 @@ def _links(offers: Offers, what: str) -> str:
     platform = offers.platform.one(Platform)
     assert platform is not None
     source = platform.model.spec.git
-    shows = (FOLDER if what == "application" else FILE)[source.forge]
+    forge = FORGES[source.forge]
+    shows = forge.folder if what == "application" else forge.file
     tenant = LABELLED.format(what=what, label="tenant")
     folder = f"{source.url.removesuffix('.git')}/{shows}/{source.branch}/tenants/{tenant}"
     if what == "application":

@@ -29,7 +29,9 @@ def _application(
     if wave is not None:
         metadata["annotations"] = {names.SYNC_WAVE: wave}
     name = names.platform_application(part, cluster.name)
-    return applications.application(name, offers, cluster, platform_project(cluster.name), path, target, metadata)
+    return applications.application(
+        name, offers, cluster, project_name=platform_project(cluster.name), path=path, target=target, metadata=metadata
+    )
 
 
 def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:

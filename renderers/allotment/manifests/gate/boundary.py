@@ -38,13 +38,13 @@ class Boundary(NamedTuple):
         assert declared is not None and platform is not None
         spec = declared.model.spec
         return Boundary(
-            cluster.name,
-            spec.domain,
-            (spec.gateway.namespace, spec.gateway.name),
-            spec.oidc.client_secret_ref.namespace,
-            {**_of_cluster(cluster.name, spec), **_of_storage_pods(cluster), **_of_platform(platform.model)},
-            cluster,
-            offers,
+            cluster=cluster.name,
+            domain=spec.domain,
+            gateway=(spec.gateway.namespace, spec.gateway.name),
+            secret_namespace=spec.oidc.client_secret_ref.namespace,
+            values={**_of_cluster(cluster.name, spec), **_of_storage_pods(cluster), **_of_platform(platform.model)},
+            folder=cluster,
+            offers=offers,
         )
 
     @property

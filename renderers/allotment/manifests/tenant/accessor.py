@@ -41,7 +41,7 @@ def render(
     selector = {names.STORAGE: storage.name, names.ROLE: names.FILES_ROLE}
     own = {**metadata, "name": name}
     objects = [
-        _deployment(offers, cluster, tenant, standing, storage, own, selector),
+        _deployment(offers, cluster, tenant, standing=standing, storage=storage, metadata=own, selector=selector),
         exposure.service(own, selector, [("files", names.FILES_PORT)]),
     ]
     shown = storage.spec.accessor.exposure if storage.spec.accessor is not None else "Namespace"
@@ -58,6 +58,7 @@ def _deployment(
     offers: Offers,
     cluster: Folder,
     tenant: Folder,
+    *,
     standing: Standing,
     storage: GPUStorage,
     metadata: dict[str, Any],

@@ -77,6 +77,7 @@ def application(
     name: str,
     offers: Offers,
     cluster: Folder,
+    *,
     project_name: str,
     path: str,
     target: dict[str, str],
@@ -140,7 +141,13 @@ def render(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, An
         path = f"tenants/{tenant.name}/{part}"
         objects.append(
             application(
-                names.application(tenant.name, cluster.name, part), offers, cluster, name, path, target, metadata
+                names.application(tenant.name, cluster.name, part),
+                offers,
+                cluster,
+                project_name=name,
+                path=path,
+                target=target,
+                metadata=metadata,
             )
         )
     return objects

@@ -40,7 +40,9 @@ def render(
     space = names.namespace(tenant.name)
     selector = {names.INSTANCE: instance.name}
     labels = Fixed(names.labels(tenant=tenant.name, instance=instance.name))
-    objects = [_deployment(offers, cluster, tenant, standing, declared, container, labels)]
+    objects = [
+        _deployment(offers, cluster, tenant, standing=standing, declared=declared, container=container, labels=labels)
+    ]
     if container.ports:
         metadata = {"name": instance.name, "namespace": space, "labels": labels}
         objects.append(
@@ -87,6 +89,7 @@ def _deployment(
     offers: Offers,
     cluster: Folder,
     tenant: Folder,
+    *,
     standing: Standing,
     declared: Declared[GPUInstance],
     container: Container,

@@ -14,12 +14,6 @@ from allotment.readiness.sources import is_prepared, placed
 from allotment.readiness.standing import Standing
 
 
-def cluster_of(tenant: Folder, snapshot: GPUStorageSnapshot) -> str:
-    """Return the cluster that a snapshot lies in: its storage's; empty where that isn't there."""
-    storage = tenant.of(GPUStorage).get(snapshot.spec.storage)
-    return storage.model.spec.cluster if storage is not None else ""
-
-
 def render(
     offers: Offers, cluster: Folder, tenant: Folder, standing: Standing, declared: Declared[GPUStorageSnapshot]
 ) -> list[dict[str, Any]]:

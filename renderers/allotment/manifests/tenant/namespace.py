@@ -178,7 +178,7 @@ def _density(cluster: Folder, platform: Folder) -> _Density:
 
 def hard(offers: Offers, cluster: Folder, limits: Limits) -> Fixed:
     """Return the amounts of a tenant's quota in a cluster."""
-    return _hard_of(offers.platform, cluster, tuple(sorted(limits.gpus.items())), *limits[1:])
+    return _hard_of(offers.platform, cluster, tuple(sorted(limits.gpus.items())), limits[1:])
 
 
 @lru_cache(maxsize=1024)
@@ -186,13 +186,10 @@ def _hard_of(
     platform: Folder,
     cluster: Folder,
     gpus: tuple[tuple[str, int], ...],
-    instances: int,
-    storages: int,
-    storage: int,
-    snapshots: int,
+    counts: tuple[int, int, int, int],
 ) -> Fixed:
     """The backstop: ROOM times what the plan could hold here; every kind of GPU is named, so that none is unlimited."""
-    density, limits = _density(cluster, platform), Limits(dict(gpus), instances, storages, storage, snapshots)
+    density, limits = _density(cluster, platform), Limits(dict(gpus), *counts)
     resources: dict[str, int] = {}
     for (resource, model), slices in density.slices.items():
         resources[resource] = resources.get(resource, 0) + ROOM * limits.gpus.get(model, 0) * slices

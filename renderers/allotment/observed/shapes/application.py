@@ -47,15 +47,15 @@ def application(raw: RawApplication) -> Application:
     resources = status.resources or ()
     results = (operation.sync_result.resources or ()) if operation and operation.sync_result else ()
     return Application(
-        metadata.uid,
-        metadata.name,
-        metadata.labels.tenant,
-        metadata.labels.cluster,
-        status.sync.status,
-        status.health.status,
-        status.sync.revision,
-        operation.phase if operation else "",
-        frozenset((one.kind, one.name) for one in resources),
-        frozenset((one.kind, one.name) for one in resources if one.status == "OutOfSync"),
-        frozenset((one.kind, one.name) for one in results if one.status == "SyncFailed"),
+        uid=metadata.uid,
+        name=metadata.name,
+        tenant=metadata.labels.tenant,
+        cluster=metadata.labels.cluster,
+        sync=status.sync.status,
+        health=status.health.status,
+        revision=status.sync.revision,
+        phase=operation.phase if operation else "",
+        resources=frozenset((one.kind, one.name) for one in resources),
+        differing=frozenset((one.kind, one.name) for one in resources if one.status == "OutOfSync"),
+        failed=frozenset((one.kind, one.name) for one in results if one.status == "SyncFailed"),
     )

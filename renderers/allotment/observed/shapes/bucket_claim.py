@@ -30,14 +30,14 @@ def bucket_claim(raw: RawBucketClaim) -> BucketClaim:
     """Return what is kept of an ObjectBucketClaim."""
     metadata = raw.metadata
     return BucketClaim(
-        metadata.uid,
-        metadata.name,
-        metadata.tenant,
-        metadata.labels.storage,
-        metadata.annotations.blob,
-        metadata.created,
-        raw.status.phase if raw.status else "",
-        raw.spec.additional_config.max_size,
-        metadata.marked,
-        metadata.unprotected,
+        uid=metadata.uid,
+        name=metadata.name,
+        tenant=metadata.tenant,
+        storage=metadata.labels.storage,
+        blob=metadata.annotations.blob,
+        created=metadata.created,
+        phase=raw.status.phase if raw.status else "",
+        size=raw.spec.additional_config.max_size,
+        marked=metadata.marked,
+        unprotected=metadata.unprotected,
     )

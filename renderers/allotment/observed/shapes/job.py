@@ -36,21 +36,21 @@ def job(raw: RawJob) -> Job:
     metadata, status = raw.metadata, raw.status
     complete, failed = named(status.conditions, "Complete"), named(status.conditions, "Failed")
     return Job(
-        metadata.uid,
-        metadata.name,
-        metadata.tenant,
-        metadata.labels.storage,
-        metadata.annotations.input_hash,
-        number(metadata.annotations.attempt),
-        metadata.created,
-        time_of(status.start_time),
-        time_of(status.completion_time) or time_of(failed.last_transition_time),
-        status.active,
-        complete.status == "True",
-        (failed.reason or "Failed") if failed.status == "True" else "",
-        _was_complete(metadata, failed),
-        metadata.annotations.log,
-        "Prune=false" in metadata.annotations.sync_options,
+        uid=metadata.uid,
+        name=metadata.name,
+        tenant=metadata.tenant,
+        storage=metadata.labels.storage,
+        input_hash=metadata.annotations.input_hash,
+        attempt=number(metadata.annotations.attempt),
+        created=metadata.created,
+        started=time_of(status.start_time),
+        ended=time_of(status.completion_time) or time_of(failed.last_transition_time),
+        active=status.active,
+        succeeded=complete.status == "True",
+        failure=(failed.reason or "Failed") if failed.status == "True" else "",
+        was_complete=_was_complete(metadata, failed),
+        log=metadata.annotations.log,
+        kept="Prune=false" in metadata.annotations.sync_options,
     )
 
 

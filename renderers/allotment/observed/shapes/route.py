@@ -26,13 +26,13 @@ def route(raw: RawRoute) -> Route:
     metadata = raw.metadata
     said = [named(parent.conditions, "Accepted").status for parent in raw.status.parents]
     return Route(
-        metadata.uid,
-        metadata.name,
-        metadata.tenant,
-        metadata.labels.instance,
-        metadata.labels.storage,
-        metadata.created,
-        metadata.annotations.link,
-        bool(said) and all(one == "True" for one in said),
-        "False" in said,
+        uid=metadata.uid,
+        name=metadata.name,
+        tenant=metadata.tenant,
+        instance=metadata.labels.instance,
+        storage=metadata.labels.storage,
+        created=metadata.created,
+        url=metadata.annotations.link,
+        accepted=bool(said) and all(one == "True" for one in said),
+        refused="False" in said,
     )

@@ -46,15 +46,15 @@ def reader(kind: str) -> Callable[[RawObject], LiveObject]:
         tenant = namespace.removeprefix(_NAMESPACE) if namespace.startswith(_NAMESPACE) else ""
         key, _, value = names.OURS.partition("=")
         return LiveObject(
-            f"{metadata.uid}/{kind}" if metadata.uid else "",
-            kind,
-            metadata.name,
-            tenant,
-            time_of(metadata.creation_timestamp),
-            metadata.deletion_timestamp is not None,
-            bool(metadata.owner_references),
-            metadata.labels.get(key) == value,
-            _content(raw) if tenant else b"",
+            uid=f"{metadata.uid}/{kind}" if metadata.uid else "",
+            kind=kind,
+            name=metadata.name,
+            tenant=tenant,
+            created=time_of(metadata.creation_timestamp),
+            ending=metadata.deletion_timestamp is not None,
+            owned=bool(metadata.owner_references),
+            managed=metadata.labels.get(key) == value,
+            content=_content(raw) if tenant else b"",
         )
 
     return read

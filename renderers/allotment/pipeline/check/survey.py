@@ -130,7 +130,16 @@ def survey(
     rejected = faults.by_cluster if partial else {}
     sound = offers._replace(clusters={name: one for name, one in offers.clusters.items() if name not in rejected})
     clusters = {name: str(several[0]) for name, several in rejected.items()}
-    work = TenantCheck(source, offers, render if fine else None, recall is not None, standings, share, sound, clusters)
+    work = TenantCheck(
+        source=source,
+        offers=offers,
+        render=render if fine else None,
+        stamped=recall is not None,
+        standings=standings,
+        seconds=share,
+        sound=sound,
+        unsound=clusters,
+    )
     made: dict[str, Any] = {}
     take = take or made.__setitem__
     by_tenant: dict[str, list[Problem]] = {}
@@ -160,7 +169,18 @@ def survey(
     files += sum(len(one.files) for one in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
     return Survey(
-        offers, parts, everything, files, remembered, made, problems, by_tenant, shared, standings, traces, sound
+        offers=offers,
+        parts=parts,
+        problems=everything,
+        files=files,
+        remembered=remembered,
+        made=made,
+        of_offers=problems,
+        by_tenant=by_tenant,
+        shared=shared,
+        standings=standings,
+        traces=traces,
+        sound=sound,
     )
 
 
@@ -186,7 +206,19 @@ def resurvey(
 
         was = Base(last.parts, last.offers.clusters)
         ends = [(Scope("tenant", name), name in last.parts, name in there) for name in tenants]
-        findings = [one for end in ends for one in _change(source, last.offers, base, *end, last.offers.as_of)[1]]
+        findings = [
+            finding
+            for scope, was_there, is_there in ends
+            for finding in _change(
+                source,
+                last.offers,
+                base,
+                scope=scope,
+                was_there=was_there,
+                is_there=is_there,
+                today=last.offers.as_of,
+            )[1]
+        ]
         changed = placed(findings, source)
     for name in tenants:
         parts.pop(name, None)
@@ -204,17 +236,17 @@ def resurvey(
     of_offers = [*stays, *(one for one in astray if one not in stays)]
     everything = _sorted(of_offers, shared, changed, *by_tenant.values())
     return Survey(
-        last.offers,
-        parts,
-        everything,
-        last.files,
-        len(parts) - len(made),
-        made,
-        of_offers,
-        by_tenant,
-        shared,
-        last.standings,
-        traces,
+        offers=last.offers,
+        parts=parts,
+        problems=everything,
+        files=last.files,
+        remembered=len(parts) - len(made),
+        made=made,
+        of_offers=of_offers,
+        by_tenant=by_tenant,
+        shared=shared,
+        standings=last.standings,
+        traces=traces,
     )
 
 
@@ -237,13 +269,13 @@ def tenants_part(plain: Iterable[Any]) -> Part:
         return plain
     claims, storages, clusters, shares, reads, invalid, unknown = plain
     return Part(
-        tuple([Claim(*one) for one in claims]),
-        tuple([Held(*one) for one in storages]),
-        tuple(clusters),
-        tuple([Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]),
-        tuple([Read(*one) for one in reads]),
-        tuple(invalid),
-        tuple([UnknownStorage(path, tuple(field), tenant, name) for path, field, tenant, name in unknown]),
+        claims=tuple([Claim(*one) for one in claims]),
+        storages=tuple([Held(*one) for one in storages]),
+        clusters=tuple(clusters),
+        shares=tuple([Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]),
+        reads=tuple([Read(*one) for one in reads]),
+        invalid=tuple(invalid),
+        unknown=tuple([UnknownStorage(path, tuple(field), tenant, name) for path, field, tenant, name in unknown]),
     )
 
 
@@ -311,7 +343,15 @@ def _changes(
     findings: list[Finding] = []
     for scope in sorted(old_scopes | contents.keys()):
         if scope not in old_scopes or base.files(scope).content != contents.get(scope):
-            was, found = _change(source, offers, base, scope, scope in old_scopes, scope in contents, today)
+            was, found = _change(
+                source,
+                offers,
+                base,
+                scope=scope,
+                was_there=scope in old_scopes,
+                is_there=scope in contents,
+                today=today,
+            )
             findings += found
             if scope.kind == "tenant" and scope in old_scopes:
                 before[scope.name] = part_of(offers, was)
@@ -321,7 +361,7 @@ def _changes(
 
 
 def _change(
-    source: Source, offers: Offers, base: Source, scope: Scope, was_there: bool, is_there: bool, today: datetime.date
+    source: Source, offers: Offers, base: Source, *, scope: Scope, was_there: bool, is_there: bool, today: datetime.date
 ) -> tuple[Folder, list[Finding]]:
     """Return a folder as it was at the base, empty where it wasn't there, and what is wrong with its change."""
     from allotment.declared.inventory import Folder

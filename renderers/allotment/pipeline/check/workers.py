@@ -195,7 +195,7 @@ class _Checked:
         """Reject it where it declares something in a cluster that has an error."""
         if (folder := self.fine()) is None or not unsound:
             return
-        from allotment.manifests.tree import clusters_of
+        from allotment.declared.placement import clusters_of
 
         for cluster in clusters_of(folder):
             if cluster in unsound:
@@ -217,7 +217,14 @@ class _Checked:
         """Return what came of it."""
         raw = self.raw
         return TenantResult(
-            raw.scope.name, len(raw.files), raw.content, raw.stamp, self.part, self.problems, self.made, self.trace
+            name=raw.scope.name,
+            files=len(raw.files),
+            content=raw.content,
+            stamp=raw.stamp,
+            part=self.part,
+            problems=self.problems,
+            made=self.made,
+            trace=self.trace,
         )
 
     @contextmanager

@@ -70,6 +70,7 @@ class Assembler:
         source: Source,
         as_of: datetime.date,
         branches: Mapping[str, Branch],
+        *,
         known: Mapping[str, Known],
         observed: Mapping[str, str] | None = None,
         doubted: Collection[str] = (),
@@ -120,7 +121,18 @@ class Assembler:
                 break
         rendered |= reduced.rendered
         turnover = Turnover(offers, before, known, observed, doubted)
-        made = _assembled(source, found, kept, rendered, settled, granted, turnover, before, traces, trees)
+        made = _assembled(
+            source,
+            found,
+            kept,
+            rendered=rendered,
+            settled=settled,
+            granted=granted,
+            turnover=turnover,
+            before=before,
+            traces=traces,
+            trees=trees,
+        )
         return made._replace(released=braked.released)
 
     def _rendered_now(
@@ -206,6 +218,7 @@ def _assembled(
     source: Source,
     found: Survey,
     kept: Kept,
+    *,
     rendered: Mapping[str, Rendered],
     settled: Mapping[str, Settled],
     granted: Granted,

@@ -121,14 +121,14 @@ class Statuses:
             for tenant, (_, one) in files.items():
                 there = together.get(tenant, NOTHING)
                 together[tenant] = Known(
-                    {**there.attempts, **one.attempts},
-                    there.live | one.live,
-                    {**there.holding, **one.holding},
-                    there.there | one.there,
-                    {**there.marked, **one.marked},
-                    there.unprotected | one.unprotected,
-                    there.unreadable | one.unreadable,
-                    there.undisturbed | one.undisturbed,
+                    attempts={**there.attempts, **one.attempts},
+                    live=there.live | one.live,
+                    holding={**there.holding, **one.holding},
+                    there=there.there | one.there,
+                    marked={**there.marked, **one.marked},
+                    unprotected=there.unprotected | one.unprotected,
+                    unreadable=there.unreadable | one.unreadable,
+                    undisturbed=there.undisturbed | one.undisturbed,
                 )
         return {tenant: one for tenant, one in together.items() if one != NOTHING}
 

@@ -33,7 +33,7 @@ from allotment.manifests.paths import is_marker, today
 from allotment.pipeline.declared import cluster_names, platform_of, publisher_key, reporter_keys
 from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.assembly import Assembly
-from allotment.pipeline.publish.known import Known, Statuses
+from allotment.pipeline.publish.known import Statuses
 from allotment.pipeline.publish.messages import message
 from allotment.pipeline.report.things import is_declared
 from allotment.problems import AllotmentError, Refused
@@ -139,7 +139,7 @@ class Publisher:
     def publish(self, ref: str) -> Outcome:
         """Publish a commit. Raises Refused, Rewound, Braked or PlatformInvalid; then nothing was written."""
         for attempt in range(TRIES):
-            source = self._at(ref)
+            source = self.switch_to(ref)
             key = self._key(source)
             found = look(self.repository, self.remote, cluster_names(source), key, adopt=self._adopt)
             found = self._believed(source, found)
@@ -148,16 +148,16 @@ class Publisher:
             self._check_known(found, source)
             if self._demand is not None:
                 self._demand(found.source, source.commit)
-            known = self.known(source.commit)
+            known = self.statuses.read(reporter_keys(source))
             window = cached(partial(self._brake_window, source, found))
             assembly = self._assembler.assemble(
                 source,
                 self._today(source),
                 found.branches,
-                known,
-                self.statuses.observed,
-                self.statuses.troubles,
-                window,
+                known=known,
+                observed=self.statuses.observed,
+                doubted=self.statuses.troubles,
+                window=window,
             )
             released = assembly.released | self._judged(found, assembly, window)
             committed = self._commit(source, found, assembly, released)
@@ -178,27 +178,19 @@ class Publisher:
             f"the platform declares spec.publisher.publicKey, and {signs}: name the private key of that one with --signing-key"
         )
 
-    def known(self, ref: str) -> dict[str, Known]:
-        """Return what the statuses of a commit's clusters say of each tenant's preparations."""
-        return self.statuses.read(reporter_keys(self._at(ref)))
+    def switch_to(self, ref: str) -> CommitSource:
+        """Make a commit the source, and the remotes that it declares the targets. Return the commit.
 
-    def clusters(self, ref: str) -> list[str]:
-        """Return the clusters that a commit declares."""
-        return cluster_names(self._at(ref))
-
-    def _at(self, ref: str) -> CommitSource:
-        """Return a commit. The last one is kept: it never changes, and is listed once."""
+        The last commit is kept: it never changes, and is listed once.
+        """
         commit = self.repository.commit(ref)
         if self._last is None or self._last.commit != commit:
             self._last = CommitSource(self.root, commit, self.repository, self._last)
             if self._places is not None:
-                self._go_to(*self._places(self._last))
+                self.remote, status = self._places(self._last)
+                if status is not self.statuses.remote:
+                    self.statuses = Statuses(self.repository, status)
         return self._last
-
-    def _go_to(self, remote: Remote, status: Remote) -> None:
-        self.remote = remote
-        if status is not self.statuses.remote:
-            self.statuses = Statuses(self.repository, status)
 
     def _believed(self, source: CommitSource, found: Look) -> Look:
         """Return a look with the source commit that was published last: what the ref says, where it contains what the

@@ -12,6 +12,7 @@ from allotment.adapters.git.remote import Remote, Unsound
 from allotment.adapters.git.rendered import Unproven, tips
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
+from allotment.pipeline.declared import cluster_names, reporter_keys
 from allotment.pipeline.log import Log
 from allotment.pipeline.loop import REASONS, Failure, Loop, Pace, repair
 from allotment.pipeline.publish.kept import PlatformInvalid
@@ -97,7 +98,7 @@ class Rounds(Loop):
         if seen is not None and now < self._due and self._look(tip) == seen:
             self._seen = seen
             return
-        self._metrics.declared(self._publisher.clusters(tip))
+        self._metrics.declared(cluster_names(self._publisher.switch_to(tip)))
         begun = time.monotonic()
         outcome = self._publisher.publish(tip)
         self._tell(outcome, time.monotonic() - begun, seen)
@@ -108,9 +109,9 @@ class Rounds(Loop):
         self._publisher.repository.tidy()
 
     def _look(self, tip: str) -> _Seen:
-        clusters = self._publisher.clusters(tip)
-        refs = tips(self._publisher.remote, clusters)
-        known = self._publisher.known(tip)
+        source = self._publisher.switch_to(tip)
+        refs = tips(self._publisher.remote, cluster_names(source))
+        known = self._publisher.statuses.read(reporter_keys(source))
         self._distrust()
         return _Seen(tip, refs, known, self._publisher.statuses.moments())
 
@@ -166,10 +167,10 @@ class Rounds(Loop):
             seconds,
             time.time(),
             outcome.source,
-            outcome.tips,
-            [one.cluster for one in outcome.committed],
-            [one.cluster for one in outcome.committed if one.replaced],
-            assembly.rendered,
-            assembly.kept,
-            len(assembly.waiting),
+            tips=outcome.tips,
+            changed=[one.cluster for one in outcome.committed],
+            foreign=[one.cluster for one in outcome.committed if one.replaced],
+            rendered=assembly.rendered,
+            kept=assembly.kept,
+            waiting=len(assembly.waiting),
         )

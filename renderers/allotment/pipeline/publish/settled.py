@@ -59,13 +59,13 @@ def settle(tenant: str, declared: bool, rendered: Rendered | None, before: Befor
     for cluster in sorted({path.partition("/")[0] for path in gone}):
         prefix = f"{cluster}/"
         leaver = Leaver(
-            tenant,
-            declared,
-            {path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
-            {path.removeprefix(prefix) for path in gone if path.startswith(prefix)},
-            before.branches[cluster].read,
-            _sighting(cluster, watched),
-            watched.after,
+            tenant=tenant,
+            declared=declared,
+            rendered={path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
+            gone={path.removeprefix(prefix) for path in gone if path.startswith(prefix)},
+            read=before.branches[cluster].read,
+            seen=_sighting(cluster, watched),
+            after=watched.after,
         )
         left = remains(leaver)
         found.findings.extend(left.findings)

@@ -79,6 +79,7 @@ class MergePlan:
         base: CommitSource,
         head: str,
         after: TreeSource,
+        *,
         differing: list[Changed],
         beside: list[Changed],
         asked: Asked,

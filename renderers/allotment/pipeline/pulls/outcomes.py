@@ -79,7 +79,9 @@ class Comparing(NamedTuple):
             declared += untold(before, after, (), noted)
             cost = cost_change(*ends) if all(is_priced(*end) for end in ends) else None
             cost = replace(cost, is_valid=False) if cost is not None else None
-            return TenantOutcome(name, None, cost, declared, reached, files, ((), ()))
+            return TenantOutcome(
+                name=name, compared=None, cost=cost, declared=declared, reach=reached, files=files, claims=((), ())
+            )
         done = frozenset(
             (one.model.spec.cluster, job_name(one.model.name, one.model.spec.prepare))
             for one in folders[0].of(GPUStorage).values()
@@ -96,7 +98,16 @@ class Comparing(NamedTuple):
         told = {THINGS[one.kind].kind.path.format(tenant=name, name=one.name) for one in compared.things}
         declared += untold(before, after, told, noted)
         held = self._held(rendered[0]), self._held(rendered[1])
-        return TenantOutcome(name, compared, compared.cost, declared, reached, files, (claims[0], claims[1]), held)
+        return TenantOutcome(
+            name=name,
+            compared=compared,
+            cost=compared.cost,
+            declared=declared,
+            reach=reached,
+            files=files,
+            claims=(claims[0], claims[1]),
+            held=held,
+        )
 
     def _held(self, files: Iterable[str]) -> frozenset[Counted]:
         """Return the items that the brake counts of a tenant's files. The branch of a removed cluster stays as it is."""

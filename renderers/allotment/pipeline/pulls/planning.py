@@ -69,14 +69,14 @@ def plan(
         base = CommitSource(root, commits[0], repository)
         base.scopes()  # whatever is wrong with its trees isn't the head's fault
         asked = Asked(
-            base_ref.removeprefix(REMOTES),
-            day,
-            today or day,
-            recall,
-            reviewed,
-            processes or cores(),
-            first,
-            remembered(here, base),
+            base_name=base_ref.removeprefix(REMOTES),
+            day=day,
+            today=today or day,
+            recall=recall,
+            reviewed=reviewed,
+            processes=processes or cores(),
+            first=first,
+            published=remembered(here, base),
         )
         if head_ref is not None:
             found = _planned(root, base, commits[1], asked)
@@ -128,7 +128,7 @@ def _of_folder(here: Repository, root: Path, base: CommitSource, commit: str, as
 def _stopped(base: CommitSource, head: str, asked: Asked, words: str, rule: str) -> Plan:
     """Return the plan of what can't be merged as a whole."""
     problem = place_problem(_WHOLE, words, rule)
-    return Plan(base.commit, head, asked.day, "", asked.base_name, problems=(problem,))
+    return Plan(base=base.commit, head=head, day=asked.day, currency="", base_name=asked.base_name, problems=(problem,))
 
 
 def _planned(root: Path, base: CommitSource, head: str, asked: Asked) -> Plan:
@@ -151,7 +151,7 @@ def _planned(root: Path, base: CommitSource, head: str, asked: Asked) -> Plan:
     if _bytes(base.repository, differing) > MOST_BYTES:
         return _stopped(base, head, asked, f"it writes more than {MOST_BYTES >> 20} MiB of files: split it", _SIZE)
     first = asked.first or surveyed(base, asked.day, asked.recall, asked.processes)
-    return MergePlan(base, head, source, differing, beside, asked, first).plan()
+    return MergePlan(base, head, source, differing=differing, beside=beside, asked=asked, first=first).plan()
 
 
 def _apart(everything: Iterable[Changed], folder: str) -> tuple[list[Changed], list[Changed]]:

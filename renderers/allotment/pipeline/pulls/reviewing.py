@@ -242,13 +242,13 @@ class Reviews:
                 self._place.root,
                 base,
                 head,
-                self._today(source),
-                review,
-                self._members(forge_teams(source)),
-                forge.comment_bytes,
-                self._processes,
-                self._budget,
-                self._cache,
+                day=self._today(source),
+                review=review,
+                teams=self._members(forge_teams(source)),
+                comment_bytes=forge.comment_bytes,
+                processes=self._processes,
+                budget=self._budget,
+                cache=self._cache,
             )
         except Spent as error:
             return _spent(error)
@@ -282,6 +282,7 @@ def plan(
     root: Path,
     base: str,
     head: str,
+    *,
     day: datetime.date,
     review: Review,
     teams: Mapping[str, Collection[Account] | None],
@@ -292,9 +293,19 @@ def plan(
 ) -> Planned:
     """Return the plan of a pull request, made by a process of its own. Raises what `apart.plan` does."""
     pushers = None if review.pushers is None else sorted(map(str, review.pushers))
-    people = str(review.author), pushers, sorted(map(str, review.approvers))
     known = {team: None if there is None else sorted(map(str, there)) for team, there in teams.items()}
-    asked = Asked(str(root), base, head, day.isoformat(), *people, known, comment_bytes, processes)
+    asked = Asked(
+        root=str(root),
+        base=base,
+        head=head,
+        day=day.isoformat(),
+        author=str(review.author),
+        pushers=pushers,
+        approvers=sorted(map(str, review.approvers)),
+        teams=known,
+        comment_bytes=comment_bytes,
+        processes=processes,
+    )
     return apart.plan(asked, budget, cache)
 
 

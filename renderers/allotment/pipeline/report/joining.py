@@ -77,7 +77,7 @@ class View:
         for status in now.tenants:
             self._statuses[status.tenant].append(status)
             for thing in THINGS.values():
-                for one in getattr(status, thing.plural):
+                for one in getattr(status, thing.plural) if thing.reported else ():
                     self._seen[thing.word, status.tenant, one.name].append((status, one))
 
     def _reported(self) -> Now:
@@ -160,13 +160,13 @@ class View:
         seen: Thing | None = next((one for status, one in several if status.cluster == cluster), None)
         spec = declared.model.spec.gpu_spec if declared and isinstance(declared.model, GPUInstance) else ""
         return Joined(
-            thing,
-            self._stage(thing),
-            seen,
-            self._status(thing),
-            spot.path,
-            spec or getattr(seen, "gpu_spec", ""),
-            _replicas(declared),
+            thing=thing,
+            stage=self._stage(thing),
+            seen=seen,
+            status=self._status(thing),
+            path=spot.path,
+            gpu_spec=spec or getattr(seen, "gpu_spec", ""),
+            replicas=_replicas(declared),
         )
 
     def _left_row(self, thing: Merged, status: TenantStatus, seen: Thing) -> Joined:

@@ -185,7 +185,7 @@ class Observed:
                 continue
             sources = self._sources.of(tenant, live, before)
             published = self._branch.of(tenant)
-            found = tenant_status(tenant, cluster, live, before, now, sources, published)
+            found = tenant_status(tenant, cluster, live, before=before, now=now, sources=sources, published=published)
             edits = compared_or_none(self._comparison, found, before, live.whole, published, now)
             found = with_conditions_of(found, before) if edits is None else with_edits(found, edits)
             pending = self.pending[tenant]

@@ -13,10 +13,9 @@ from allotment.declared.inventory import Declared, Folder, Offers
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
-from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Meaning, Scope, path_of, scope_of, spot_of
+from allotment.declared.placement import cluster_of as named_cluster
 from allotment.declared.reading import read_declaration
 from allotment.declared.things import INSTANCE, THINGS, TenantThing
 from allotment.manifests import paths
@@ -63,13 +62,16 @@ def declared_at(source: CommitSource, path: str) -> Declared[Declaration] | None
 
 
 def cluster_of(source: CommitSource, declared: Declared[Declaration] | None) -> str:
-    """Return the cluster of an instance or storage, of a snapshot its storage's; empty where there is none."""
+    """Return the cluster of a tenant's resource; empty where there is none."""
     if declared is None:
         return ""
-    if isinstance(declared.model, GPUStorageSnapshot):
-        scope = scope_of(declared.path)
-        return cluster_of(source, declared_at(source, path_of(GPUStorage.__name__, scope, declared.model.spec.storage)))
-    return str(declared.model.spec.cluster)  # type: ignore[attr-defined]  # both have one
+    scope = scope_of(declared.path)
+
+    def lookup(kind: str, name: str) -> Declaration | None:
+        target = declared_at(source, path_of(kind, scope, name))
+        return target.model if target is not None else None
+
+    return named_cluster(declared.model, lookup)
 
 
 def stopped_by(source: CommitSource, path: str) -> str | None:

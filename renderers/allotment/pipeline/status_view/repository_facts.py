@@ -8,6 +8,7 @@ from pathlib import Path
 
 from allotment.adapters.folder import FolderSource, is_regular
 from allotment.adapters.git.repository import Repository as Git
+from allotment.declared.forges import FORGES
 from allotment.declared.kinds.platform import Platform
 from allotment.diagnosis.repository import ClusterBranches, Repository
 from allotment.observed.publishing import headline
@@ -18,7 +19,6 @@ from allotment.pipeline.status_view.publish_check import PublishCheck
 from allotment.problems import Refused
 from allotment.reports.tables import age, is_stale
 from allotment.rules import placeholders
-from allotment.starter.ci import PATHS
 from allotment.starter.program import LOCK, PROGRAM
 
 
@@ -26,7 +26,7 @@ def repository_facts(root: Path, found: Survey, check: PublishCheck) -> Reposito
     """Return the facts of a repository that was checked; without a commit or a remote, those of its files alone. `check`
     finds out whether publishing keeps up."""
     platform = found.offers.platform.one(Platform)
-    workflow = PATHS[platform.model.spec.git.forge] if platform else None
+    workflow = FORGES[platform.model.spec.git.forge].workflow if platform else None
     facts = Repository(
         errors=len(found.errors),
         warnings=len(found.problems) - len(found.errors),

@@ -39,5 +39,14 @@ def add_on_part(one: Declared[AddOn], was: str | None = None) -> AddOnPart:
         kind, source, digest = "Manifests", f"{spec.manifests.repo_url.rstrip('/')}/{spec.manifests.path}", None
     clusters = tuple(spec.clusters) or None
     return AddOnPart(
-        one.model.name, one.path, kind, source, spec.version, digest, spec.namespace, clusters, spec.wave, was
+        name=one.model.name,
+        path=one.path,
+        type=kind,
+        source=source,
+        version=spec.version,
+        digest=digest,
+        namespace=spec.namespace,
+        clusters=clusters,
+        wave=spec.wave,
+        was=was,
     )

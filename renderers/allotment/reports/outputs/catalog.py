@@ -284,13 +284,13 @@ def asking_output(who: Asking) -> AskingOutput:
         for what in ("instances", "storages", "snapshots", "storage"):
             quota.append(QuotaOutput(what, getattr(limits, what), getattr(who.used, what), who.quota_path(what)))
     return AskingOutput(
-        who.name,
-        who.plan.model.name if who.plan is not None else None,
-        who.lifecycle or None,
-        tuple(quota),
-        budget,
-        tuple(plan.allow.image_registries) if plan is not None else (),
-        who.cost,
+        name=who.name,
+        plan=who.plan.model.name if who.plan is not None else None,
+        lifecycle=who.lifecycle or None,
+        quota=tuple(quota),
+        budget=budget,
+        image_registries=tuple(plan.allow.image_registries) if plan is not None else (),
+        cost_per_month=who.cost,
     )
 
 
@@ -298,13 +298,13 @@ def spending_output(several: Sequence[Spending], day: datetime.date, commit: str
     """Return what tenants cost as it is printed."""
     tenants = tuple(
         TenantSpendingOutput(
-            one.tenant,
-            one.plan or None,
-            one.cost,
-            None if one.budget is None else one.budget.per_month,
-            one.left,
-            one.is_whole,
-            one.without_price,
+            tenant=one.tenant,
+            plan=one.plan or None,
+            cost_per_month=one.cost,
+            budget_per_month=None if one.budget is None else one.budget.per_month,
+            left=one.left,
+            is_whole=one.is_whole,
+            without_price=one.without_price,
         )
         for one in several
     )

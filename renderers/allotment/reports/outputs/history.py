@@ -29,4 +29,12 @@ class HistoryOutput(Output, frozen=True, kw_only=True, tag="HistoryOutput"):
 
 def change_output(cluster: str, one: Transition) -> ChangeOutput:
     """Return a change as it is printed."""
-    return ChangeOutput(one.time, cluster, one.kind, one.name, one.source or None, one.target or None, one.reason)
+    return ChangeOutput(
+        time=one.time,
+        cluster=cluster,
+        kind=one.kind,
+        name=one.name,
+        source=one.source or None,
+        target=one.target or None,
+        reason=one.reason,
+    )

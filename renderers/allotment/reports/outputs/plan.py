@@ -276,7 +276,13 @@ def _declared(one: DeclaredChange) -> DeclaredOutput:
 
 def _brake(one: Excess) -> BrakeOutput:
     return BrakeOutput(
-        one.what, one.deleted, one.of, one.percent, one.forecast, one.tenant or None, one.checksum or None
+        what=one.what,
+        deleted=one.deleted,
+        of=one.of,
+        max_deleted_percent=one.percent,
+        words=one.forecast,
+        tenant=one.tenant or None,
+        checksum=one.checksum or None,
     )
 
 
@@ -305,16 +311,38 @@ def _cost(one: CostChange) -> CostOutput:
 
 
 def _thing(one: ThingChange) -> ThingOutput:
-    return ThingOutput(one.tenant, one.cluster, one.kind, one.name, one.action, one.why, one.effect)
+    return ThingOutput(
+        tenant=one.tenant,
+        cluster=one.cluster,
+        kind=one.kind,
+        name=one.name,
+        action=one.action,
+        why=one.why,
+        effect=one.effect,
+    )
 
 
 def _units(one: Units) -> UnitsOutput:
-    return UnitsOutput(one.cluster, one.gpu_spec, one.stock_before, one.stock, one.held_before, one.held, one.free)
+    return UnitsOutput(
+        cluster=one.cluster,
+        gpu_spec=one.gpu_spec,
+        stock_before=one.stock_before,
+        stock=one.stock,
+        held_before=one.held_before,
+        held=one.held,
+        free=one.free,
+    )
 
 
 def _cold(one: ColdUnits) -> ColdUnitsOutput:
     return ColdUnitsOutput(
-        one.cluster, one.gpu_spec, one.instances, one.units, one.warm, one.alone, cold_output(one.time)
+        cluster=one.cluster,
+        gpu_spec=one.gpu_spec,
+        instances=one.instances,
+        units=one.units,
+        warm=one.warm,
+        alone=one.alone,
+        cold_start=cold_output(one.time),
     )
 
 

@@ -208,7 +208,15 @@ def published_output(state: PublishState) -> PublishedOutput:
 def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUse] = ()) -> ClusterOutput:
     """Return a cluster as it is printed; `uses` are its stocks where it reports none."""
     declared = (
-        StockOutput(use.stock.model.name, spec.gpu_spec, spec.count, use.held, use.free, None, spec.tenant)
+        StockOutput(
+            name=use.stock.model.name,
+            gpu_spec=spec.gpu_spec,
+            count=spec.count,
+            held=use.held,
+            free=use.free,
+            ready=None,
+            tenant=spec.tenant,
+        )
         for use in uses
         if (spec := use.stock.model.spec)
     )

@@ -173,7 +173,15 @@ def _sections(plan: Plan) -> Iterator[_Section]:
         count = plan.files.of_objects if title == "Objects" else plan.declared_files
         if items:
             before = f"<details><summary>{title}: {count:,} file{'' if count == 1 else 's'}</summary>"
-            yield _Section(title, before, items, "\n</details>", "file", "\n\n", count - len(items))
+            yield _Section(
+                title=title,
+                before=before,
+                items=items,
+                after="\n</details>",
+                noun="file",
+                joint="\n\n",
+                hidden=count - len(items),
+            )
 
 
 def _cells(one: Table, row: tuple[str, ...]) -> list[str]:

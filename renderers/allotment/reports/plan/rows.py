@@ -165,7 +165,15 @@ def _costs(plan: Plan) -> Table:
     note = f"A month has {HOURS_A_MONTH} hours; prices are those in force on each day. Instances count while they are declared to run."
     note = "\n".join([note, *_invalid(plan), *_refused(plan)])
     heads = ("Tenant", "From", f"{plan.currency} a month", "Difference", "Budget", "Left")
-    return Table("Cost", heads, rows, frozenset((1, 2, 3, 4, 5)), note, totals, styles)
+    return Table(
+        title="Cost",
+        heads=heads,
+        rows=rows,
+        figures=frozenset((1, 2, 3, 4, 5)),
+        note=note,
+        totals=totals,
+        styles=styles,
+    )
 
 
 def _from(plan: Plan, at: int, day: datetime.date) -> str:

@@ -1,0 +1,49 @@
+"""Placement: the cluster that each resource of a tenant is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from allotment.declared.inventory import Folder
+from allotment.declared.kinds import KINDS
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.references import references
+from allotment.declared.things import THINGS
+
+Lookup = Callable[[str, str], Declaration | None]
+
+
+def cluster_of(model: Declaration, lookup: Lookup) -> str:
+    """Return the cluster that a resource names, else that of the tenant's resource that it names; empty without either.
+
+    `lookup` returns a declaration of the same tenant by kind and name.
+    """
+    others = []
+    for reference in references(model):
+        if reference.to.kind == "Cluster":
+            return reference.name
+        if KINDS[reference.to.kind].scope == "tenant":
+            others.append(reference)
+    targets = (lookup(reference.to.kind, reference.name) for reference in others)
+    return next((cluster_of(target, lookup) for target in targets if target is not None), "")
+
+
+def cluster_in(tenant: Folder, model: Declaration) -> str:
+    """Return the cluster of a resource of a tenant; empty where the resource that it names is absent."""
+
+    def lookup(kind: str, name: str) -> Declaration | None:
+        declared = tenant.of(KINDS[kind].model).get(name)
+        return declared.model if declared is not None else None
+
+    return cluster_of(model, lookup)
+
+
+def clusters_of(tenant: Folder) -> list[str]:
+    """Return the clusters that a tenant declares resources in, sorted; an empty name where one can't be told."""
+    return sorted(
+        {
+            cluster_in(tenant, declared.model)
+            for thing in THINGS.values()
+            for declared in tenant.of(thing.kind.model).values()
+        }
+    )

@@ -1,0 +1,55 @@
+"""A signature says what each argument is: more than six arguments are passed by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import allotment
+
+MOST_POSITIONAL = 6
+ROOT = Path(allotment.__path__[0])
+TREES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+NODES = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree)]
+
+
+def fields_of(node: ast.ClassDef) -> int:
+    """Return how many fields a class declares."""
+    return sum(isinstance(part, ast.AnnAssign) for part in node.body)
+
+
+def long_signatures() -> Iterator[str]:
+    """Yield each function and dataclass that takes too many arguments by position."""
+    for path, node in NODES:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            positional = [
+                arg.arg for arg in (*node.args.posonlyargs, *node.args.args) if arg.arg not in ("self", "cls")
+            ]
+            if len(positional) > MOST_POSITIONAL:
+                yield f"{path}:{node.lineno}: {node.name} takes {len(positional)} arguments by position"
+        elif isinstance(node, ast.ClassDef) and fields_of(node) > MOST_POSITIONAL:
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if any("dataclass" in text and "kw_only=True" not in text for text in decorators):
+                yield f"{path}:{node.lineno}: {node.name} has {fields_of(node)} fields without kw_only=True"
+
+
+def long_calls() -> Iterator[str]:
+    """Yield each call of a class of the program that passes too many arguments by position: a NamedTuple or a Struct
+    cannot refuse them."""
+    classes = {node.name for _, node in NODES if isinstance(node, ast.ClassDef)}
+    variadic = {node.name for _, node in NODES if isinstance(node, ast.ClassDef) and _is_variadic(node)}
+    for path, node in NODES:
+        if isinstance(node, ast.Call) and len(node.args) > MOST_POSITIONAL:
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in classes - variadic:
+                yield f"{path}:{node.lineno}: {name}(...) passes {len(node.args)} arguments by position"
+
+
+def _is_variadic(node: ast.ClassDef) -> bool:
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
+    return any(method.args.vararg for method in methods)
+
+
+def test_more_than_six_arguments_are_passed_by_name() -> None:
+    assert [*long_signatures(), *long_calls()] == []
