@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from allotment.problems import Problem, counted
+from allotment.observed.retention import Retention
+from allotment.problems import counted
 
 Reason = Literal["", "pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"]
 STOPS: tuple[Reason, ...] = ("braked", "rewound", "platform-invalid", "unproven")
@@ -16,7 +17,7 @@ class PublishState(NamedTuple):
 
     `reason` is empty where the declared commit is published, `pending` where the next publish takes it, and else why no
     publish does; `brief` and `words` say it, in a few words and in full. `retained` are the tenants that stay at their
-    last published manifests, with their problems, `retained_clusters` the clusters that do. `ahead` counts the declared commits that are not published.
+    last published manifests, `retained_clusters` the clusters that do. `ahead` counts the declared commits that are not published.
     """
 
     commit: str
@@ -24,7 +25,7 @@ class PublishState(NamedTuple):
     reason: Reason
     brief: str = ""
     words: str = ""
-    retained: Mapping[str, list[Problem]] = {}
+    retained: Mapping[str, Retention] = {}
     retained_clusters: tuple[str, ...] = ()
 
     @property

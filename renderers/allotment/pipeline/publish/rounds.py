@@ -142,8 +142,12 @@ class Rounds(Loop):
                 self.log.warning("branch was behind", cluster=one.cluster, commit=one.commit)
         told: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             *(
-                (self.log.warning, "tenant kept", {"tenant": tenant, "problems": [str(one) for one in problems]})
-                for tenant, problems in assembly.kept.items()
+                (
+                    self.log.warning,
+                    "tenant kept",
+                    {"tenant": tenant, "reason": reason, "problems": [*map(str, problems)]},
+                )
+                for tenant, (reason, problems) in assembly.kept.items()
             ),
             *(
                 (self.log.warning, "cluster retained", {"cluster": name, "problems": [str(one) for one in problems]})

@@ -89,7 +89,8 @@ def explained(view: View, rows: Iterable[Joined], check: PublishCheck) -> Iterat
 def _why_unpublished(view: View, row: Joined, state: PublishState) -> str:
     if state.stopped or state.reason in ("never", "unknown"):
         return state.words
-    if problems := state.retained.get(row.thing.tenant):
+    if retention := state.retained.get(row.thing.tenant):
+        problems = retention.problems
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         return f"its tenant is retained: {problems[0]}{more}"
     made = view.clone.repository.committed_at(state.commit)
