@@ -157,6 +157,7 @@ class Rounds(Loop):
                 (self.log.error, "tenant ran into a bug", {"tenant": tenant, "trace": trace})
                 for tenant, trace in assembly.traces.items()
             ),
+            *((self.log.warning, "record in doubt", {"message": words}) for words in [outcome.record_trouble] if words),
             *((self.log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
             *((self.log.info, "leaving", {"message": words}) for words in assembly.leaving),
             *((self.log.info, "change waits", {"message": words}) for words in assembly.held),
