@@ -28,7 +28,7 @@ from allotment.observed.retention import (
     retained_tenant,
 )
 from allotment.pipeline.check import share
-from allotment.pipeline.publish.retention_record import last_record
+from allotment.pipeline.report.retained import last_record
 from allotment.problems import Problem
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"

@@ -37,13 +37,12 @@ from allotment.pipeline.publish.assembly import Assembly
 from allotment.pipeline.publish.known import Known, Statuses
 from allotment.pipeline.publish.messages import message
 from allotment.pipeline.publish.retention_record import (
-    LastRecord,
     Pushed,
     forced_record,
-    last_record,
     moved_record,
     push_with_record,
 )
+from allotment.pipeline.report.retained import LastRecord, last_record
 from allotment.pipeline.report.things import is_declared
 from allotment.problems import AllotmentError, Refused
 

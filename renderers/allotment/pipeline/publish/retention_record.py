@@ -9,34 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from allotment.adapters.git.commits import Message
 from allotment.adapters.git.remote import Hung, Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.retained import RETAINED, is_stuck, read_record_file, write_record_file
-from allotment.observed.retention import RetentionRecord, decode_record, retained_tenant
+from allotment.adapters.git.retained import RETAINED, is_stuck, write_record_file
+from allotment.observed.retention import RetentionRecord, retained_tenant
+from allotment.pipeline.report.retained import LastRecord
 from allotment.problems import Refused, counted, printable
 
 if TYPE_CHECKING:
     from allotment.pipeline.publish.assembly import Assembly
 
 MAX_LINES = 50  # of a commit's message
-
-
-class LastRecord(NamedTuple):
-    """The record at the remote: the target of its ref, the content, None where that does not count, and the reason for that."""
-
-    commit: str | None
-    record: RetentionRecord | None
-    trouble: str = ""
-
-
-def last_record(repository: Repository, commit: str | None, key: str | None) -> LastRecord:
-    """Return the record that the ref points at. With the publisher's `key`, only a record that it signed counts."""
-    data, trouble = read_record_file(repository, commit, key)
-    if data is None:
-        return LastRecord(commit, None, trouble)
-    try:
-        return LastRecord(commit, decode_record(data))
-    except ValueError as error:
-        fault = printable(str(error), 400)
-        return LastRecord(commit, None, f"{RETAINED} is at {(commit or '')[:12]}, which holds no record: {fault}")
 
 
 def moved_record(repository: Repository, source: str, assembly: Assembly, last: LastRecord) -> str | None:
