@@ -12,7 +12,7 @@ FAILED = "Failed"
 
 # States of what is declared and not seen in its cluster yet, in the order in which it gets there.
 MERGED = "Merged"
-KEPT = "Kept"  # its tenant stays as it was published: something of it is invalid
+KEPT = "Kept"  # its tenant is retained at its last published manifests
 PUBLISHED = "Published"
 REMOVING = "Removing"  # nothing declares it any more, and it is still published
 OVERTAKEN = "Overtaken"  # a later commit is published than this clone knows

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.adapters.forge.server import BOT, REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
+from tests.cli.test_publish import GROUPS, brake, remove
 from tests.conftest import Allot, Result, checked, edit
 from tests.published import Place, git
 from tests.pulled import plan_here
@@ -336,7 +337,43 @@ def test_who_is_kept_as_published_before_is_told_so(desk: Desk) -> None:
     desk.comment("--all")
     (body,) = desk.rollouts(1)
     assert "| kept |" in body
-    assert "→ run `allot validate`" in body
+    assert (
+        "its tenant is retained: Invalid: tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: no GPUSpec is"
+        in body
+    )
+    assert "→ run `allot validate`, and correct the declarations" in body
+
+
+def test_a_rollout_names_the_problems_of_its_own_tenant_alone(desk: Desk) -> None:
+    brake(desk.place, 20, 4)
+    desk.place.merged()
+    desk.propose(1, "l4-quarter", "l4-nothing")
+    root = desk.place.root
+    git(root, "checkout", "-q", "-B", "change-2")
+    remove(desk.place, GROUPS)
+    desk.open(2, "ada-k")
+    desk.merge(1)
+    desk.merge(2)
+    assert desk.place.publish().code == 4
+    desk.comment("--all")
+    (ada,), (lab,) = desk.rollouts(1), desk.rollouts(2)
+    assert ("uni-lab" in ada, "l4-nothing" in ada) == (False, True)
+    assert ("solo-ada" in lab, "l4-nothing" in lab) == (False, False)
+    assert "its tenant is retained: Brake: tenants/uni-lab:1:1: (file): the brake stops this: 4 of 4 instances" in lab
+    assert "→ restore the declarations, or have the deletion approved" in lab
+
+
+def test_a_record_of_another_publish_is_not_told(desk: Desk) -> None:
+    desk.place.publish()
+    desk.propose(1, "l4-quarter", "l4-nothing")
+    desk.merge(1)
+    desk.place.publish()
+    (desk.place.root / "README.md").write_text("x")
+    git(desk.place.remote, "update-ref", "refs/allotment/source", desk.place.merge())
+    desk.comment("--all")
+    (body,) = desk.rollouts(1)
+    assert "| kept |" in body
+    assert "Invalid" not in body
 
 
 def test_a_change_that_another_one_overtook_says_so(desk: Desk) -> None:

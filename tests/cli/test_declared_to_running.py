@@ -199,7 +199,7 @@ def test_why_its_tenant_is_kept(out: Seen) -> None:
     edit(out.place.root, WEBUI, "l4-quarter", "l4-quater")
     commit = out.place.merge()
     problem = f"{WEBUI}:8:12: spec.gpuSpec: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'? [reference]"
-    wrong = f"its tenant is retained: {problem}"
+    wrong = f"its tenant is retained: Invalid: {problem}"
     assert out.row() == Row("Merged", f"not published yet: {wrong}")
     assert out.place.publish().code == 4
     assert git(out.place.remote, "rev-parse", "refs/allotment/source") == commit
@@ -216,7 +216,9 @@ def test_a_declaration_that_cannot_be_read_is_where_it_was(out: Seen) -> None:
     out.place.publish()
     state, why = out.row()
     assert state == "Running"
-    assert why.startswith(f"changed since: kept, still published as it was before: its tenant is retained: {WEBUI}:")
+    assert why.startswith(
+        f"changed since: kept, still published as it was before: its tenant is retained: Invalid: {WEBUI}:"
+    )
 
 
 def test_a_platform_that_is_wrong_stops_all(out: Seen) -> None:

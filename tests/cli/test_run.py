@@ -84,9 +84,11 @@ def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running:
     source = place.merge()
     running.get("/webhook", b"")
     kept = running.event("tenant kept")
-    assert (kept["tenant"], kept["level"]) == ("solo-ada", "warning")
+    assert (kept["tenant"], kept["reason"], kept["level"]) == ("solo-ada", "Invalid", "warning")
     assert "no GPUSpec is named 'l4-fifth'" in kept["problems"][0]
     assert running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 1
+    assert running.metric('allotment_retained_tenants{reason="Invalid"}') == 1
+    assert running.metric('allotment_retained_tenants{reason="Brake"}') == 0
     edit(place.root, "platform/specs/l4-quarter.yaml", "gpu:\n", "gpus:\n")
     place.merge()
     running.get("/webhook", b"")

@@ -161,9 +161,9 @@ def test_its_tenant_is_kept(wait: Wait, published: Place) -> None:
     published.merge()
     said = wait("solo-ada/webui", meanwhile=(published.publish,))
     assert (said.code, said.err) == (
-        1, "solo-ada/webui isn't Running: it won't be so by itself; run `allot validate`, or `allot publish --dry-run`\n"
+        1, "solo-ada/webui isn't Running: it won't be so by itself; run `allot validate`, and correct the declarations\n"
     )  # fmt: skip
-    assert "Kept: still published as it was before: its tenant is retained: " in said.out.splitlines()[-1]
+    assert "Kept: still published as it was before: its tenant is retained: Invalid: " in said.out.splitlines()[-1]
 
 
 def test_time_is_up(wait: Wait) -> None:

@@ -10,6 +10,7 @@ from tests.conftest import PROJECT
 
 import allotment
 from allotment import conditions
+from allotment.observed.retention import WAYS_OUT, RetentionReason
 from allotment.reports.reason_pages import CONDITIONS, REASONS, WELL
 
 PAGE = (PROJECT / "docs/operate/operator.md").read_text(encoding="utf-8")
@@ -64,6 +65,14 @@ def test_every_event_to_look_at_is_explained() -> None:
     assert {"tenant kept", "foreign commit replaced", "no verdict", "a process ended"} <= events
     assert sorted(events - TOLD) == []
     assert {"nothing published", "nothing reported", "no comments"} <= TOLD
+
+
+def test_every_reason_of_a_retention_is_explained() -> None:
+    page = (PROJECT / "docs/operate/publishing.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    told = {CODE.findall(cells[0])[0]: cells[2] for cells in rows if len(cells) == 3}
+    assert told == {str(reason): way_out for reason, way_out in WAYS_OUT.items()}
+    assert list(told) == [str(reason) for reason in RetentionReason]
 
 
 def test_what_the_guide_tells_is_there() -> None:

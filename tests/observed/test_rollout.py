@@ -20,6 +20,7 @@ from tests.observed.test_removed import (
     published,
 )
 
+from allotment.observed.retention import RetainedTenant, RetentionReason
 from allotment.observed.rollout import Merged, MergedBlobs, Stage, stage
 from allotment.observed.status import TenantStatus
 
@@ -41,6 +42,16 @@ def test_an_instance_that_is_published_as_it_was_waits_where_it_says_so() -> Non
     assert waits == Stage("going", "waiting", WAITS, way_out="stop another instance, or choose another GPUSpec")
     assert stage(CHANGED, MergedBlobs("b1", "b0"), [look(*RUNS)]).state == "kept"
     assert stage(CHANGED, MergedBlobs("b2", "b0", waits=WAITS), [look(*RUNS)]).state == "overtaken"
+
+
+def test_a_change_of_a_retained_tenant_names_the_reason() -> None:
+    tenant = RetainedTenant(live.TENANT, RetentionReason.BRAKE, SINCE, ("the brake stops this", "more"), 3)
+    words = "its tenant is retained: Brake: the brake stops this (and 4 more)"
+    way_out = "restore the declarations, or have the deletion approved"
+    for old, what in (("b0", "still published as it was before"), ("", "not published")):
+        found = stage(CHANGED, MergedBlobs("b1", old), [], retained=tenant)
+        assert found == Stage("failed", "kept", f"{what}: {words}", way_out=way_out)
+    assert stage(CHANGED, MergedBlobs("b1", "b1"), [look(*RUNS)], retained=tenant).state != "kept"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from tests.observed.test_removed import ARGOCD, DEPLOYMENT, SINCE, after, look, 
 
 from allotment.observed.drift import Difference
 from allotment.observed.edits import Edit, with_edits
+from allotment.observed.retention import RetainedTenant, RetentionReason
 from allotment.observed.status import ClusterStatus, ColdStart, Instance, Stock, TenantStatus
+from allotment.reports.markdown import plain
 from allotment.reports.summary import MOST_ROWS, summary
 
 CLUSTER = ClusterStatus("eu-1", "2026-11-21T10:03:00Z")
@@ -29,6 +31,21 @@ def test_what_is_removed_and_stays_comes_first() -> None:
     assert lines[9].replace("\\", "").startswith("| solo-ada/models | storage | removed, still there: ")
     assert "Nothing else." in text
     assert "All is well." not in text
+
+
+def test_retained_tenants_come_first() -> None:
+    tenant = RetainedTenant("solo-ada", RetentionReason.BRAKE, SINCE, ("a | <b> `c`", "more"))
+    text = summary(CLUSTER, (), (tenant,)).decode()
+    assert text.split("## Stocks")[0].splitlines()[4:] == [
+        "## Retained tenants",
+        "",
+        "| Tenant | Reason | Why | What to do | Since |",
+        "| --- | --- | --- | --- | --- |",
+        "| solo\\-ada | Brake | a \\| \\&lt;b\\> \\`c\\` \\(and 1 more\\) |"
+        f" restore the declarations, or have the deletion approved | {plain(SINCE)} |",
+        "",
+    ]
+    assert "Nothing else." in text
 
 
 def test_else_the_page_is_as_it_was() -> None:

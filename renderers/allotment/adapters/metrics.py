@@ -6,6 +6,7 @@ series begins with.
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
@@ -13,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from allotment.adapters.forge.forge import State
 from allotment.adapters.web import Came
+from allotment.observed.retention import Retention, RetentionReason
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -46,6 +48,12 @@ class Metrics:
         self._kept = Gauge(
             "allotment_kept_tenant", "A tenant that is invalid and keeps what it had.", ["tenant"], registry=to
         )
+        self._retained = Gauge(
+            "allotment_retained_tenants",
+            "Tenants that stay at their last published manifests, by the reason.",
+            ["reason"],
+            registry=to,
+        )
         self._waiting = Gauge(
             "allotment_waiting_instances", "Instances that get fewer units than they declare.", registry=to
         )
@@ -72,7 +80,7 @@ class Metrics:
         changed: Iterable[str],
         foreign: Iterable[str],
         rendered: int,
-        kept: Iterable[str],
+        kept: Mapping[str, Retention],
         waiting: int,
     ) -> None:
         """Count a publish that succeeded: its duration, the time, what was pushed and who wasn't published as declared."""
@@ -90,6 +98,9 @@ class Metrics:
             self._published.labels(cluster, commit).set(1)
         for tenant in kept:
             self._kept.labels(tenant).set(1)
+        counts = Counts(retention.reason for retention in kept.values())
+        for reason in RetentionReason:
+            self._retained.labels(reason).set(counts[reason])
         self._waiting.set(waiting)
 
     def failed(self, reason: str) -> None:

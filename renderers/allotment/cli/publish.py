@@ -190,7 +190,9 @@ def _as_json(outcome: Outcome, dry_run: bool) -> str:
         dry_run=dry_run,
         committed=committed,
         unchanged=() if made is None else tuple(sorted(made.files.keys() - moved)),
-        kept=tuple(KeptOutput(tenant, tuple(map(problem_output, problems))) for tenant, problems in kept),
+        kept=tuple(
+            KeptOutput(tenant, tuple(map(problem_output, problems)), reason) for tenant, (reason, problems) in kept
+        ),
         waiting=() if made is None else (*made.waiting, *made.held),
         holding=() if made is None else tuple(made.holding),
         leaving=() if made is None else tuple(made.leaving),
@@ -245,7 +247,7 @@ def _say_exceptions(assembly: Assembly) -> None:
         click.echo(f"kept as it was: cluster {printable(cluster)}, {counted(len(problems), 'problem')}:", err=True)
         for problem in problems:
             click.echo(f"  {problem}", err=True)
-    for tenant, problems in assembly.kept.items():
+    for tenant, (_, problems) in assembly.kept.items():
         click.echo(f"kept as it was: tenant {printable(tenant)}, {counted(len(problems), 'problem')}:", err=True)
         for problem in problems:
             click.echo(f"  {problem}", err=True)

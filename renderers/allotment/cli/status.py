@@ -247,5 +247,5 @@ def _output(
             for one in clusters
         ),
         tenants=tenant_outputs(rows, view.consoles),
-        published=published_output(state),
+        published=published_output(state, view.tenant),
     )

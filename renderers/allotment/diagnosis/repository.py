@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
+from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.problems import counted, printable
+
+MAX_RETAINED = 20  # tenants that are listed
 
 
 class ClusterBranches(NamedTuple):
@@ -24,7 +27,8 @@ class ClusterBranches(NamedTuple):
 class Repository(NamedTuple):
     """What is known of the repository. `missing` are the files of CI and of its pinned program that aren't there. `unpublished`
     counts the resources that are merged, or removed, and not published; `trouble` says why that is not known. `lag` says in a line how
-    far publishing is behind, `stopped` why it has stopped. `clusters` is None without a remote to look at."""
+    far publishing is behind, `stopped` why it has stopped. `retained` are the retained tenants, and `record_trouble` is
+    the reason that their record does not count. `clusters` is None without a remote to look at."""
 
     errors: int
     warnings: int
@@ -36,6 +40,8 @@ class Repository(NamedTuple):
     clusters: tuple[ClusterBranches, ...] | None
     lag: str = ""
     stopped: str = ""
+    retained: tuple[RetainedTenant, ...] = ()
+    record_trouble: str = ""
 
 
 def diagnose(one: Repository) -> list[Diagnosis]:
@@ -91,6 +97,12 @@ def _branches(one: Repository) -> Iterator[Diagnosis]:
         yield warning(
             "publishing", printable(one.lag, 1000), "allot status says why; allot publish --dry-run what is next"
         )
+    for tenant in one.retained[:MAX_RETAINED]:
+        yield warning(
+            f"tenant {tenant.tenant}", f"is retained: {printable(tenant.words, 1000)}", WAYS_OUT[tenant.reason]
+        )
+    if one.record_trouble:
+        yield warning("retained tenants", printable(one.record_trouble, 1000), "the next publish replaces it")
     for each in one.clusters:
         what = f"rendered/{each.name}"
         if each.published:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from allotment.problems import Problem, counted
+from allotment.observed.retention import RetainedTenant
+from allotment.problems import counted
 
 Reason = Literal["", "pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"]
 STOPS: tuple[Reason, ...] = ("braked", "rewound", "platform-invalid", "unproven")
@@ -16,7 +17,8 @@ class PublishState(NamedTuple):
 
     `reason` is empty where the declared commit is published, `pending` where the next publish takes it, and else why no
     publish does; `brief` and `words` say it, in a few words and in full. `retained` are the tenants that stay at their
-    last published manifests, with their problems, `retained_clusters` the clusters that do. `ahead` counts the declared commits that are not published.
+    last published manifests, `retained_clusters` the clusters that do. `ahead` counts the declared commits that are not published.
+    `record_trouble` is the reason that the record of the retained tenants does not count.
     """
 
     commit: str
@@ -24,8 +26,9 @@ class PublishState(NamedTuple):
     reason: Reason
     brief: str = ""
     words: str = ""
-    retained: Mapping[str, list[Problem]] = {}
+    retained: Mapping[str, RetainedTenant] = {}
     retained_clusters: tuple[str, ...] = ()
+    record_trouble: str = ""
 
     @property
     def stopped(self) -> bool:
@@ -45,7 +48,8 @@ def headline(state: PublishState, branch: str) -> str:
         clusters = counted(len(state.retained_clusters), "cluster")
         parts.append(f"{clusters} retained: {', '.join(state.retained_clusters)}")
     if state.retained:
-        named = ", ".join(sorted(state.retained)[:5]) + (" …" if len(state.retained) > 5 else "")
+        several = [f"{name} ({tenant.reason})" for name, tenant in sorted(state.retained.items())[:5]]
+        named = ", ".join(several) + (" …" if len(state.retained) > 5 else "")
         parts.append(f"{counted(len(state.retained), 'tenant')} retained: {named}")
     if not parts:
         return ""

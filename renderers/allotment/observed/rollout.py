@@ -10,6 +10,7 @@ from allotment import conditions as word
 from allotment.declared.things import THINGS
 from allotment.observed import removed
 from allotment.observed.deletion_point import LOST, marked_since, saving_words
+from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 
 Progress = Literal["going", "done", "failed"]
@@ -91,9 +92,10 @@ def stage(
     published: MergedBlobs | None,
     statuses: Sequence[TenantStatus],
     silent: Mapping[str, str] = MappingProxyType({}),
+    retained: RetainedTenant | None = None,
 ) -> Stage:
     """Return how far a thing is; `published` is None while its merge is not published. `silent` has in words why
-    nothing, or nothing certain, is known of a cluster."""
+    nothing, or nothing certain, is known of a cluster. `retained` is the tenant in the record of the retained tenants."""
     if published is None:
         return Stage("going", "merged", "not published yet")
     if published.source != thing.blob:
@@ -102,7 +104,10 @@ def stage(
         return Stage("going", "waiting", published.waits, way_out=_WAYS_OUT[word.RESIZE_PENDING])
     if published.rendered != thing.blob:
         what = "still published as it was before" if published.rendered else "not published"
-        return Stage("failed", "kept", what, way_out="run `allot validate`, or `allot publish --dry-run`")
+        if retained is None:
+            return Stage("failed", "kept", what, way_out="run `allot validate`, or `allot publish --dry-run`")
+        words = f"{what}: its tenant is retained: {retained.words}"
+        return Stage("failed", "kept", words, way_out=WAYS_OUT[retained.reason])
     seen = _seen(thing, statuses)
     if not thing.blob and published.leaving is not None:
         mark = marked_since(seen.conditions) if seen is not None else ""

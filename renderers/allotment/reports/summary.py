@@ -11,6 +11,7 @@ from allotment.observed import removed
 from allotment.observed.cold_starts import KEPT, cold_times
 from allotment.observed.edits import TYPES as EDIT_TYPES
 from allotment.observed.removed import Left
+from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import ClusterStatus, Instance, Snapshot, Stock, Storage, TenantStatus
 from allotment.reports.cold_starts import cold_words
 from allotment.reports.markdown import plain, table
@@ -24,10 +25,10 @@ _COLD = (
 _TROUBLED = (word.FAILED, word.WAITING, word.LOST)
 
 
-def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
+def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus], retained: Sequence[RetainedTenant] = ()) -> bytes:
     """Return the page of a cluster: its stocks, the number of instances in each state, and the things that need help.
 
-    Removed or stopped things that stay come first, then edits by hand.
+    The `retained` tenants come first, then removed or stopped things that stay, then edits by hand.
     """
     states = Counter(
         word.displayed_state(one.state, of_instance=True) for tenant in tenants for one in tenant.instances
@@ -42,6 +43,9 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         f"Seen {cluster.observed_at}.",
         *([f"**{plain(cluster.message)}**"] if cluster.message else []),
         "",
+        *_section(
+            "Retained tenants", ("Tenant", "Reason", "Why", "What to do", "Since"), list(map(_retained, retained))
+        ),
         *_left("Removed, and not gone", [one for one in left if not one.is_stopped]),
         *_left("Stopped, and still running", [one for one in left if one.is_stopped]),
         *_section("Edited by hand", ("What", "Kind", "Why", "Since"), edits),
@@ -56,10 +60,15 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> bytes:
         "",
         "## Needs a look",
         "",
-        *(_troubles(tenants) or ["Nothing else." if left or edits else "All is well."]),
+        *(_troubles(tenants) or ["Nothing else." if left or edits or retained else "All is well."]),
         "",
     ]
     return "\n".join(lines).encode()
+
+
+def _retained(tenant: RetainedTenant) -> tuple[str, ...]:
+    why = tenant.words.partition(": ")[2]
+    return plain(tenant.tenant), tenant.reason, plain(why, MOST_WORDS), WAYS_OUT[tenant.reason], plain(tenant.since)
 
 
 def _left(title: str, left: Sequence[Left]) -> list[str]:

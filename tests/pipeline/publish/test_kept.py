@@ -33,7 +33,9 @@ def test_a_tenant_with_an_error_is_kept_and_one_with_a_warning_is_not(sample: Pa
     assert any(one.warning for one in found.problems), "somebody is warned"
     kept = invalid(found)
     assert list(kept) == ["solo-ada"]
-    assert [(one.path, one.field, one.rule) for one in kept["solo-ada"]] == [(WEBUI, "spec.gpuSpec", "reference")]
+    assert [(one.path, one.field, one.rule) for one in kept["solo-ada"].problems] == [
+        (WEBUI, "spec.gpuSpec", "reference")
+    ]
 
 
 def test_a_file_astray_in_a_tenants_folder_keeps_that_tenant(sample: Path) -> None:
@@ -56,8 +58,8 @@ def test_a_volume_that_may_not_go_keeps_its_tenant(sample: Path) -> None:
         {"solo-ada": one, "uni-lab": settle("uni-lab", True, None, before({}), WATCHED)}, FolderSource(sample)
     )
     assert list(kept) == ["solo-ada"]
-    assert {one.path for one in kept["solo-ada"]} == {MODELS, MODELS.replace("models", "styles")}
-    assert {one.rule for one in kept["solo-ada"]} == {"deletion"}
+    assert {one.path for one in kept["solo-ada"].problems} == {MODELS, MODELS.replace("models", "styles")}
+    assert {one.rule for one in kept["solo-ada"].problems} == {"deletion"}
 
 
 def test_what_was_published_of_one_who_is_kept_stays_byte_for_byte(sample: Path) -> None:
@@ -72,7 +74,7 @@ def test_a_tenant_of_two_clusters_is_reported_once(sample: Path) -> None:
     assert {path.partition("/")[0] for path in files} == {"eu-1", "us-1"}
     shutil.rmtree(sample / "tenants/ml-orbit")
     kept = may_not_settle({"ml-orbit": settle("ml-orbit", False, None, before(files), WATCHED)}, FolderSource(sample))
-    paths = [problem.path for problem in kept["ml-orbit"]]
+    paths = [problem.path for problem in kept["ml-orbit"].problems]
     assert "tenants/ml-orbit/tenant.yaml" in paths
     assert len(paths) == len(set(paths)) == 5
 

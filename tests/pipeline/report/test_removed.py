@@ -253,9 +253,9 @@ class Counted(Remote):
 
     asked = 0
 
-    def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
+    def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
         self.asked += 1
-        return super().fetch(*refs, ours=ours)
+        return super().fetch(*refs, ours=ours, unfetched=unfetched)
 
 
 @pytest.fixture

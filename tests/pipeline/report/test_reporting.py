@@ -22,11 +22,14 @@ from tests.reported import BRANCH, OURS, PATH, Bed
 
 from allotment.adapters.git.commits import Message, write_commit
 from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.rendered import SOURCE
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.retained import RETAINED
 from allotment.adapters.metrics import text_of
+from allotment.observed.retention import RetainedTenant, RetentionReason, RetentionRecord
 from allotment.observed.status import ClusterStatus, read_cluster
 from allotment.observed.status import text_of as text_of_status
-from allotment.pipeline.report import reporting
+from allotment.pipeline.report import published, reporting
 from allotment.problems import Refused
 
 
@@ -70,6 +73,29 @@ def test_a_commit_comes_only_with_a_change_and_says_which(bed: Bed) -> None:
     bed.report(seconds=3700)
     assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md"]
     assert git(bed.remote, "log", "--format=%s", BRANCH).splitlines()[:2] == ["eu-1: seen", "eu-1: 3 changes"]
+
+
+def test_the_summary_has_the_retained_tenants_of_the_cluster(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "LOOK_SECONDS", 0)
+    source = bed.publish(live.claim())
+    bed.point(source, SOURCE)
+    several = [
+        RetainedTenant(name, RetentionReason.INVALID, "2026-11-21T10:00:00Z", ("wrong",))
+        for name in ("other", live.TENANT)
+    ]
+    record = RetentionRecord(source, tuple(several))
+    bed.point(bed.write({"retained.json": record.encode()}), RETAINED)
+    for _ in range(3):
+        bed.report(live.claim())
+    text = git(bed.remote, "show", f"{BRANCH}:summary.md")
+    assert ("solo\\-ada | Invalid | wrong |" in text, "other" in text) == (True, False)
+    commits = bed.commits()
+    bed.report(live.claim())
+    assert bed.commits() == commits, "nothing is new"
+    bed.point(bed.write({"retained.json": RetentionRecord(source).encode()}), RETAINED)
+    bed.report(live.claim())
+    bed.report(live.claim())
+    assert "Retained tenants" not in git(bed.remote, "show", f"{BRANCH}:summary.md")
 
 
 def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Path, remote: Path) -> None:

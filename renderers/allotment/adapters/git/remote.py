@@ -115,16 +115,16 @@ class Remote:
         url = self.repository.git.url_of(self.url)
         return f"{self.url} ({_without_userinfo(url)})" if url else str(self)
 
-    def fetch(self, *refs: str, ours: bool = False) -> dict[str, str]:
+    def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
         """Return what refs, by their full names, point at; the commits are then here. A ref that isn't there is
-        left out.
+        left out. Of `unfetched` refs only the targets are returned.
 
         Git checks each object that comes. `ours` says that the refs are branches that we write on top of whatever
         somebody left there, so that their history may hold anything: they come all the same, and the reader of trees
         refuses what can't be read. Raises Refused, with Git's words, when the remote doesn't answer, and Unsound.
         """
-        found = self.look(*refs)
-        names = {commit: name for name, commit in found.items()}
+        found = self.look(*refs, *unfetched)
+        names = {found[name]: name for name in refs if name in found}
         new = [commit for commit in names if not self.repository.has(commit)]
         if new and self._keep:
             new = [f"+{commit}:{kept_ref(names[commit])}" for commit in new]

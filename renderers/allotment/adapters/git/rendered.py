@@ -2,7 +2,8 @@
 
 Beside each branch `refs/heads/rendered/<cluster>` lie refs of ours: `refs/allotment/published/<cluster>` is the last
 commit that we wrote there, `refs/allotment/source` the source commit it was rendered from, `refs/allotment/approved/
-<cluster>` the last that an approval let past the brake. They move with the branches or not at all, so that order is
+<cluster>` the last that an approval let past the brake, `refs/allotment/retained` the record of the retained tenants
+(`retained.py`). They move with the branches or not at all, so that order is
 decided by ancestry, and a commit of anybody else's shows. Who may push all of them could write a commit that looks
 like ours, unless the platform declares the publisher's key: then what counts is the newest commit that it has signed
 for that cluster, and the source that this names. Refs that are gone or damaged are no leave to forget what was
@@ -20,6 +21,7 @@ from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.retained import RETAINED
 from allotment.adapters.git.trees import MalformedTree
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import today
@@ -104,7 +106,7 @@ def look(
     Unproven."""
     names = sorted(clusters)
     several = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
-    refs = remote.fetch(SOURCE, *several, ours=True)
+    refs = remote.fetch(SOURCE, RETAINED, *several, ours=True)
     branches, over = dict[str, Branch](), dict[str, str]()
     for name in names:
         branch = _branch(repository, name, refs, key, adopt=adopt)

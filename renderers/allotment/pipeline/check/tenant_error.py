@@ -9,6 +9,7 @@ from allotment.pipeline.check.share import Stopped
 from allotment.problems import AllotmentError, IsolationBroken
 
 RULE = "internal-error"
+ISOLATION_RULE = "isolation"
 _PROGRAM = Path(__file__).parents[2]
 
 
@@ -21,7 +22,7 @@ def rejection_of(error: Exception) -> Stopped:
     """
     if isinstance(error, IsolationBroken):
         words = f"the gate stops what it is rendered to, by a mistake of ours: report it with these words: {error}"
-        return Stopped(words, "isolation")
+        return Stopped(words, ISOLATION_RULE)
     if isinstance(error, AllotmentError | OSError):
         raise error
     words = (

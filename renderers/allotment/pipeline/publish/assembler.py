@@ -31,6 +31,7 @@ from allotment.pipeline.publish.kept import (
     kept_files,
     may_not_settle,
     of_unsound_clusters,
+    rejection,
     retained_instance_files,
 )
 from allotment.pipeline.publish.known import NOTHING, Known
@@ -188,9 +189,9 @@ def _with_rerendered(
 
 def _reject(tenant: str, error: Exception, kept: Kept, traces: dict[str, str]) -> None:
     """Retain a tenant that ran into a bug. Raises the error where it does not concern one tenant."""
-    rejection = rejection_of(error)
-    kept[tenant] = [place_problem(folder_of(Scope("tenant", tenant)), rejection.words, rejection.rule)]
-    traces[tenant] = rejection.trace
+    stopped = rejection_of(error)
+    kept[tenant] = rejection([place_problem(folder_of(Scope("tenant", tenant)), stopped.words, stopped.rule)])
+    traces[tenant] = stopped.trace
 
 
 def _watched(
@@ -236,7 +237,7 @@ def _assembled(
     for tenant in kept:
         files, problems = kept_files(tenant, before, trees.gate)
         trees.take_kept(files)
-        kept[tenant] = [*kept[tenant], *problems]
+        kept[tenant] = kept[tenant]._replace(problems=[*kept[tenant].problems, *problems])
     claims = granted.all({name: one.claims for name, one in rendered.items() if name not in kept})
     trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster), turnover)
     trees.take_markers()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from allotment.accounts.capacity import Claim
 from allotment.declared.inventory import blob_id
 from allotment.manifests.folders import folder_of
+from allotment.observed.retention import Retention
 from allotment.pipeline.publish.before import Before, Blobs
 from allotment.pipeline.publish.rendered import Rendered
 from allotment.pipeline.publish.settled import Settled
@@ -28,7 +29,7 @@ class Assembly(NamedTuple):
     """The next release.
 
     `files` has the blob of every file by cluster and path, `data` the bytes of the files that the last release lacks.
-    `kept` are the retained tenants with their problems. `waiting`, `leaving`, `held` and `holding` are messages about
+    `kept` are the retained tenants. `waiting`, `leaving`, `held` and `holding` are messages about
     instances that wait for a unit, removals in progress, preparations and node replacements that wait, and pods that
     keep units without a claim. `problems` concern no tenant in particular. `declared` are the tenants that have a
     folder, `rendered` counts the tenants that were rendered now. `traces` has, by tenant, the trace of a bug.
@@ -39,7 +40,7 @@ class Assembly(NamedTuple):
     offers: Offers
     files: dict[str, Blobs]
     data: dict[str, dict[str, bytes]]
-    kept: dict[str, list[Problem]]
+    kept: dict[str, Retention]
     waiting: list[str]
     leaving: list[str]
     held: list[str]

@@ -9,9 +9,9 @@ from allotment.adapters.source import place_problem
 from allotment.changes.brake import RULE, Window, items_of, judge_tenant
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import Scope, folder_of
+from allotment.observed.retention import Retention, RetentionReason
 from allotment.pipeline.publish.before import Before
 from allotment.pipeline.publish.rendered import Rendered
-from allotment.problems import Problem
 
 if TYPE_CHECKING:
     from allotment.declared.inventory import Offers
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class BrakedTenants(NamedTuple):
-    """The tenants that the brake retains, each with its problem, and the clusters of deletions that an approval released."""
+    """The tenants that the brake retains, and the clusters of deletions that an approval released."""
 
-    retained: dict[str, list[Problem]]
+    retained: dict[str, Retention]
     released: frozenset[str]
 
 
@@ -36,7 +36,7 @@ def brake_tenants(
     """Judge the deletions of each tenant that is not `kept` for another reason."""
     platform = offers.platform.one(Platform)
     assert platform is not None
-    retained: dict[str, list[Problem]] = {}
+    retained: dict[str, Retention] = {}
     released: set[str] = set()
     for tenant in sorted(settled.keys() - set(kept)):
         files = rendered[tenant].blobs if tenant in rendered else {}
@@ -46,6 +46,7 @@ def brake_tenants(
             continue
         verdict = judge_tenant(platform.model.spec.brake, tenant, published, now, window())
         if verdict.stop is not None:
-            retained[tenant] = [place_problem(folder_of(Scope("tenant", tenant)), verdict.stop.words, RULE)]
+            problem = place_problem(folder_of(Scope("tenant", tenant)), verdict.stop.words, RULE)
+            retained[tenant] = Retention(RetentionReason.BRAKE, [problem])
         released |= verdict.released
     return BrakedTenants(retained, frozenset(released))

@@ -25,8 +25,11 @@ from allotment.declared.things import INSTANCE
 from allotment.manifests.paths import spot_of, tenant_file
 from allotment.manifests.published import with_budget
 from allotment.manifests.retained_instance import with_published_deployment, without_waiting
+from allotment.observed.retention import Retention, RetentionReason
+from allotment.pipeline.check import share, tenant_error
 from allotment.pipeline.check.platform_faults import CLUSTER_RULE
 from allotment.pipeline.check.survey import Survey
+from allotment.pipeline.check.tenant_error import ISOLATION_RULE
 from allotment.pipeline.check.workers import placed
 from allotment.pipeline.publish.before import Before
 from allotment.problems import AllotmentError, Problem
@@ -38,7 +41,20 @@ if TYPE_CHECKING:
     from allotment.pipeline.publish.granted import RetainedInstance
     from allotment.pipeline.publish.settled import Settled
 
-Kept = dict[str, list[Problem]]  # by tenant: why it is kept
+Kept = dict[str, Retention]  # by tenant
+# The rules of the rejections that stop a tenant before or beside the rules of declarations, the most urgent first.
+_REASONS = {
+    tenant_error.RULE: RetentionReason.PROGRAM_ERROR,
+    ISOLATION_RULE: RetentionReason.ISOLATION_GATE,
+    share.RULE: RetentionReason.TIME_BUDGET,
+}
+
+
+def rejection(problems: list[Problem]) -> Retention:
+    """Return the retention of a tenant that its check or its rendering rejected with these errors."""
+    rules = {problem.rule for problem in problems}
+    stopped = next((reason for rule, reason in _REASONS.items() if rule in rules), RetentionReason.INVALID)
+    return Retention(RetentionReason.INVALID_CLUSTER if rules == {CLUSTER_RULE} else stopped, problems)
 
 
 class PlatformInvalid(AllotmentError):
@@ -56,7 +72,7 @@ def invalid(found: Survey) -> Kept:
     catalog is."""
     if stops := found.faults.of_all:
         raise PlatformInvalid(stops, found.files, len(found.parts))
-    return found.by_owner()[1]
+    return {tenant: rejection(problems) for tenant, problems in found.by_owner()[1].items()}
 
 
 def of_unsound_clusters(found: Survey, before: Before) -> Kept:
@@ -66,14 +82,17 @@ def of_unsound_clusters(found: Survey, before: Before) -> Kept:
         for tenant, files in before.tenants.items():
             if tenant not in kept and any(path.startswith(f"{cluster}/") for path in files):
                 words = f"cluster {cluster} is invalid: {problems[0]}"
-                kept[tenant] = [place_problem(folder_of(Scope("tenant", tenant)), words, CLUSTER_RULE)]
+                problem = place_problem(folder_of(Scope("tenant", tenant)), words, CLUSTER_RULE)
+                kept[tenant] = Retention(RetentionReason.INVALID_CLUSTER, [problem])
     return kept
 
 
 def may_not_settle(settled: Mapping[str, Settled], source: Source) -> Kept:
     """Return the tenants that want something gone which may not go, or a volume to be what it can't become."""
     return {  # a tenant that is removed from two clusters has the same finding in both
-        name: sorted(dict.fromkeys(placed(one.findings, source))) for name, one in settled.items() if one.findings
+        name: Retention(RetentionReason.REFUSED_TRANSITION, sorted(dict.fromkeys(placed(one.findings, source))))
+        for name, one in settled.items()
+        if one.findings
     }
 
 
@@ -114,7 +133,7 @@ def _sifted(published: Mapping[str, bytes], gate: Gate) -> tuple[dict[str, bytes
         data, dropped = gate.sift(path, before)
         if dropped:
             words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
-            problems.append(Problem(path, 1, 1, "(file)", words, "isolation"))
+            problems.append(Problem(path, 1, 1, "(file)", words, ISOLATION_RULE))
         if data:
             files[path] = data
     return files, problems

@@ -25,6 +25,7 @@ from allotment.adapters.git.rendered import (
     published_ref,
 )
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.retained import RETAINED
 from allotment.adapters.source import Source
 from allotment.changes import brake
 from allotment.declared.kinds.platform import Platform
@@ -35,6 +36,13 @@ from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.assembly import Assembly
 from allotment.pipeline.publish.known import Statuses
 from allotment.pipeline.publish.messages import message
+from allotment.pipeline.publish.retention_record import (
+    Pushed,
+    forced_record,
+    moved_record,
+    push_with_record,
+)
+from allotment.pipeline.report.retained import LastRecord, last_record
 from allotment.pipeline.report.things import is_declared
 from allotment.problems import AllotmentError, Refused
 
@@ -77,7 +85,8 @@ class Committed(NamedTuple):
 class Outcome(NamedTuple):
     """How a publish ended: what is new, and each branch's tip now.
 
-    `newer` is the source commit that had been published already, if it is newer than this one.
+    `newer` is the source commit that had been published already, if it is newer than this one. `record_trouble` is the reason that
+    the record of the retained tenants did not count, or was not written.
     """
 
     source: str
@@ -85,6 +94,7 @@ class Outcome(NamedTuple):
     assembly: Assembly | None
     tips: dict[str, str]
     newer: str | None = None
+    record_trouble: str = ""
 
 
 Demand = Callable[[str | None, str], None]
@@ -161,9 +171,12 @@ class Publisher:
             )
             released = assembly.released | self._judged(found, assembly, window)
             committed = self._commit(source, found, assembly, released)
-            if self._dry_run or self._pushed(source.commit, found, committed, released):
+            record = last_record(self.repository, found.refs.get(RETAINED), key)
+            pushed = self._pushed(source.commit, found, committed, released, assembly, record)
+            if pushed.done:
                 changed = [one for one in committed if one.commit != found.branches[one.cluster].tip]
-                return Outcome(source.commit, changed, assembly, {one.cluster: one.commit for one in committed})
+                tips = {one.cluster: one.commit for one in committed}
+                return Outcome(source.commit, changed, assembly, tips, record_trouble=pushed.trouble or record.trouble)
             time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
         raise Refused(f"others were quicker {TRIES} times: try again")
 
@@ -310,20 +323,33 @@ class Publisher:
                 committed.append(Committed(cluster, "", told, replaced, branch.lags))
         return committed
 
-    def _pushed(self, source: str, found: Look, committed: list[Committed], released: Collection[str]) -> bool:
+    def _pushed(
+        self,
+        source: str,
+        found: Look,
+        committed: list[Committed],
+        released: Collection[str],
+        assembly: Assembly,
+        record: LastRecord,
+    ) -> Pushed:
         """Return whether the remote took all refs; those that stay are pushed along, so that they are compared too."""
+        if self._dry_run:
+            return Pushed(True)
         moves = {SOURCE: source}
         for one in committed:
             branch = found.branches[one.cluster]
             moves[rendered_branch(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
             if one.cluster in released and one.commit != branch.published:
                 moves[approved_ref(one.cluster)] = one.commit
+        over = forced_record(self.repository, record)
+        if (commit := moved_record(self.repository, source, assembly, record)) is not None:
+            moves[RETAINED] = commit
         if all(found.refs.get(name) == commit for name, commit in moves.items()):
-            return True
-        over = {name: commit for name, commit in found.over.items() if name in moves}
+            return Pushed(True)
+        over |= {name: commit for name, commit in found.over.items() if name in moves}
         if found.refs.get(SOURCE) not in (None, found.source):
             over[SOURCE] = found.refs[SOURCE]
-        return self.remote.push(moves, over)
+        return push_with_record(self.remote, moves, over, record)
 
 
 def newest(repository: Repository, branch: str, *urls: str) -> str | None:

@@ -11,8 +11,8 @@ from allotment.adapters.source import Source
 from allotment.pipeline.check.survey import Survey, tenants_part
 from allotment.pipeline.check.workers import TenantCheck, results
 from allotment.pipeline.publish.before import Before, Blobs, Made
+from allotment.pipeline.publish.kept import Kept, rejection
 from allotment.pipeline.render import Renderer
-from allotment.problems import Problem
 from allotment.readiness.standing import Standing
 
 Fewer = Mapping[tuple[str, str], int]  # by tenant and instance: the units of one that gets fewer than it declares
@@ -38,10 +38,10 @@ def of_made(made: Made | None, claims: tuple[Claim, ...]) -> Rendered:
 
 
 class Rerendered(NamedTuple):
-    """Tenants that were rendered again, the problems of those that could not be, and the traces of bugs, by tenant."""
+    """Tenants that were rendered again, those that were rejected, and the traces of bugs, by tenant."""
 
     rendered: dict[str, Rendered]
-    rejected: dict[str, list[Problem]]
+    rejected: Kept
     traces: dict[str, str]
 
 
@@ -63,7 +63,7 @@ class Again:
         for result in results(work, sorted(tenants), self._processes):
             wrong = [one for one in result.problems if not one.warning]
             if result.made is None and wrong:
-                again.rejected[result.name] = wrong
+                again.rejected[result.name] = rejection(wrong)
             else:
                 again.rendered[result.name] = of_made(result.made, tenants_part(result.part).claims)
             if result.trace:

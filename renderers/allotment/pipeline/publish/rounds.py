@@ -143,8 +143,12 @@ class Rounds(Loop):
                 self.log.warning("branch was behind", cluster=one.cluster, commit=one.commit)
         told: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             *(
-                (self.log.warning, "tenant kept", {"tenant": tenant, "problems": [str(one) for one in problems]})
-                for tenant, problems in assembly.kept.items()
+                (
+                    self.log.warning,
+                    "tenant kept",
+                    {"tenant": tenant, "reason": reason, "problems": [*map(str, problems)]},
+                )
+                for tenant, (reason, problems) in assembly.kept.items()
             ),
             *(
                 (self.log.warning, "cluster retained", {"cluster": name, "problems": [str(one) for one in problems]})
@@ -154,6 +158,7 @@ class Rounds(Loop):
                 (self.log.error, "tenant ran into a bug", {"tenant": tenant, "trace": trace})
                 for tenant, trace in assembly.traces.items()
             ),
+            *((self.log.warning, "record in doubt", {"message": words}) for words in [outcome.record_trouble] if words),
             *((self.log.warning, "instance waits", {"message": words}) for words in assembly.waiting),
             *((self.log.info, "leaving", {"message": words}) for words in assembly.leaving),
             *((self.log.info, "change waits", {"message": words}) for words in assembly.held),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -13,16 +13,19 @@ from allotment.adapters.git.merge import changed, inner, merge_base
 from allotment.adapters.git.objects import TooMuch
 from allotment.adapters.git.remote import Costly, Remote, Unsound
 from allotment.adapters.git.rendered import Look, look
+from allotment.adapters.git.retained import RETAINED
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.processes import Limit
 from allotment.declared.layout import ROOTS
 from allotment.declared.things import INSTANCE
+from allotment.observed.retention import RetainedTenant
 from allotment.observed.rollout import Merged, Stage, stage
 from allotment.observed.status import TenantStatus
 from allotment.pipeline.declared import consoles, publisher_key, reporter_keys
 from allotment.pipeline.pulls.apart import PlanBudget
 from allotment.pipeline.pulls.reviewing import Origin, keep, ours, say_status
 from allotment.pipeline.pulls.troubles import Trouble, tried
+from allotment.pipeline.report.retained import last_record
 from allotment.pipeline.report.statuses import read_now
 from allotment.pipeline.report.things import cluster_of, declared_at, published_blobs, thing_at
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
@@ -34,13 +37,14 @@ _STATES: dict[str, State] = {"going": "pending", "done": "success", "failed": "f
 
 
 class _Now(NamedTuple):
-    """One look at everything: what is published, the source it is of, and what all clusters say."""
+    """One look at everything: what is published, the source it is of, what all clusters say, and the retained tenants."""
 
     published: Look
     source: CommitSource | None
     statuses: dict[str, list[TenantStatus]]
     silent: dict[str, str]
     consoles: Consoles
+    retained: Mapping[str, RetainedTenant]
 
 
 class _Merged(NamedTuple):
@@ -141,7 +145,8 @@ class Rollouts:
         tip = self._place.source.fetch(name)[name]
         declared = CommitSource(self._place.root, tip, repository)
         keys = reporter_keys(declared)
-        published = look(repository, self._rendered, keys, publisher_key(declared))
+        key = publisher_key(declared)
+        published = look(repository, self._rendered, keys, key)
         source = None
         if published.source is not None and repository.has(published.source):
             source = CommitSource(self._place.root, published.source, repository)
@@ -149,7 +154,8 @@ class Rollouts:
         statuses: dict[str, list[TenantStatus]] = {}
         for one in said.tenants:
             statuses.setdefault(one.tenant, []).append(one)
-        return _Now(published, source, statuses, said.troubles, consoles(declared))
+        retained = last_record(repository, published.refs.get(RETAINED), key).tenants(published.source)
+        return _Now(published, source, statuses, said.troubles, consoles(declared), retained)
 
     def _rollout(self, request: PullRequest, now: _Now) -> Rollout | None:
         """Return where a pull request stands; None where it changed nothing that is rolled out."""
@@ -200,7 +206,7 @@ def _stage(thing: Merged, now: _Now, *, is_out: bool) -> Stage:
     published = None
     if is_out and now.source is not None:
         published = published_blobs(thing, now.source, now.published.branches)
-    return stage(thing, published, now.statuses.get(thing.tenant, ()), now.silent)
+    return stage(thing, published, now.statuses.get(thing.tenant, ()), now.silent, now.retained.get(thing.tenant))
 
 
 def _links(thing: Merged, now: _Now) -> InstanceLinks:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from allotment.adapters.git.branch import Branch
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.rendered import SOURCE, look, published_ref
+from allotment.adapters.git.retained import RETAINED
 from allotment.adapters.git.status import reported_ref
 from allotment.conditions import STOPPED
 from allotment.declared.inventory import Declared
@@ -27,6 +28,7 @@ from allotment.observed.rollout import Merged, MergedBlobs, Stage, Thing, stage
 from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.pipeline.declared import consoles, publisher_key, reporter_keys
 from allotment.pipeline.report.clone import ORIGIN, Clone
+from allotment.pipeline.report.retained import LastRecord, last_record
 from allotment.pipeline.report.statuses import NEVER, Now, read_history, read_now
 from allotment.pipeline.report.things import (
     DeclaredThing,
@@ -45,19 +47,21 @@ Seen = tuple[TenantStatus, Thing]
 class Published(NamedTuple):
     """The published release: its source commit, None where it is not known, and each cluster's branch.
 
-    `trouble` says why the source is not known. `never` says that nothing was ever published.
+    `trouble` says why the source is not known. `never` says that nothing was ever published. `record` is the record of the
+    retained tenants.
     """
 
     source: CommitSource | None
     branches: Mapping[str, Branch]
     trouble: str = ""
     never: bool = False
+    record: LastRecord = LastRecord(None, None)
 
     @property
     def tips(self) -> list[str]:
-        """The tips of the branches, and the source commit."""
+        """The tips of the branches, the source commit, and the commit of the record."""
         tips = [branch.tip or "" for branch in self.branches.values()]
-        return [*tips, self.source.commit if self.source else ""]
+        return [*tips, self.source.commit if self.source else "", self.record.commit or ""]
 
 
 class View:
@@ -95,7 +99,7 @@ class View:
             wanted[ORIGIN].append(f"refs/heads/{self.declared.branch}")
         wanted[self.places.status] += [ref(name) for name in clusters for ref in (status_branch, reported_ref)]
         published = [ref(name) for name in clusters for ref in (rendered_branch, published_ref)]
-        wanted[self.places.rendered] += [SOURCE, *published]
+        wanted[self.places.rendered] += [SOURCE, RETAINED, *published]
         found = dict[str, str]()
         for url, names in wanted.items():
             if self.clone.knows(url):
@@ -202,13 +206,14 @@ class View:
         return found
 
     @property
-    def is_retained(self) -> bool:
-        """Whether anything declared is published in an older version although its commit is published: its tenant is
-        retained. A rewound branch is among that."""
-        source = self.published.source
-        if source is not None and source.commit != self.declared.source.commit:
-            return True
-        return any(row.stage.state == "kept" for row in self.rows)
+    def kept_tenants(self) -> set[str]:
+        """The tenants of which anything declared is published in an older version although its commit is published."""
+        return {row.thing.tenant for row in self.rows if row.stage.state == "kept"}
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant of the view, None for all tenants."""
+        return self._tenant
 
     @cached_property
     def is_behind(self) -> bool:
@@ -236,7 +241,7 @@ class View:
         if not repository.has(found.source):
             return Published(None, found.branches, f"commit {found.source}, of which it is, isn't here")
         source = CommitSource(self.clone.root, found.source, repository, like=self.declared.source)
-        return Published(source, found.branches)
+        return Published(source, found.branches, record=last_record(repository, found.refs.get(RETAINED), key))
 
     def where_published(self, tenant: str, name: str, cluster: str | None) -> list[str]:
         """Return the clusters that a thing is published to, also while it leaves."""

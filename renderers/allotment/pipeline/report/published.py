@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.rendered import published_ref
+from allotment.adapters.git.rendered import SOURCE, published_ref
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.retained import RETAINED
 from allotment.declared.things import PARTS
 from allotment.manifests import paths
 from allotment.manifests.names import rendered_branch
@@ -17,6 +18,8 @@ from allotment.manifests.published import identities, without_replicas
 from allotment.manifests.text import Malformed, Object, load
 from allotment.observed import drift
 from allotment.observed.removed import KINDS, WITHOUT_REPLICAS, Published
+from allotment.observed.retention import RetainedTenant
+from allotment.pipeline.report.retained import last_record
 from allotment.problems import Refused
 
 LOOK_SECONDS = 30.0  # how often the branch is looked at
@@ -57,6 +60,7 @@ class PublishedBranch:
         self._spots: dict[str, dict[paths.Spot, str]] = {}  # by tenant: the blob of each file
         self.commit: str | None = None
         self.trouble = ""
+        self.retained: Mapping[str, RetainedTenant] = {}  # by name, as the record says without the publisher's key
 
     def forget(self) -> None:
         """Forget that the branch is here."""
@@ -113,9 +117,11 @@ class PublishedBranch:
         begun, name = self._now(), published_ref(self._cluster)
         self.commit, self.trouble = None, ""
         try:
-            commit = self._remote.fetch(rendered_branch(self._cluster), name, ours=True).get(name)
+            refs = self._remote.fetch(rendered_branch(self._cluster), name, RETAINED, ours=True, unfetched=(SOURCE,))
+            commit = refs.get(name)
             if commit is not None:
                 self._read(commit)
+            self.retained = last_record(self._repository, refs.get(RETAINED), None).tenants(refs.get(SOURCE))
         except (Refused, Malformed) as error:
             self.trouble = str(error)
             return

@@ -28,6 +28,7 @@ from allotment.declared.inventory import blob_id
 from allotment.manifests.names import status_branch
 from allotment.manifests.text import Malformed
 from allotment.observed.conditions import seconds_between
+from allotment.observed.retention import RetainedTenant
 from allotment.observed.status import (
     ClusterStatus,
     TenantStatus,
@@ -96,6 +97,7 @@ class Reporter(Loop):
         self._edited: set[tuple[str, str, str]] = set()
         self._unknown = ""
         self._written: dict[str, TenantStatus] = {}
+        self._retained: list[RetainedTenant] = []  # of the summary
         self._cluster = ClusterStatus(seeing.cluster, "")
 
     @property
@@ -256,7 +258,14 @@ class Reporter(Loop):
             return False
         silent = bool(status.silent_since) != bool(self._cluster.silent_since)
         beats = self._beats(age) and not status.silent_since
-        return bool(silent or beats or status.stocks != self._cluster.stocks or self._observed.differing(self._written))
+        retained = self._retained_tenants() != self._retained
+        return bool(
+            silent
+            or beats
+            or retained
+            or status.stocks != self._cluster.stocks
+            or self._observed.differing(self._written)
+        )
 
     def _beats(self, age: float) -> bool:
         """Return whether it is to be said again that it was looked: hourly, and of what was just marked for
@@ -291,7 +300,7 @@ class Reporter(Loop):
             return
         self._branch = Branch(self._place.repository, self._seeing.cluster, commit, commit, None)
         self._believed = commit
-        self._foreign, self._cluster = "", status
+        self._foreign, self._cluster, self._retained = "", status, self._retained_tenants()
         self._observed.told(changed)
         self._written |= {tenant: self._observed.statuses[tenant] for tenant in changed}
         for path in gone:
@@ -300,6 +309,11 @@ class Reporter(Loop):
         self._metrics.committed(status.observed_at)
         self.log.info("reported", cluster=self._seeing.cluster, commit=commit, tenants=len(changed))
         self._committed()
+
+    def _retained_tenants(self) -> list[RetainedTenant]:
+        """Return the retained tenants that have something in the cluster."""
+        retained, there = self._published.retained, self._published.tenants | self._observed.statuses.keys()
+        return [retained[name] for name in sorted(retained.keys() & there)]
 
     def _data(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
         """Return the files to write, and those of tenants that are gone and whose end has been told."""
@@ -319,7 +333,7 @@ class Reporter(Loop):
         }
         texts[CLUSTER] = text_of(status)
         there = [self._observed.statuses[tenant] for tenant in sorted(self._observed.statuses) if tenant not in gone]
-        texts[SUMMARY] = summary(status, there)
+        texts[SUMMARY] = summary(status, there, self._retained_tenants())
         return texts, [tenant_path(one) for one in gone]
 
 

@@ -1,4 +1,5 @@
-"""Finds out whether publishing keeps up with the declared commit, by the verdict of a publish that writes nothing."""
+"""Finds out whether publishing keeps up with the declared commit: by the record of the retained tenants where it is enough,
+else by the verdict of a publish that writes nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from allotment.adapters.git.rendered import Unproven
 from allotment.adapters.source import Source
 from allotment.observed.joined import Joined
 from allotment.observed.publishing import PublishState, Reason
+from allotment.observed.retention import WAYS_OUT, retained_tenant
 from allotment.pipeline.check.survey import Recall
 from allotment.pipeline.publish.assembler import Assembler
 from allotment.pipeline.publish.kept import PlatformInvalid
@@ -38,9 +40,14 @@ class PublishCheck:
             reason: Reason = "never" if view.published.never else "unproven"
             return PublishState("", 0, reason, view.published.trouble, view.published.trouble)
         ahead = view.clone.repository.count_between(published.commit, declared)
-        state = PublishState(published.commit, ahead, "pending" if ahead else "")
-        if view.is_behind or not (ahead or view.is_retained):
-            return state  # rendering everything only to say that all is well would make every look slow
+        record, trouble = view.published.record.of_source(published.commit), view.published.record.trouble
+        state = PublishState(published.commit, ahead, "pending" if ahead else "", record_trouble=trouble)
+        if view.is_behind:
+            return state
+        retained = {tenant.tenant: tenant for tenant in record.tenants} if record else {}
+        if published.commit == declared and view.kept_tenants <= retained.keys():
+            # A dry run renders everything and would slow down every look.
+            return state._replace(retained=retained, retained_clusters=record.clusters if record else ())
         try:
             outcome = self._publisher(view).publish(declared)
         except Braked as error:
@@ -60,8 +67,9 @@ class PublishCheck:
         state = state._replace(brief="not published yet" if ahead else "")
         if outcome.assembly is None:
             return state
-        clusters = tuple(outcome.assembly.retained_clusters)
-        return state._replace(retained=outcome.assembly.kept, retained_clusters=clusters)
+        assembly = outcome.assembly
+        retained = {name: retained_tenant(name, retention) for name, retention in assembly.kept.items()}
+        return state._replace(retained=retained, retained_clusters=tuple(assembly.retained_clusters))
 
     def _publisher(self, view: View) -> Publisher:
         clone, places = view.clone, view.places
@@ -80,8 +88,11 @@ def explained(view: View, rows: Iterable[Joined], check: PublishCheck) -> Iterat
     """Yield rows that say why they aren't published, where they aren't."""
     for row in rows:
         if row.stage.state in ("merged", "kept"):
-            words = f"{row.stage.words}: {_why_unpublished(view, row, check.state(view))}"
-            yield row._replace(stage=row.stage._replace(words=words))
+            state = check.state(view)
+            words = f"{row.stage.words}: {_why_unpublished(view, row, state)}"
+            tenant = None if state.stopped else state.retained.get(row.thing.tenant)
+            way_out = WAYS_OUT[tenant.reason] if tenant else row.stage.way_out
+            yield row._replace(stage=row.stage._replace(words=words, way_out=way_out))
         else:
             yield row
 
@@ -89,9 +100,8 @@ def explained(view: View, rows: Iterable[Joined], check: PublishCheck) -> Iterat
 def _why_unpublished(view: View, row: Joined, state: PublishState) -> str:
     if state.stopped or state.reason in ("never", "unknown"):
         return state.words
-    if problems := state.retained.get(row.thing.tenant):
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        return f"its tenant is retained: {problems[0]}{more}"
+    if tenant := state.retained.get(row.thing.tenant):
+        return f"its tenant is retained: {tenant.words}"
     made = view.clone.repository.committed_at(state.commit)
     day = datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"what is published is of {state.commit[:12]}, of {day}"

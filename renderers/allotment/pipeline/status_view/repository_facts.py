@@ -66,6 +66,8 @@ def _with_branches(view: View, facts: Repository, check: PublishCheck) -> Reposi
         trouble="" if published.source or published.never else published.trouble,
         lag=headline(state, view.declared.branch or "HEAD") if published.source else "",
         stopped=state.words if published.source and (state.stopped or state.reason == "unknown") else "",
+        retained=tuple(tenant for _, tenant in sorted(state.retained.items())),
+        record_trouble=state.record_trouble,
         clusters=tuple(_branches(view, name) for name in sorted(view.keys)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.observed.retention import RetentionReason
 from allotment.reports.outputs.output import Output, Part
 from allotment.reports.outputs.validate import ProblemOutput
 
@@ -20,10 +21,11 @@ class CommittedOutput(Part, frozen=True):
 
 
 class KeptOutput(Part, frozen=True):
-    """A tenant that is invalid, and keeps what was published of it."""
+    """A tenant that keeps its last published manifests, with the reason and its problems."""
 
     tenant: str
     problems: tuple[ProblemOutput, ...]
+    reason: RetentionReason
 
 
 class RetainedClusterOutput(Part, frozen=True):

@@ -11,6 +11,7 @@ from allotment.accounts.capacity import StockUse
 from allotment.declared.things import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.joined import Joined
 from allotment.observed.publishing import PublishState
+from allotment.observed.retention import RetentionReason
 from allotment.observed.status import (
     ApplicationStatus,
     ClusterStatus,
@@ -178,16 +179,29 @@ class DeclaredOutput(Part, frozen=True):
     differing: int
 
 
+class RetainedTenantOutput(Part, frozen=True):
+    """A tenant that stays at its last published manifests. `since` is the time of the first publish that retained it, null where
+    that is not recorded. `omitted` counts the problems that are left out."""
+
+    tenant: str
+    reason: RetentionReason
+    since: str | None
+    problems: tuple[str, ...]
+    omitted: int
+
+
 class PublishedOutput(Part, frozen=True):
     """How far publishing is. `commit` is the published source, null where nothing is published; `ahead` counts the declared
     commits that are not published. `reason` says why no publish takes them; it is null where nothing stops publishing.
-    `retained` are the tenants that stay at their last published manifests."""
+    `retained` are the tenants that stay at their last published manifests; `retainedTenants` has the reason of each that is shown.
+    """
 
     commit: str | None
     ahead: int
     reason: Literal["pending", "never", "braked", "rewound", "platform-invalid", "unproven", "unknown"] | None
     message: str
     retained: tuple[str, ...]
+    retained_tenants: tuple[RetainedTenantOutput, ...] = ()
 
 
 class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
@@ -199,10 +213,15 @@ class StatusOutput(Output, frozen=True, kw_only=True, tag="StatusOutput"):
     published: PublishedOutput | None = None
 
 
-def published_output(state: PublishState) -> PublishedOutput:
-    """Return the state of publishing as it is printed."""
-    retained = tuple(sorted(state.retained))
-    return PublishedOutput(state.commit or None, state.ahead, state.reason or None, state.words, retained)
+def published_output(state: PublishState, tenant: str | None = None) -> PublishedOutput:
+    """Return the state of publishing as it is printed, with the problems of all retained tenants, or of `tenant` alone."""
+    names = tuple(sorted(state.retained))
+    retained = tuple(
+        RetainedTenantOutput(name, one.reason, one.since or None, one.problems, one.omitted)
+        for name, one in sorted(state.retained.items())
+        if tenant in (None, name)
+    )
+    return PublishedOutput(state.commit or None, state.ahead, state.reason or None, state.words, names, retained)
 
 
 def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUse] = ()) -> ClusterOutput:

@@ -1,0 +1,135 @@
+"""Why tenants stay at their last published manifests: the reason in a publish, and its record for everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from allotment.observed.status import moment_of
+from allotment.problems import Problem, printable
+
+MAX_PROBLEMS = 20  # lines of a tenant in the record
+MAX_LINE = 1000  # characters
+MAX_RECORD_BYTES = 4 << 20
+_SUFFIX = 40  # characters by which `printable` says how long a text was
+
+
+class RetentionReason(StrEnum):
+    """The cause that retains a tenant."""
+
+    INVALID = "Invalid"
+    REFUSED_TRANSITION = "RefusedTransition"
+    ISOLATION_GATE = "IsolationGate"
+    TIME_BUDGET = "TimeBudget"
+    BRAKE = "Brake"
+    INVALID_CLUSTER = "InvalidCluster"
+    PROGRAM_ERROR = "ProgramError"
+
+
+WAYS_OUT = {
+    RetentionReason.INVALID: "run `allot validate`, and correct the declarations",
+    RetentionReason.REFUSED_TRANSITION: "restore the declaration, or follow its message",
+    RetentionReason.ISOLATION_GATE: "report the message",
+    RetentionReason.TIME_BUDGET: "declare less, or split it into several tenants",
+    RetentionReason.BRAKE: "restore the declarations, or have the deletion approved",
+    RetentionReason.INVALID_CLUSTER: "the platform team corrects the cluster",
+    RetentionReason.PROGRAM_ERROR: "report the trace in the log",
+}
+
+
+class Retention(NamedTuple):
+    """Why a publish retains a tenant: the reason, and the problems that say it in detail."""
+
+    reason: RetentionReason
+    problems: list[Problem]
+
+
+_Line = Annotated[str, msgspec.Meta(max_length=MAX_LINE + _SUFFIX)]
+_Lines = Annotated[tuple[_Line, ...], msgspec.Meta(max_length=MAX_PROBLEMS)]
+
+
+class RetainedTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tenant in the record: the reason, the time since when publishes retain it, and its problems as lines. `omitted` counts
+    the problems that the record leaves out."""
+
+    tenant: _Line
+    reason: RetentionReason
+    since: Annotated[str, msgspec.Meta(max_length=40)]
+    problems: _Lines = ()
+    omitted: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 0
+
+    @property
+    def words(self) -> str:
+        """The reason with the first problem, on one line."""
+        others = len(self.problems[1:]) + self.omitted
+        more = f" (and {others:,} more)" if others else ""
+        return f"{self.reason}: {self.problems[0]}{more}" if self.problems else self.reason
+
+
+class RetentionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tenants, and the clusters, that the publish of the commit `source` retains."""
+
+    source: _Line
+    tenants: tuple[RetainedTenant, ...] = ()
+    clusters: tuple[_Line, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is retained."""
+        return not self.tenants and not self.clusters
+
+    def encode(self) -> bytes:
+        """Return the file of the record, with fewer problems where it would be larger than MAX_RECORD_BYTES."""
+        data = b""
+        for most in (MAX_PROBLEMS, 5, 1, 0):
+            fewer = msgspec.structs.replace(self, tenants=tuple(_shortened(tenant, most) for tenant in self.tenants))
+            data = msgspec.json.format(msgspec.json.encode(fewer), indent=1) + b"\n"
+            if len(data) <= MAX_RECORD_BYTES:
+                break
+        return data
+
+
+def _shortened(tenant: RetainedTenant, most: int) -> RetainedTenant:
+    omitted = tenant.omitted + len(tenant.problems[most:])
+    return msgspec.structs.replace(tenant, problems=tenant.problems[:most], omitted=omitted)
+
+
+def retained_tenant(tenant: str, retention: Retention, since: str = "") -> RetainedTenant:
+    """Return a tenant as the record has it. A problem that lies in the folder of another tenant is left out: the record of
+    a tenant is shown to its people."""
+    lines = [str(problem) for problem in retention.problems if _concerns(problem, tenant)]
+    shown = tuple(_line(line) for line in lines[:MAX_PROBLEMS])
+    return RetainedTenant(printable(tenant), retention.reason, since, shown, len(lines[MAX_PROBLEMS:]))
+
+
+def _concerns(problem: Problem, tenant: str) -> bool:
+    owner = f"/{problem.path}".partition("/tenants/")[2]
+    return not owner or owner.split("/")[0] == tenant
+
+
+def _line(text: str) -> str:
+    return text if text.isprintable() and len(text) <= MAX_LINE else printable(text, MAX_LINE)
+
+
+def decode_record(data: bytes) -> RetentionRecord:
+    """Return the record that a file holds. Raises ValueError where it holds none, or text that is not printable."""
+    if len(data) > MAX_RECORD_BYTES:
+        raise ValueError(f"it has more than {MAX_RECORD_BYTES:,} bytes")
+    try:
+        record = msgspec.json.decode(data, type=RetentionRecord)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    if not all(text.isprintable() for text in _texts(record)):
+        raise ValueError("it holds text that is not printable")
+    if any(moment_of(tenant.since) is None for tenant in record.tenants):
+        raise ValueError("it holds a time that is none")
+    return record
+
+
+def _texts(record: RetentionRecord) -> Iterator[str]:
+    yield from (record.source, *record.clusters)
+    for tenant in record.tenants:
+        yield from (tenant.tenant, tenant.since, *tenant.problems)
