@@ -14,7 +14,7 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 def printable(text: str, limit: int = 120) -> str:
     """Return `text` safe for a terminal and a log: one line, escapes for all but ASCII (look-alikes show), cut at
     `limit`."""
-    shown = _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text[: limit + 1])
+    shown = _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1])
     return shown if len(text) <= limit else f"{shown[:limit]}… ({len(text)} characters)"
 
 
@@ -31,9 +31,9 @@ def quoted(value: object) -> str:
     return printable(str(value), 40)
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """Return a count with its noun: `1 file`, `3,000 files`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def it_or_them(count: int) -> str:
@@ -87,7 +87,7 @@ class Problem(NamedTuple):
     def touches(self, paths: Iterable[str]) -> bool:
         """Return whether one of `paths` (files or folders) causes or suffers this problem."""
         own = (self.path, *self.related)
-        return any(one == path or one.startswith(f"{path}/") for path in paths for one in own)
+        return any(own_path == path or own_path.startswith(f"{path}/") for path in paths for own_path in own)
 
 
 class AllotmentError(Exception):

@@ -72,7 +72,8 @@ def whole(url: str) -> tuple[float, float, int]:
     loaded()
     before, begun = megabytes(), time.perf_counter()
     statuses = [
-        tenant_status(one, "eu-1", Live.of(store.objects(one)), before=None, now=NOW) for one in sorted(store.owners())
+        tenant_status(one, "eu-1", Live.of(store.objects(one)), previous=None, now=NOW)
+        for one in sorted(store.owners())
     ]
     seconds = time.perf_counter() - begun
     running = sum(one.state == "Running" for status in statuses for one in status.instances)

@@ -437,10 +437,10 @@ def test_a_bug_with_one_keeps_no_other_from_a_verdict(desk: Desk, monkeypatch: p
     heads = [desk.propose(n, "spec:\n", f"spec:\n  displayName: The {n}\n") for n in (1, 2)]
     real = reviewing.plan
 
-    def broken(root: Path, base: str, head: str, *words: Any) -> Any:
+    def broken(root: Path, base: str, head: str, **options: Any) -> Any:
         if head == heads[0]:
             raise ZeroDivisionError("ours")
-        return real(root, base, head, *words)
+        return real(root, base, head, **options)
 
     monkeypatch.setattr(reviewing, "plan", broken)
     result = desk.comment("--all")

@@ -16,7 +16,7 @@ Objects = tuple[dict[str, Any], ...]
 
 
 def look(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> TenantStatus:
-    return tenant_status(live.TENANT, "eu-1", Live.of(live.seen(*objects)), before=before, now=now)
+    return tenant_status(live.TENANT, "eu-1", Live.of(live.seen(*objects)), previous=before, now=now)
 
 
 def the(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> Instance:

@@ -154,7 +154,7 @@ def test_a_tenant_whose_instances_stay_on_drained_nodes_is_said_to_be_protected(
 
     def disruption(*objects: dict[str, Any]) -> str:
         return tenant_status(
-            live.TENANT, "eu-1", Live.of(live.seen(*objects)), before=None, now=live.AT.format(9)
+            live.TENANT, "eu-1", Live.of(live.seen(*objects)), previous=None, now=live.AT.format(9)
         ).disruption
 
     assert disruption(budget()) == "Protected"

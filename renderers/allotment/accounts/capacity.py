@@ -120,11 +120,11 @@ def placeholder_cpu(pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Iterable[GPU
     if spec.sharing is None or spec.sharing.dra is None:
         return spec.cpu
     each: dict[str, int] = {}  # by resource, the most CPU that a stocked unit asks for one device
-    for one in [spec, *stocked]:
-        wanted = unit(one)
+    for gpu_spec in [spec, *stocked]:
+        wanted = unit(gpu_spec)
         each[wanted.resource] = max(each.get(wanted.resource, 0), -(-wanted.cpu // wanted.amount))
-    asked = sum(amount * each.get(resource, 0) for resource, amount in node_resources(pool).items())
-    return max(spec.cpu, spec.cpu * pool.node.cpu // asked) if asked else spec.cpu
+    total_cpu = sum(amount * each.get(resource, 0) for resource, amount in node_resources(pool).items())
+    return max(spec.cpu, spec.cpu * pool.node.cpu // total_cpu) if total_cpu else spec.cpu
 
 
 class Packing(NamedTuple):
@@ -150,8 +150,8 @@ class _Nodes(NamedTuple):
 
     def taking(self, wanted: Unit, units: int, number: int) -> _Nodes:
         """Return `number` of these nodes with that many units more on each."""
-        left = self.resources[wanted.resource] - units * wanted.amount
-        resources = {**self.resources, wanted.resource: left}
+        remaining = self.resources[wanted.resource] - units * wanted.amount
+        resources = {**self.resources, wanted.resource: remaining}
         return _Nodes(number, resources, self.cpu - units * wanted.cpu, self.memory - units * wanted.memory, True)
 
 
@@ -162,35 +162,35 @@ def pack(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]]) -> 
     nodes takes no longer than one of three.
     """
 
-    def size(one: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
-        wanted = unit(one[1])
-        return -wanted.amount, -wanted.memory, -wanted.cpu, one[0]
+    def size(stock: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
+        wanted = unit(stock[1])
+        return -wanted.amount, -wanted.memory, -wanted.cpu, stock[0]
 
     nodes = [_Nodes(pool.most_nodes, node_resources(pool), pool.node.cpu, pool.node.memory, False)]
     missing: dict[str, int] = {}
     for name, spec, count in sorted(stocks, key=size):
-        nodes, left = _placed(nodes, unit(spec), count)
-        if left:
-            missing[name] = left
+        nodes, remaining = _placed(nodes, unit(spec), count)
+        if remaining:
+            missing[name] = remaining
     return Packing(sum(some.number for some in nodes if some.used), missing)
 
 
-def _placed(nodes: list[_Nodes], wanted: Unit, left: int) -> tuple[list[_Nodes], int]:
-    """Return the nodes with `left` units on the first that take them, and how many found no place."""
+def _placed(nodes: list[_Nodes], wanted: Unit, remaining: int) -> tuple[list[_Nodes], int]:
+    """Return the nodes with `remaining` units on the first that take them, and how many found no place."""
     after: list[_Nodes] = []
     for some in nodes:
-        each, rest = some.fits(wanted), some.number
-        if each and left:
-            filled = min(rest, left // each)
+        each, free_nodes = some.fits(wanted), some.number
+        if each and remaining:
+            filled = min(free_nodes, remaining // each)
             if filled:
                 after.append(some.taking(wanted, each, filled))
-                rest, left = rest - filled, left - filled * each
-            if rest and left:
-                after.append(some.taking(wanted, left, 1))
-                rest, left = rest - 1, 0
-        if rest:
-            after.append(some._replace(number=rest))
-    return after, left
+                free_nodes, remaining = free_nodes - filled, remaining - filled * each
+            if free_nodes and remaining:
+                after.append(some.taking(wanted, remaining, 1))
+                free_nodes, remaining = free_nodes - 1, 0
+        if free_nodes:
+            after.append(some._replace(number=free_nodes))
+    return after, remaining
 
 
 class Claim(NamedTuple):
@@ -217,7 +217,7 @@ def holds(tenant: Folder, instance: GPUInstance) -> bool:
 
 def holding(tenant: Folder) -> list[Declared[GPUInstance]]:
     """Return the tenant's instances that hold units."""
-    return [one for one in tenant.of(GPUInstance).values() if holds(tenant, one.model)]
+    return [instance for instance in tenant.of(GPUInstance).values() if holds(tenant, instance.model)]
 
 
 class PoolStocks(NamedTuple):
@@ -229,27 +229,27 @@ class PoolStocks(NamedTuple):
     @property
     def all(self) -> list[Declared[Stock]]:
         """All of them, shared ones first."""
-        return self.shared + [one for owner in sorted(self.reserved) for one in self.reserved[owner]]
+        return self.shared + [stock for owner in sorted(self.reserved) for stock in self.reserved[owner]]
 
     def units(self, tenant: str) -> int:
         """Return the units held for one tenant alone."""
-        return sum(one.model.spec.count for one in self.reserved.get(tenant, ()))
+        return sum(stock.model.spec.count for stock in self.reserved.get(tenant, ()))
 
     @property
     def shared_units(self) -> int:
         """The units that any tenant may hold."""
-        return sum(one.model.spec.count for one in self.shared)
+        return sum(stock.model.spec.count for stock in self.shared)
 
 
 @lru_cache(maxsize=4096)
 def stocks_of(cluster: Folder, gpu_spec: str) -> PoolStocks:
     """Return the stocks of a spec in a cluster."""
-    found = PoolStocks([], {})
-    for one in cluster.of(Stock).values():
-        if one.model.spec.gpu_spec == gpu_spec:
-            owner = one.model.spec.tenant
-            (found.shared if owner is None else found.reserved.setdefault(owner, [])).append(one)
-    return found
+    stocks = PoolStocks([], {})
+    for stock in cluster.of(Stock).values():
+        if stock.model.spec.gpu_spec == gpu_spec:
+            owner = stock.model.spec.tenant
+            (stocks.shared if owner is None else stocks.reserved.setdefault(owner, [])).append(stock)
+    return stocks
 
 
 class Holdings(NamedTuple):
@@ -309,25 +309,25 @@ def stock_uses(offers: Offers, claims: Iterable[Claim]) -> list[StockUse]:
 
     A tenant's units lie on its own stocks first, then on shared ones, each in the order of names.
     """
-    found: list[StockUse] = []
-    for one in holdings(offers, claims):
-        own = [(one.held.get(owner, 0), stocks) for owner, stocks in one.stocks.reserved.items()]
-        for units, stocks in [*own, (one.shared_held, one.stocks.shared)]:
-            left = units
+    uses: list[StockUse] = []
+    for unit_usage in holdings(offers, claims):
+        own = [(unit_usage.held.get(owner, 0), stocks) for owner, stocks in unit_usage.stocks.reserved.items()]
+        for units, stocks in [*own, (unit_usage.shared_held, unit_usage.stocks.shared)]:
+            remaining = units
             for stock in stocks:
-                used = min(left, stock.model.spec.count)
-                found.append(StockUse(one.cluster, stock, used))
-                left -= used
-    return sorted(found, key=lambda one: (one.cluster, one.stock.model.name))
+                used = min(remaining, stock.model.spec.count)
+                uses.append(StockUse(unit_usage.cluster, stock, used))
+                remaining -= used
+    return sorted(uses, key=lambda use: (use.cluster, use.stock.model.name))
 
 
 def placeholders(offers: Offers, claims: Iterable[Claim]) -> dict[tuple[str, str], int]:
     """Return how many placeholders each stock (cluster, name) keeps: min(warm, count − units rendered)."""
-    kept: dict[tuple[str, str], int] = {}
-    for one in stock_uses(offers, [claim._replace(units=claim.rendered) for claim in claims]):
-        spec = one.stock.model.spec
-        kept[one.cluster, one.stock.model.name] = one.free if spec.warm is None else min(spec.warm, one.free)
-    return kept
+    counts: dict[tuple[str, str], int] = {}
+    for use in stock_uses(offers, [claim._replace(units=claim.rendered) for claim in claims]):
+        spec = use.stock.model.spec
+        counts[use.cluster, use.stock.model.name] = use.free if spec.warm is None else min(spec.warm, use.free)
+    return counts
 
 
 def pool_stocks(offers: Offers, cluster: Folder, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:
@@ -344,5 +344,5 @@ def pools_for(cluster: Folder, gpu_spec: str, tenant: str) -> list[Declared[Node
     """Return the pools on which a tenant's units of a spec may lie: those of its own and of shared stocks, by name."""
     pools = cluster.of(NodePool)
     stocks = stocks_of(cluster, gpu_spec)
-    names = {one.model.spec.node_pool for one in [*stocks.shared, *stocks.reserved.get(tenant, ())]}
+    names = {stock.model.spec.node_pool for stock in [*stocks.shared, *stocks.reserved.get(tenant, ())]}
     return [pools[name] for name in sorted(names) if name in pools]

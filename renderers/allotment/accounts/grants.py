@@ -21,13 +21,15 @@ def beyond(claims: Iterable[Claim], live: Iterable[Claim]) -> list[Claim]:
     `live` are the units that pods of instances hold.
     """
     units: dict[tuple[str, str, str, str], tuple[int, int]] = {claim[:4]: claim[4:] for claim in claims}
-    found = []
-    for one in live:
-        claimed, rendered = units.get(one[:4], (0, 0))
-        more = one._replace(units=max(0, one.units - claimed), rendered=max(0, one.rendered - rendered))
+    excess = []
+    for live_claim in live:
+        claimed, rendered = units.get(live_claim[:4], (0, 0))
+        more = live_claim._replace(
+            units=max(0, live_claim.units - claimed), rendered=max(0, live_claim.rendered - rendered)
+        )
         if more.rendered:
-            found.append(more)
-    return found
+            excess.append(more)
+    return excess
 
 
 def by_pair(claims: Iterable[Claim]) -> dict[Pair, list[Claim]]:
@@ -39,12 +41,12 @@ def by_pair(claims: Iterable[Claim]) -> dict[Pair, list[Claim]]:
 
 
 def grants(
-    offers: Offers, pair: Pair, claims: Collection[Claim], before: Before, live: Collection[Claim] = ()
+    offers: Offers, pair: Pair, claims: Collection[Claim], published_claim: Before, live: Collection[Claim] = ()
 ) -> dict[tuple[str, str], int]:
     """Return the units of each (tenant, instance) that gets fewer than it claims of a GPUSpec in a cluster; nothing of a
     cluster that isn't declared.
 
-    `before` returns the last published claim of an instance, or the units of its pods, or None; it is called only if the
+    `published_claim` returns the last published claim of an instance, or the units of its pods, or None; it is called only if the
     GPUSpec is oversold. `live` are the units that pods hold beyond their claims (`beyond`): nobody else gets those. Published
     instances come first, then the order of names; a smaller claim may pass a larger claim.
     """
@@ -54,7 +56,7 @@ def grants(
     stocks = stocks_of(offers.clusters[cluster], gpu_spec)
     if not Holdings(cluster, gpu_spec, stocks, _held((claim.tenant, claim.units) for claim in (*claims, *live))).excess:
         return {}
-    units = _shared_out(Holdings(cluster, gpu_spec, stocks, {}), claims, before, live)
+    units = _shared_out(Holdings(cluster, gpu_spec, stocks, {}), claims, published_claim, live)
     return {(claim.tenant, claim.instance): more for claim, more in units.items() if more < claim.units}
 
 
@@ -67,13 +69,13 @@ def _held(units: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _shared_out(
-    nobody: Holdings, claims: Collection[Claim], before: Before, live: Collection[Claim]
+    nobody: Holdings, claims: Collection[Claim], published_claim: Before, live: Collection[Claim]
 ) -> dict[Claim, int]:
     """Return the units of each claim. `nobody` has the stocks, and no holder."""
-    published = {claim: before(claim) for claim in claims}
+    published = {claim: published_claim(claim) for claim in claims}
     units = {claim: kept_units(claim, old) for claim, old in published.items()}
-    kept = ((claim.tenant, more) for claim, more in units.items())
-    held = _held((*kept, *((claim.tenant, claim.units) for claim in live)))
+    tenant_units = ((claim.tenant, more) for claim, more in units.items())
+    held = _held((*tenant_units, *((claim.tenant, claim.units) for claim in live)))
     shared = max(0, nobody.stocks.shared_units - nobody._replace(held=held).shared_held)
     short = [claim for claim in claims if units[claim] < claim.units]
     for claim in sorted(short, key=lambda claim: (published[claim] is None, claim.tenant, claim.instance)):

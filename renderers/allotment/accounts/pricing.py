@@ -84,11 +84,11 @@ def monthly_costs(offers: Offers, tenant: Folder) -> list[Cost]:
             name = f"storage {storage.model.name}"
             costs.append(Cost(name, storage.path, cost, is_sold(prices, offers.as_of)))
     for snapshot in tenant.of(GPUStorageSnapshot).values():
-        of = tenant.of(GPUStorage).get(snapshot.model.spec.storage)
-        offer = storage_specs.get(of.model.spec.storage_spec) if of else None
-        if of is not None and offer is not None and offer.model.spec.snapshot_prices:
+        source_storage = tenant.of(GPUStorage).get(snapshot.model.spec.storage)
+        offer = storage_specs.get(source_storage.model.spec.storage_spec) if source_storage else None
+        if source_storage is not None and offer is not None and offer.model.spec.snapshot_prices:
             prices = offer.model.spec.snapshot_prices
-            cost = price_on(prices, offers.as_of).per_gib_month * of.model.spec.size / GIBI
+            cost = price_on(prices, offers.as_of).per_gib_month * source_storage.model.spec.size / GIBI
             name = f"snapshot {snapshot.model.name}"
             costs.append(Cost(name, snapshot.path, cost, is_sold(prices, offers.as_of)))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.what))
@@ -121,8 +121,8 @@ def signed(amount: Decimal) -> str:
 def price_days(offers: Offers, tenant: Folder) -> set[datetime.date]:
     """Return the days on which a price begins of what a tenant declares."""
     specs, storage_specs = offers.platform.of(GPUSpec), offers.platform.of(StorageSpec)
-    used = {one.model.spec.gpu_spec for one in tenant.of(GPUInstance).values()}
-    stored = {one.model.spec.storage_spec for one in tenant.of(GPUStorage).values()}
+    used = {instance.model.spec.gpu_spec for instance in tenant.of(GPUInstance).values()}
+    stored = {storage.model.spec.storage_spec for storage in tenant.of(GPUStorage).values()}
     lists: list[Sequence[_Priced]] = [specs[name].model.spec.prices for name in used & specs.keys()]
     for name in stored & storage_specs.keys():
         spec = storage_specs[name].model.spec

@@ -89,9 +89,9 @@ class _Rounds:
     def retain(self, key: InstanceKey, old: Claim) -> None:
         """Have an instance keep its published units, and limit its tenant's other instances."""
         self._retained[key] = old
-        several, changed = self._of_tenants[old.tenant], set()
-        limits = _limits_of_tenant(self._offers, several, self._retained, self._published)
-        for claim in several:
+        claims, changed = self._of_tenants[old.tenant], set()
+        limits = _limits_of_tenant(self._offers, claims, self._retained, self._published)
+        for claim in claims:
             self._limits.pop(key_of(claim), None)
             changed |= self._want(_wanted(claim, self._retained, limits))
         self._limits |= limits
@@ -102,7 +102,7 @@ class _Rounds:
         fewer = self._short()
         limited = frozenset(key for key, units in fewer.items() if units == self._limits.get(key))
         return Allocation(
-            self._retained, fewer, [claim for several in self._beyond.values() for claim in several], limited
+            self._retained, fewer, [claim for claims in self._beyond.values() for claim in claims], limited
         )
 
     def _want(self, claim: Claim) -> set[Pair]:
@@ -162,20 +162,22 @@ def _limits_of_tenant(
 ) -> dict[InstanceKey, int]:
     """Return how many units each instance of one tenant may have that isn't retained."""
     old = {key_of(claim): was for claim in claims if (was := published(claim)) is not None}
-    declared, before = _gpus(offers, claims), _gpus(offers, old.values())
-    kept = {key: claim._replace(units=kept_units(claim, old.get(key))) for claim in claims if (key := key_of(claim))}
-    used = _gpus(offers, (retained.get(key, claim) for key, claim in kept.items()))
+    declared, old_gpus = _gpus(offers, claims), _gpus(offers, old.values())
+    current_claims = {
+        key: claim._replace(units=kept_units(claim, old.get(key))) for claim in claims if (key := key_of(claim))
+    }
+    used = _gpus(offers, (retained.get(key, claim) for key, claim in current_claims.items()))
     limits = {}
     for claim in claims:
         key = key_of(claim)
         model, gpus = _gpus_of_unit(offers, claim)
-        more = claim.units - kept[key].units
+        more = claim.units - current_claims[key].units
         if key in retained or not more or not gpus:
             continue
-        room = max(declared[model], before[model]) - used[model]
+        room = max(declared[model], old_gpus[model]) - used[model]
         more = min(more, max(0, room // gpus))
         used[model] += more * gpus
-        limits[key] = kept[key].units + more
+        limits[key] = current_claims[key].units + more
     return limits
 
 

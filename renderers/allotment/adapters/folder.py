@@ -28,7 +28,7 @@ class FolderSource:
 
     def scopes(self) -> tuple[list[Scope], list[Problem]]:
         """Return the platform, and each folder below `clusters` and `tenants`."""
-        found: list[Scope] = []
+        scopes: list[Scope] = []
         problems: list[Problem] = []
         for root in ROOTS:
             top = self.root / root
@@ -36,7 +36,7 @@ class FolderSource:
                 if top.is_symlink() or top.exists():
                     problems.append(place_problem(root, "is no folder: remove it", "layout"))
             elif root == "platform":
-                found.append(PLATFORM)
+                scopes.append(PLATFORM)
             else:
                 with os.scandir(top) as entries:
                     for entry in entries:
@@ -44,12 +44,12 @@ class FolderSource:
                         if not _utf8(entry.name):
                             problems.append(place_problem(path, "has a name that is not UTF-8: rename it", "layout"))
                         elif entry.is_dir(follow_symlinks=False):
-                            found.append(scope_of(f"{path}/"))
+                            scopes.append(scope_of(f"{path}/"))
                         elif entry.name != "README.md" or entry.is_symlink():
                             problems.append(
                                 place_problem(path, "no declaration lies here: move or remove it", "layout")
                             )
-        return sorted(found), problems
+        return sorted(scopes), problems
 
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's regular files; the stamp is made of every file's and folder's times, size and inode."""
@@ -70,8 +70,8 @@ class FolderSource:
                     elif entry.is_file(follow_symlinks=False):
                         paths.append(path)
                     else:
-                        what = "a symbolic link" if entry.is_symlink() else "no regular file"
-                        problems.append(place_problem(path, f"is {what}: replace it by the file itself", "layout"))
+                        file_type = "a symbolic link" if entry.is_symlink() else "no regular file"
+                        problems.append(place_problem(path, f"is {file_type}: replace it by the file itself", "layout"))
         self._seen += len(paths)
         if self._seen > MAX_FILES:
             problems.append(
@@ -114,9 +114,9 @@ class FolderSource:
         newest = 0
         facts = []
         for name in names:
-            found = lstat(base + name)
-            newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
-            facts.append((found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+            status = lstat(base + name)
+            newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
+            facts.append((status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
         return hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest(), newest
 
 

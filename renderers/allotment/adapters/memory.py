@@ -28,8 +28,8 @@ def program_key() -> str:
     for library in ("pydantic", "pydantic_core", "yaml"):
         spec = importlib.util.find_spec(library)
         if spec is not None and spec.origin:
-            found = os.stat(spec.origin)
-            digest.update(f"{spec.origin} {found.st_size} {found.st_mtime_ns}".encode())
+            status = os.stat(spec.origin)
+            digest.update(f"{spec.origin} {status.st_size} {status.st_mtime_ns}".encode())
     return digest.hexdigest()
 
 
@@ -77,8 +77,8 @@ class Memory:
 
     def keep_only(self, names: set[str]) -> None:
         """Forget all but `names`."""
-        for gone in self.values.keys() - names:
-            del self.values[gone]
+        for name in self.values.keys() - names:
+            del self.values[name]
             self.changed += 1
 
     def save(self) -> None:

@@ -80,7 +80,7 @@ class Metrics:
         changed: Iterable[str],
         foreign: Iterable[str],
         rendered: int,
-        kept: Mapping[str, Retention],
+        retained_tenants: Mapping[str, Retention],
         waiting: int,
     ) -> None:
         """Count a publish that succeeded: its duration, the time, what was pushed and who wasn't published as declared."""
@@ -96,9 +96,9 @@ class Metrics:
         self._source.labels(source).set(1)
         for cluster, commit in tips.items():
             self._published.labels(cluster, commit).set(1)
-        for tenant in kept:
+        for tenant in retained_tenants:
             self._kept.labels(tenant).set(1)
-        counts = Counts(retention.reason for retention in kept.values())
+        counts = Counts(retention.reason for retention in retained_tenants.values())
         for reason in RetentionReason:
             self._retained.labels(reason).set(counts[reason])
         self._waiting.set(waiting)
@@ -230,9 +230,9 @@ class CommentMetrics:
         """Count an error."""
         self._errors.labels(reason).inc()
 
-    def seen(self, there: int, followed: int) -> None:
+    def seen(self, open_requests: int, followed: int) -> None:
         """Note how many pull requests are open, and how many merges are followed."""
-        self._open.set(there)
+        self._open.set(open_requests)
         self._followed.set(followed)
 
 

@@ -36,16 +36,18 @@ class Exceeded(Exception):
 
 def megabytes(pid: int) -> float:
     """Return the memory that a process and those that it started hold for themselves; 0 where the system doesn't say."""
-    total, there = 0, [pid]
-    while there:
-        one = there.pop()
+    total, pids = 0, [pid]
+    while pids:
+        process_id = pids.pop()
         try:
             # Of what processes share, each counts its part: one that was forked shares all that its parent had.
-            for line in Path(f"/proc/{one}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines():
+            for line in (
+                Path(f"/proc/{process_id}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines()
+            ):
                 if line.startswith("Pss_Anon:"):
                     total += int(line.split()[1])
-            for task in Path(f"/proc/{one}/task").iterdir():
-                there += map(int, (task / "children").read_text(encoding="ascii").split())
+            for task in Path(f"/proc/{process_id}/task").iterdir():
+                pids += map(int, (task / "children").read_text(encoding="ascii").split())
         except (OSError, ValueError):
             continue  # it has ended
     return total / 1024

@@ -56,9 +56,9 @@ class TreeFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             if self.aside.exists() and not self.out.exists():
                 os.rename(self.aside, self.out)  # a run was killed between two moves
-            for left in (self.staging, self.aside):
-                if left.exists():
-                    shutil.rmtree(left)
+            for leftover in (self.staging, self.aside):
+                if leftover.exists():
+                    shutil.rmtree(leftover)
             self.existing = _existing(self.out)
             self.staging.mkdir()
         except OSError as error:
@@ -120,7 +120,7 @@ def _existing(out: Path) -> frozenset[str]:
         return frozenset()
     if not (out / MARKER).exists() and os.listdir(out):
         raise Refused(f"{quoted(str(out))} holds files and no {MARKER}: it may be somebody else's, name another folder")
-    found, folders = set(), [""]
+    files, folders = set(), [""]
     for folder in folders:
         with os.scandir(out / folder) as entries:
             for entry in entries:
@@ -128,11 +128,11 @@ def _existing(out: Path) -> frozenset[str]:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
                 elif entry.is_file(follow_symlinks=False) and (path == MARKER or path.endswith(".yaml")):
-                    found.add(path)
+                    files.add(path)
                 else:
                     words = f"holds {quoted(path)}, which `allot render` didn't write: name another folder"
                     raise Refused(f"{quoted(str(out))} {words}")
-    return frozenset(found)
+    return frozenset(files)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -144,11 +144,14 @@ def _link(source: Path, target: Path) -> None:
 
 def _exchange(new: Path, old: Path, aside: Path) -> None:
     """Exchange two folders in one step; where the system can't, or there is no old one, move. Raises Refused."""
-    libc, both = ctypes.CDLL(None), (os.fsencode(new), os.fsencode(old))
+    libc, encoded_paths = ctypes.CDLL(None), (os.fsencode(new), os.fsencode(old))
     if sys.platform == "darwin":
-        done = libc.renamex_np(*both, _EXCHANGE) == 0
+        done = libc.renamex_np(*encoded_paths, _EXCHANGE) == 0
     else:
-        done = hasattr(libc, "renameat2") and libc.renameat2(_HERE, both[0], _HERE, both[1], _EXCHANGE) == 0
+        done = (
+            hasattr(libc, "renameat2")
+            and libc.renameat2(_HERE, encoded_paths[0], _HERE, encoded_paths[1], _EXCHANGE) == 0
+        )
     if done:
         return
     try:

@@ -127,15 +127,15 @@ class _Server(ThreadingHTTPServer):
             if len(self._open) >= MOST_CONNECTIONS:
                 addresses = [address for address, _ in self._open.values()]
                 crowd = max(addresses, key=addresses.count)
-                self._cut(next(one for one, (address, _) in self._open.items() if address == crowd))
+                self._cut(next(connection for connection, (address, _) in self._open.items() if address == crowd))
             self._open[request] = client_address[0], time.monotonic() + TIMEOUT
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
         """Cut the connections that have lasted too long; the library calls this several times a second."""
         with self._lock:
-            for one in [one for one, (_, end) in self._open.items() if time.monotonic() > end]:
-                self._cut(one)
+            for connection in [connection for connection, (_, end) in self._open.items() if time.monotonic() > end]:
+                self._cut(connection)
 
     def shutdown_request(self, request: Any) -> None:
         """Forget a connection, and close it."""
@@ -238,12 +238,14 @@ class _Asked(_Request):
             length -= len(part)
         if not secret:
             return "taken"
-        said = [(self.headers.get(name), prefix + digest.hexdigest()) for name, prefix in _SIGNATURES]
-        said.append((self.headers.get(_GITLAB), secret.decode("utf-8")))
-        there = [(one.encode("utf-8", "replace"), wanted.encode()) for one, wanted in said if one is not None]
-        if not there:
+        signatures = [(self.headers.get(name), prefix + digest.hexdigest()) for name, prefix in _SIGNATURES]
+        signatures.append((self.headers.get(_GITLAB), secret.decode("utf-8")))
+        pairs = [
+            (value.encode("utf-8", "replace"), wanted.encode()) for value, wanted in signatures if value is not None
+        ]
+        if not pairs:
             return "unsigned"
-        return "taken" if any(hmac.compare_digest(*both) for both in there) else "wrong"
+        return "taken" if any(hmac.compare_digest(*pair) for pair in pairs) else "wrong"
 
     def _say(self, good: bool) -> None:
         status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE

@@ -49,16 +49,16 @@ def things_in(clusters: Collection[str], before: Mapping[str, bytes], after: Map
             yield Reached(cluster, spot.kind, f"{spot.tenant}/{spot.thing}", urls)
 
 
-def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> Iterator[Loss]:
-    """Yield what each cluster's change of domain, Gateway or destination does to all the things in it; `things` are
+def addresses_lost(before: Offers, after: Offers, resources: Iterable[Reached]) -> Iterator[Loss]:
+    """Yield what each cluster's change of domain, Gateway or destination does to all the things in it; `resources` are
     those of all tenants.
 
-    What is declared stands in `what`, which every report shows as code, since no rule says what a domain may spell.
+    What is declared stands in `subject`, which every report shows as code, since no rule says what a domain may spell.
     """
-    everything = sorted(things)
+    everything = sorted(resources)
     for name, (was, is_now) in clusters_moved(before, after).items():
-        there = [one for one in everything if one.cluster == name]
-        reached = [one for one in there if one.urls]
+        cluster_resources = [resource for resource in everything if resource.cluster == name]
+        reached = [resource for resource in cluster_resources if resource.urls]
         if reached and was.domain != is_now.domain:
             words = f"changes {_urls(reached)}, of {_counted(reached)}, and nothing answers at the old ones"
             yield Loss(f"cluster {name}: domain {was.domain} → {is_now.domain}", f"{words}: {_named(reached)}")
@@ -67,31 +67,31 @@ def addresses_lost(before: Offers, after: Offers, things: Iterable[Reached]) -> 
                 f"takes {_counted(reached)} to another listener: nobody reaches them until it serves the cluster's domain"
                 " and DNS leads to it"
             )
-            what = f"cluster {name}: gateway {_listener(was.gateway)} → {_listener(is_now.gateway)}"
-            yield Loss(what, f"{words}: {_named(reached)}")
-        if there and was.destination != is_now.destination:
+            subject = f"cluster {name}: gateway {_listener(was.gateway)} → {_listener(is_now.gateway)}"
+            yield Loss(subject, f"{words}: {_named(reached)}")
+        if cluster_resources and was.destination != is_now.destination:
             words = (
-                f"takes {_counted(there)} to another cluster, unless both are the same: they begin there without data, and"
+                f"takes {_counted(cluster_resources)} to another cluster, unless both are the same: they begin there without data, and"
                 " what runs now stays behind"
             )
-            what = f"cluster {name}: destination {_destination(was)} → {_destination(is_now)}"
-            yield Loss(what, f"{words}: {_named(there)}")
+            subject = f"cluster {name}: destination {_destination(was)} → {_destination(is_now)}"
+            yield Loss(subject, f"{words}: {_named(cluster_resources)}")
 
 
-def _urls(things: Iterable[Reached]) -> str:
-    count = sum(one.urls for one in things)
+def _urls(resources: Iterable[Reached]) -> str:
+    count = sum(resource.urls for resource in resources)
     return f"{count:,} URL{'' if count == 1 else 's'}"
 
 
-def _counted(things: Iterable[Reached]) -> str:
+def _counted(resources: Iterable[Reached]) -> str:
     """Return how many things there are of each kind, such as `2 instances and 1 storage`."""
-    counts = sorted(Counter(one.kind for one in things).items())
+    counts = sorted(Counter(resource.kind for resource in resources).items())
     return " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
 
 
-def _named(things: list[Reached]) -> str:
-    first = ", ".join(f"{one.kind} {one.name}" for one in things[:NAMED])
-    return f"{first} and {len(things) - NAMED:,} more" if len(things) > NAMED else first
+def _named(resources: list[Reached]) -> str:
+    first = ", ".join(f"{resource.kind} {resource.name}" for resource in resources[:NAMED])
+    return f"{first} and {len(resources) - NAMED:,} more" if len(resources) > NAMED else first
 
 
 def _listener(gateway: Gateway) -> str:

@@ -21,18 +21,18 @@ def with_allowed(changes: list[DeclaredChange], before: End, after: End) -> list
         return changes
     was, is_now = old.model.spec.allow, new.model.spec.allow
     opened = list(_opened(was, is_now))
-    shared = [f"sharing {one}" for one in is_now.sharing if one not in was.sharing]
+    shared = [f"sharing {mode}" for mode in is_now.sharing if mode not in was.sharing]
     if not opened and not shared:
         return changes
     note = f"newly allows {', '.join([*opened, *shared])}"
-    told = [one for one in changes if one.field == _FIELD]
-    opening = [replace(one, topic="access" if opened else one.topic, note=note) for one in told]
-    return [*(one for one in changes if one.field != _FIELD), *opening]
+    plan_changes = [change for change in changes if change.field == _FIELD]
+    opening = [replace(change, topic="access" if opened else change.topic, note=note) for change in plan_changes]
+    return [*(change for change in changes if change.field != _FIELD), *opening]
 
 
 def _opened(was: Allow, is_now: Allow) -> Iterator[str]:
     """Yield who may newly be let in, and from where images may newly come."""
-    yield from (f"exposure {one}" for one in is_now.exposure if one not in was.exposure)
-    for one in is_now.image_registries:
-        if not one.startswith(tuple(was.image_registries)):
-            yield f"images of {one}"
+    yield from (f"exposure {exposure}" for exposure in is_now.exposure if exposure not in was.exposure)
+    for registry in is_now.image_registries:
+        if not registry.startswith(tuple(was.image_registries)):
+            yield f"images of {registry}"

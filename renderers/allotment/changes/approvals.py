@@ -20,12 +20,12 @@ def left_to_platform(before: End, after: End) -> Iterator[DeclaredChange]:
     tenant, members = after.folder.name, path_of("Members", after.folder.scope, "")
     if not before.folder.paths() or not after.folder.paths() or after.folder.broken:
         return
-    told = set[str]()
+    reported_paths = set[str]()
     for path in _paths(after):
         (_, was), (rule, is_now) = _approvers(before, path), _approvers(after, path)
-        if rule is None or rule.path in told or not was or is_now or not _by_role_alone(rule):
+        if rule is None or rule.path in reported_paths or not was or is_now or not _by_role_alone(rule):
             continue
-        told.add(rule.path)
+        reported_paths.add(rule.path)
         who = ", ".join(sorted(map(str, was)))
         note = f"nobody of {tenant} can approve these of its files any more: team platform does"
         yield DeclaredChange("approvals", members, f"approvers by {rule.path}", who, None, note)
@@ -34,17 +34,20 @@ def left_to_platform(before: End, after: End) -> Iterator[DeclaredChange]:
 def _paths(end: End) -> list[str]:
     """Return a file of each sort that a tenant may have."""
     scope = end.folder.scope
-    return [path_of(kind, scope, "any") for kind in ("Members", "Tenant", *(one.kind.name for one in THINGS.values()))]
+    return [
+        path_of(kind, scope, "any")
+        for kind in ("Members", "Tenant", *(resource_kind.kind.name for resource_kind in THINGS.values()))
+    ]
 
 
 def _approvers(end: End, path: str) -> tuple[PathRule | None, frozenset[Account]]:
     """Return the rule of a path, and who of the tenant approves by it."""
     declared, members = end.offers.platform.one(Ownership), end.folder.one(Members)
     rule = rule_of(declared.model.spec, path) if declared is not None else None
-    roles = [one.tenant_role for one in rule.approvers if one.tenant_role] if rule is not None else []
+    roles = [approver.tenant_role for approver in rule.approvers if approver.tenant_role] if rule is not None else []
     people = members.model if members is not None else None
     return rule, frozenset().union(*(accounts_of(people, role) for role in roles))
 
 
 def _by_role_alone(rule: PathRule) -> bool:
-    return all(one.tenant_role for one in rule.approvers)
+    return all(approver.tenant_role for approver in rule.approvers)

@@ -25,7 +25,7 @@ from allotment.problems import printable
 RULE = "brake"
 WINDOW_SECONDS = 24 * 3600
 NAMED = 8
-_PLURALS = {"tenant": "tenants", **{one.word: one.plural for one in THINGS.values()}}
+_PLURALS = {"tenant": "tenants", **{kind.word: kind.plural for kind in THINGS.values()}}
 
 
 class Counted(NamedTuple):
@@ -104,11 +104,15 @@ class Excess:
             if self.tenant
             else "Once it is merged, nothing is published for anybody"
         )
-        known = f"merge {self.checksum}" if self.checksum else "`allot publish --dry-run --commit HEAD`, on this branch"
-        known += "" if self.checksum else " and with the base in it, prints the checksum of the deletion: merge that"
+        instruction = (
+            f"merge {self.checksum}" if self.checksum else "`allot publish --dry-run --commit HEAD`, on this branch"
+        )
+        instruction += (
+            "" if self.checksum else " and with the base in it, prints the checksum of the deletion: merge that"
+        )
         return (
             f"the brake will stop this: {self.amount}{whose} would be deleted within 24 hours, more than"
-            f" {self.percent} %: {self.named}. {effect}. If the deletion is meant: {known} into spec.brake.approvedPlans"
+            f" {self.percent} %: {self.named}. {effect}. If the deletion is meant: {instruction} into spec.brake.approvedPlans"
             " of platform/platform.yaml, let that be published, and merge this then"
         )
 
@@ -196,16 +200,16 @@ def _beyond_across(brake: Brake, before: Items, now: Items) -> Iterator[_Group]:
     for kind in sorted(_PLURALS):
         items = frozenset(item for item in before if item.kind == kind)
         lost = items - now
-        owned, gone = by_tenant(items), by_tenant(lost)
+        owned, lost_by_tenant = by_tenant(items), by_tenant(lost)
         if lost and all(
-            _exceeds(brake, len(lost) - len(gone.get(tenant, ())), len(items) - len(own))
+            _exceeds(brake, len(lost) - len(lost_by_tenant.get(tenant, ())), len(items) - len(own))
             for tenant, own in owned.items()
         ):
             yield kind, items, lost
 
 
-def _exceeds(brake: Brake, lost: int, of: int) -> bool:
-    return of >= brake.min_objects and lost * 100 > brake.max_deleted_percent * of
+def _exceeds(brake: Brake, lost: int, total: int) -> bool:
+    return total >= brake.min_objects and lost * 100 > brake.max_deleted_percent * total
 
 
 def _checksum(deleted: Items, used: Mapping[str, str]) -> str:

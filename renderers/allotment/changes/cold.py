@@ -46,24 +46,24 @@ def cold_units(before: _Side, after: _Side) -> Iterator[ColdUnits]:
     takes = _takes((offers, claims), (offers_after, claims_after))
     starting = _starting(claims, claims_after)
     for cluster, spec, owner in sorted(takes):
-        several = starting.get((cluster, spec), {})
+        units_by_tenant = starting.get((cluster, spec), {})
         spilling = [
             tenant
-            for tenant, units in several.items()
+            for tenant, units in units_by_tenant.items()
             if sum(units.values()) > takes.get((cluster, spec, tenant), _NOTHING).units
         ]
         if owner in spilling and (cluster, spec, "") in takes:
             continue  # told with the shared ones, which it takes too
         tenants = [owner] if owner else sorted(spilling)
-        own = [takes.get((cluster, spec, one), _NOTHING) for one in ([] if owner else tenants)]
+        own = [takes.get((cluster, spec, tenant), _NOTHING) for tenant in ([] if owner else tenants)]
         all_of = [takes[cluster, spec, owner], *own]
         started = sum(
-            sum(several.get(tenant, {}).values()) for tenant in tenants
+            sum(units_by_tenant.get(tenant, {}).values()) for tenant in tenants
         )  # a stock that goes moves what runs to others
-        units, warm = min(started, sum(one.units for one in all_of)), sum(one.warm for one in all_of)
+        units, warm = min(started, sum(use.units for use in all_of)), sum(use.warm for use in all_of)
         if warm < units:
-            who = tuple(f"{tenant}/{name}" for tenant in tenants for name in several.get(tenant, ()))
-            yield ColdUnits(cluster, spec, who, units, warm, all(one.alone for one in all_of))
+            who = tuple(f"{tenant}/{name}" for tenant in tenants for name in units_by_tenant.get(tenant, ()))
+            yield ColdUnits(cluster, spec, who, units, warm, all(use.alone for use in all_of))
 
 
 class _Taken(NamedTuple):
@@ -81,7 +81,7 @@ def _takes(before: _Side, after: _Side) -> dict[_Group, _Taken]:
     was, warm = _held(*before), placeholders(*before)
     offers = after[0]
     specs = offers.platform.of(GPUSpec)
-    found: dict[_Group, _Taken] = {}
+    totals: dict[_Group, _Taken] = {}
     for key, use in _held(*after).items():
         stock = use.stock.model.spec
         pool = offers.clusters[use.cluster].of(NodePool).get(stock.node_pool)
@@ -92,23 +92,25 @@ def _takes(before: _Side, after: _Side) -> dict[_Group, _Taken]:
         ready = min(units, warm.get(key, 0)) if comes else units
         alone = not comes or units_per_node(specs[stock.gpu_spec].model.spec, pool.model.spec) <= 1
         group = (use.cluster, stock.gpu_spec, stock.tenant or "")
-        so_far = found.get(group, _NOTHING)
-        found[group] = _Taken(so_far.units + units, so_far.warm + ready, so_far.alone and alone)
-    return found
+        so_far = totals.get(group, _NOTHING)
+        totals[group] = _Taken(so_far.units + units, so_far.warm + ready, so_far.alone and alone)
+    return totals
 
 
 def _held(offers: Offers, claims: Iterable[Claim]) -> dict[tuple[str, str], StockUse]:
     """Return how many units of each stock instances that may run hold."""
     uses = stock_uses(offers, [claim._replace(units=claim.rendered) for claim in claims])
-    return {(one.cluster, one.stock.model.name): one for one in uses}
+    return {(use.cluster, use.stock.model.name): use for use in uses}
 
 
 def _starting(before: Iterable[Claim], after: Iterable[Claim]) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
     """Return the instances that take more units, with how many, by cluster and GPUSpec and by tenant."""
-    was = {(one.cluster, one.gpu_spec, one.tenant, one.instance): one.rendered for one in before}
-    found: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
-    for one in sorted(after):
-        units = one.rendered - was.get((one.cluster, one.gpu_spec, one.tenant, one.instance), 0)
+    was = {(claim.cluster, claim.gpu_spec, claim.tenant, claim.instance): claim.rendered for claim in before}
+    started_units: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
+    for claim in sorted(after):
+        units = claim.rendered - was.get((claim.cluster, claim.gpu_spec, claim.tenant, claim.instance), 0)
         if units > 0:
-            found.setdefault((one.cluster, one.gpu_spec), {}).setdefault(one.tenant, {})[one.instance] = units
-    return found
+            started_units.setdefault((claim.cluster, claim.gpu_spec), {}).setdefault(claim.tenant, {})[
+                claim.instance
+            ] = units
+    return started_units

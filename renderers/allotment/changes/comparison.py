@@ -51,7 +51,7 @@ class Compared(NamedTuple):
 
 def compare(before: Side, after: Side, noted: Noted) -> Compared:
     """Return what becomes of a tenant."""
-    things: list[ThingChange] = []
+    changes: list[ThingChange] = []
     losses: list[Loss] = []
     for path in sorted(before.files.keys() | after.files.keys()):
         cluster, _, inner = path.partition("/")
@@ -59,16 +59,16 @@ def compare(before: Side, after: Side, noted: Noted) -> Compared:
         old, new = before.files.get(path), after.files.get(path)
         if spot is None or not spot.kind or old == new:
             continue
-        what = f"{spot.kind} {spot.tenant}/{spot.thing} in {cluster}"
+        subject = f"{spot.kind} {spot.tenant}/{spot.thing} in {cluster}"
         if lost := _LOSSES.get(spot.kind):
             volume = cluster, spot.tenant, spot.kind, spot.thing
             losses += (
                 replace(loss, volume=volume) if new is None and spot.kind != INSTANCE.word else loss
-                for loss in lost(what, before, after, spot.thing, old, new)
+                for loss in lost(subject, before, after, spot.thing, old, new)
             )
         action, why = _action(before, after, spot.kind, name=spot.thing, cluster=cluster, data=(old, new), noted=noted)
         effect = _effect(after, spot.thing, old, new) if spot.kind == INSTANCE.word else None
-        things.append(
+        changes.append(
             ThingChange(
                 tenant=spot.tenant,
                 cluster=cluster,
@@ -81,7 +81,7 @@ def compare(before: Side, after: Side, noted: Noted) -> Compared:
         )
     ends = (before.offers, before.folder), (after.offers, after.folder)
     moved = list(things_in(clusters_moved(before.offers, after.offers), before.files, after.files))
-    return Compared(_renamed(before, after, things), losses, list(_quota(before, after)), cost_change(*ends), moved)
+    return Compared(_renamed(before, after, changes), losses, list(_quota(before, after)), cost_change(*ends), moved)
 
 
 def _action(
@@ -110,7 +110,10 @@ def _action(
 def _effect(after: Side, name: str, *ends: bytes | None) -> Effect:
     declared = after.folder.of(GPUInstance).get(name)
     deployments = [None if data is None else _deployment(data) for data in ends]
-    was, is_now = (Pods(_copies(one), _template(one)) if one is not None else Pods(0, None) for one in deployments)
+    was, is_now = (
+        Pods(_copies(deployment), _template(deployment)) if deployment is not None else Pods(0, None)
+        for deployment in deployments
+    )
     return effect_of(
         was, is_now, is_stopped=ends[1] is None or declared is None or declared.model.spec.state == "Stopped"
     )
@@ -129,22 +132,24 @@ def _template(deployment: Object) -> Any:
     return deployment["spec"]["template"]
 
 
-def _instance(what: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None) -> Iterator[Loss]:
+def _instance(
+    subject: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None
+) -> Iterator[Loss]:
     """Yield what is lost of an instance: whatever lies on the unit's own disk goes at every stop."""
     copies = _copies(_deployment(old)) if old is not None else 0
     if not copies or old is None:
         return
     disk = f"what lies on its own disk ({_disk(before, name)}at /scratch) is lost"
     if new is None:
-        yield Loss(what, f"is removed: {disk}")
+        yield Loss(subject, f"is removed: {disk}")
         return
-    left = _copies(_deployment(new))
-    if not left:
-        yield Loss(what, f"stops: {disk}")
+    remaining = _copies(_deployment(new))
+    if not remaining:
+        yield Loss(subject, f"stops: {disk}")
     elif _template(_deployment(old)) != _template(_deployment(new)):
-        yield Loss(what, f"{RESTARTS} {disk}")
-    elif left < copies:
-        yield Loss(what, f"{copies - left} of {copies} copies end: what lies on their own disks is lost")
+        yield Loss(subject, f"{RESTARTS} {disk}")
+    elif remaining < copies:
+        yield Loss(subject, f"{copies - remaining} of {copies} copies end: what lies on their own disks is lost")
 
 
 def _disk(side: Side, name: str) -> str:
@@ -153,7 +158,9 @@ def _disk(side: Side, name: str) -> str:
     return f"{size_text(spec.model.spec.disk)} " if spec else ""
 
 
-def _storage(what: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None) -> Iterator[Loss]:
+def _storage(
+    subject: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None
+) -> Iterator[Loss]:
     """Yield what is lost, or is about to be, of a storage's data."""
     was = volume_of(old) if old is not None else None
     if old is None or was is None:
@@ -161,49 +168,53 @@ def _storage(what: str, before: Side, after: Side, name: str, old: bytes | None,
     size = size_text(was.size)
     is_now = volume_of(new) if new is not None else None
     if new is None or is_now is None:
-        yield Loss(what, f"is deleted: its volume of {size} and all data on it are lost")
+        yield Loss(subject, f"is deleted: its volume of {size} and all data on it are lost")
         return
     if was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
-        yield Loss(what, f"is marked for deletion: once its file is removed its volume of {size} is deleted")
+        yield Loss(subject, f"is marked for deletion: once its file is removed its volume of {size} is deleted")
     if (jobs := job_names(old)) and job_names(new) - jobs:
-        yield Loss(what, f"is prepared again: what lies on its volume of {size} may be overwritten")
+        yield Loss(subject, f"is prepared again: what lies on its volume of {size} may be overwritten")
 
 
-def _snapshot(what: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None) -> Iterator[Loss]:
+def _snapshot(
+    subject: str, before: Side, after: Side, name: str, old: bytes | None, new: bytes | None
+) -> Iterator[Loss]:
     """Yield what is lost, or is about to be, of a snapshot."""
     was = volume_of(old) if old is not None else None
     if was is None:
         return
     is_now = volume_of(new) if new is not None else None
     if is_now is None:
-        yield Loss(what, f"is deleted: storage {was.of} as it was then is lost")
+        yield Loss(subject, f"is deleted: storage {was.of} as it was then is lost")
     elif was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
-        yield Loss(what, "is marked for deletion: once its file is removed it is deleted")
+        yield Loss(subject, "is marked for deletion: once its file is removed it is deleted")
 
 
 _LOSSES = {INSTANCE.word: _instance, STORAGE.word: _storage, SNAPSHOT.word: _snapshot}
 
 
-def _renamed(before: Side, after: Side, things: list[ThingChange]) -> list[ThingChange]:
+def _renamed(before: Side, after: Side, changes: list[ThingChange]) -> list[ThingChange]:
     """Return the changes; one that is added with the spec of one that is removed says that it replaces it."""
-    removed = [one for one in things if one.action == "removed"]
-    told = []
-    for one in things:
-        model = THINGS[one.kind].kind.model
-        declared = after.folder.of(model).get(one.name)
-        for gone in removed if one.action == "added" and declared is not None else ():
-            old = before.folder.of(model).get(gone.name) if gone.kind == one.kind else None
+    removed = [change for change in changes if change.action == "removed"]
+    new_changes = []
+    for change in changes:
+        model = THINGS[change.kind].kind.model
+        declared = after.folder.of(model).get(change.name)
+        for removal in removed if change.action == "added" and declared is not None else ():
+            old = before.folder.of(model).get(removal.name) if removal.kind == change.kind else None
             if (
                 old is not None
                 and declared is not None
-                and (gone.name == one.name or old.model.spec == declared.model.spec)
+                and (removal.name == change.name or old.model.spec == declared.model.spec)
             ):
-                words = f"it replaces {gone.name} in {gone.cluster}: a rename or a move is a removal and an addition"
-                told.append(replace(one, action="replaced", why=(words,)))
+                words = (
+                    f"it replaces {removal.name} in {removal.cluster}: a rename or a move is a removal and an addition"
+                )
+                new_changes.append(replace(change, action="replaced", why=(words,)))
                 break
         else:
-            told.append(one)
-    return told
+            new_changes.append(change)
+    return new_changes
 
 
 def _quota(before: Side, after: Side) -> Iterator[Amount]:
@@ -213,34 +224,40 @@ def _quota(before: Side, after: Side) -> Iterator[Amount]:
     old_limits, limits = limits_of(before.offers, before.folder), limits_of(after.offers, after.folder)
     models = {*was.gpus, *is_now.gpus}
     if old_limits and limits:
-        models |= {one for one in {*old_limits.gpus, *limits.gpus} if old_limits.gpus.get(one) != limits.gpus.get(one)}
+        models |= {
+            gpu_model
+            for gpu_model in {*old_limits.gpus, *limits.gpus}
+            if old_limits.gpus.get(gpu_model) != limits.gpus.get(gpu_model)
+        }
     for model in sorted(models):
-        most, most_before = (one.gpus.get(model, 0) if one else None for one in (limits, old_limits))
-        used, used_now = (one.gpus.get(model, Fraction(0)) for one in (was, is_now))
+        most, most_before = (limit.gpus.get(model, 0) if limit else None for limit in (limits, old_limits))
+        used, used_now = (side.gpus.get(model, Fraction(0)) for side in (was, is_now))
         yield from _differing(
             Amount(tenant=name, what=f"{model} GPUs", before=used, after=used_now, limit=most, limit_before=most_before)
         )
-    for what in ("instances", "storages", "storage", "snapshots"):
-        most, most_before = (getattr(one, what) if one else None for one in (limits, old_limits))
-        used, used_now = (Fraction(getattr(one, what)) for one in (was, is_now))
+    for field in ("instances", "storages", "storage", "snapshots"):
+        most, most_before = (getattr(limit, field) if limit else None for limit in (limits, old_limits))
+        used, used_now = (Fraction(getattr(side, field)) for side in (was, is_now))
         yield from _differing(
             Amount(
                 tenant=name,
-                what=what,
+                what=field,
                 before=used,
                 after=used_now,
                 limit=most,
                 limit_before=most_before,
-                is_size=what == "storage",
+                is_size=field == "storage",
             )
         )
 
 
-def _differing(one: Amount) -> Iterator[Amount]:
+def _differing(amount: Amount) -> Iterator[Amount]:
     """Yield an amount whose use, or limit where there was one and is one, differs."""
-    limited = one.limit is not None and one.limit_before is not None
-    if one.before != one.after or (limited and one.limit != one.limit_before):
-        yield one if limited else replace(one, limit=one.limit_before if one.limit is None else one.limit)
+    limited = amount.limit is not None and amount.limit_before is not None
+    if amount.before != amount.after or (limited and amount.limit != amount.limit_before):
+        yield (
+            amount if limited else replace(amount, limit=amount.limit_before if amount.limit is None else amount.limit)
+        )
 
 
 def pools_lost(before: Offers, after: Offers) -> Iterator[Loss]:
@@ -258,15 +275,18 @@ def pools_lost(before: Offers, after: Offers) -> Iterator[Loss]:
 
 def units_changed(before: tuple[Offers, Iterable[Claim]], after: tuple[Offers, Iterable[Claim]]) -> Iterator[Units]:
     """Yield the clusters and specs whose stock, or units held, differ."""
-    was, is_now = ({(one.cluster, one.gpu_spec): one for one in holdings(*side)} for side in (before, after))
+    was, is_now = (
+        {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in holdings(*side)}
+        for side in (before, after)
+    )
     for key in sorted(was.keys() | is_now.keys()):
         (stock_before, held_before), (stock, held) = _units(was.get(key)), _units(is_now.get(key))
         if (stock_before, held_before) != (stock, held):
             yield Units(*key, stock_before, stock, held_before, held)
 
 
-def _units(one: Holdings | None) -> tuple[int, int]:
+def _units(unit_usage: Holdings | None) -> tuple[int, int]:
     """Return the units that are declared, and that are held."""
-    if one is None:
+    if unit_usage is None:
         return 0, 0
-    return sum(stock.model.spec.count for stock in one.stocks.all), sum(one.held.values())
+    return sum(stock.model.spec.count for stock in unit_usage.stocks.all), sum(unit_usage.held.values())

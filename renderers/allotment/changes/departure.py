@@ -45,9 +45,9 @@ class Sighting(NamedTuple):
     marked: Mapping[tuple[str, str], float] = {}
     unprotected: Collection[tuple[str, str]] = ()
 
-    def has_let_go(self, thing: tuple[str, str]) -> bool:
+    def has_let_go(self, resource: tuple[str, str]) -> bool:
         """Return whether the cluster was seen to have let a thing go, or not to have it."""
-        return self.known and (thing in self.unprotected or thing not in self.there)
+        return self.known and (resource in self.unprotected or resource not in self.there)
 
     @property
     def empty(self) -> bool:
@@ -89,17 +89,17 @@ class Leaver(NamedTuple):
 
 def remains(leaver: Leaver) -> Remains:
     """Return what stays of what is gone."""
-    found = Remains({}, [], [])
+    step = Remains({}, [], [])
     for path in sorted(leaver.gone):
         spot = paths.spot_of(path)
         if spot is not None and spot.part == "storage" and spot.is_of_thing:
-            _storage(leaver, path, spot.name, found)
+            _storage(leaver, path, spot.name, step)
     if not leaver.rendered:
-        _tenant(leaver, found)
-    return found
+        _tenant(leaver, step)
+    return step
 
 
-def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
+def _storage(leaver: Leaver, path: str, stem: str, step: Remains) -> None:
     name = stem.removesuffix(paths.LEAVING)
     if paths.tenant_file(leaver.tenant, "storage", name) in leaver.rendered:
         return  # declared again, and protected again
@@ -109,18 +109,18 @@ def _storage(leaver: Leaver, path: str, stem: str, found: Remains) -> None:
         return
     spot = paths.Spot(leaver.tenant, "storage", name)
     if volume.deletion_policy != "Delete":
-        gone = snapshot_gone if spot.kind == SNAPSHOT.word else storage_gone
-        found.findings.append(gone(declaration_of(spot), spot.thing))
+        make_finding = snapshot_gone if spot.kind == SNAPSHOT.word else storage_gone
+        step.findings.append(make_finding(declaration_of(spot), spot.thing))
         return
-    thing = spot.kind, spot.thing
-    if not volume.protected and leaver.seen.has_let_go(thing):
+    resource = spot.kind, spot.thing
+    if not volume.protected and leaver.seen.has_let_go(resource):
         return
-    protected = volume.protected and leaver.seen.marked.get(thing, -1) < leaver.after
-    left = paths.tenant_file(leaver.tenant, "storage", name + paths.LEAVING)
-    found.files[left] = leaving_volume(data, protected=protected)
+    protected = volume.protected and leaver.seen.marked.get(resource, -1) < leaver.after
+    leaving_path = paths.tenant_file(leaver.tenant, "storage", name + paths.LEAVING)
+    step.files[leaving_path] = leaving_volume(data, protected=protected)
     marked = f"kept until the cluster was seen to have it marked for {duration_text(leaver.after)}"
     state = marked if protected else "unprotected, goes once the cluster was seen to have it so"
-    found.pending.append(f"{spot.kind} {leaver.tenant}/{spot.thing}: {state}{'' if leaver.seen.known else _UNKNOWN}")
+    step.pending.append(f"{spot.kind} {leaver.tenant}/{spot.thing}: {state}{'' if leaver.seen.known else _UNKNOWN}")
 
 
 def declaration_of(spot: paths.Spot) -> str:
@@ -128,27 +128,27 @@ def declaration_of(spot: paths.Spot) -> str:
     return THINGS.get(spot.kind, STORAGE).declaration(spot.tenant, spot.thing)
 
 
-def _tenant(leaver: Leaver, found: Remains) -> None:
+def _tenant(leaver: Leaver, step: Remains) -> None:
     argo, namespace = paths.argo_file(leaver.tenant), paths.namespace_file(leaver.tenant)
     if argo in leaver.gone:
         if not leaver.declared and lifecycle_of(leaver.read(argo)) != "Retired":
             path = path_of("Tenant", Scope("tenant", leaver.tenant), leaver.tenant)
-            found.findings.append(tenant_gone(path, leaver.tenant))
+            step.findings.append(tenant_gone(path, leaver.tenant))
             return
-        if found.files or not _empty(leaver) or not leaver.seen.empty:
-            found.files[argo] = leaver.read(argo)
-            found.files[namespace] = leaver.read(namespace)
+        if step.files or not _empty(leaver) or not leaver.seen.empty:
+            step.files[argo] = leaver.read(argo)
+            step.files[namespace] = leaver.read(namespace)
             for path, data in _markers(leaver):
-                found.files[path] = data
-            found.pending.append(
+                step.files[path] = data
+            step.pending.append(
                 f"tenant {leaver.tenant}: its Applications go once the cluster was seen to have nothing of it"
             )
             return
-        found.files[namespace] = leaving_namespace(leaver.read(namespace))
-        found.pending.append(f"tenant {leaver.tenant}: {_NAMESPACE_GOES}")
+        step.files[namespace] = leaving_namespace(leaver.read(namespace))
+        step.pending.append(f"tenant {leaver.tenant}: {_NAMESPACE_GOES}")
     elif namespace in leaver.gone and not leaver.seen.has_let_go(NAMESPACE):
-        found.files[namespace] = leaver.read(namespace)
-        found.pending.append(f"tenant {leaver.tenant}: {_NAMESPACE_GOES}{'' if leaver.seen.known else _UNKNOWN}")
+        step.files[namespace] = leaver.read(namespace)
+        step.pending.append(f"tenant {leaver.tenant}: {_NAMESPACE_GOES}{'' if leaver.seen.known else _UNKNOWN}")
 
 
 def _empty(leaver: Leaver) -> bool:

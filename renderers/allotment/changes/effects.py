@@ -64,15 +64,15 @@ def unallocated(before: Side, after: Side) -> Unallocated:
     def published(claim: Claim) -> Claim | None:
         return old.get((claim.cluster, *key_of(claim)))
 
-    found = allocate(offers_after, claims_after, published, published, _no_pods)
+    allocation = allocate(offers_after, claims_after, published, published, _no_pods)
     oversold = {claim[:2] for claim in claims if key_of(claim) in fewer}
     unknown = {(claim.cluster, key_of(claim)) for claim in claims if claim[:2] in oversold}
     retained, waiting = {}, {}
     for claim in claims_after:
         key = claim.cluster, key_of(claim)
-        if (kept := found.retained.get(key_of(claim))) is not None:
-            retained[key] = f"until {_free(needed(claim, kept), claim.gpu_spec)}"
-        elif not found.fewer.get(key_of(claim), claim.units):
+        if (retained_claim := allocation.retained.get(key_of(claim))) is not None:
+            retained[key] = f"until {_free(needed(claim, retained_claim), claim.gpu_spec)}"
+        elif not allocation.fewer.get(key_of(claim), claim.units):
             waiting[key] = f"until {_free(1, claim.gpu_spec)}"
     return Unallocated(retained, waiting, unknown)
 
@@ -90,28 +90,28 @@ def _no_pods(_: list[Claim]) -> list[Claim]:
 
 
 def with_allocation(
-    things: Iterable[ThingChange], losses: Iterable[Loss], before: Side, after: Side
+    changes: Iterable[ThingChange], losses: Iterable[Loss], before: Side, after: Side
 ) -> tuple[tuple[ThingChange, ...], tuple[Loss, ...]]:
     """Return changes and losses; an instance that gets no unit neither starts nor restarts."""
-    several = tuple(things)
-    if not any(thing.effect in ("starts", "restarts") for thing in several):
-        return several, tuple(losses)
+    all_changes = tuple(changes)
+    if not any(change.effect in ("starts", "restarts") for change in all_changes):
+        return all_changes, tuple(losses)
     short = unallocated(before, after)
-    return tuple(_allocated(thing, short) for thing in several), tuple(_postponed(losses, short))
+    return tuple(_allocated(change, short) for change in all_changes), tuple(_postponed(losses, short))
 
 
-def _allocated(thing: ThingChange, short: Unallocated) -> ThingChange:
-    key = thing.cluster, (thing.tenant, thing.name)
-    if thing.kind != INSTANCE.word:
-        return thing
-    if thing.effect == "restarts" and key in short.unknown:
-        return replace(thing, effect=None)
-    if thing.effect == "restarts" and key in short.retained:
-        why = *thing.why, f"it keeps its published unit {short.retained[key]}"
-        return replace(thing, effect="keeps running", why=why)
-    if thing.effect in ("starts", "restarts") and key in short.waiting:
-        return replace(thing, effect="waits", why=(*thing.why, f"it waits {short.waiting[key]}"))
-    return thing
+def _allocated(change: ThingChange, short: Unallocated) -> ThingChange:
+    key = change.cluster, (change.tenant, change.name)
+    if change.kind != INSTANCE.word:
+        return change
+    if change.effect == "restarts" and key in short.unknown:
+        return replace(change, effect=None)
+    if change.effect == "restarts" and key in short.retained:
+        why = *change.why, f"it keeps its published unit {short.retained[key]}"
+        return replace(change, effect="keeps running", why=why)
+    if change.effect in ("starts", "restarts") and key in short.waiting:
+        return replace(change, effect="waits", why=(*change.why, f"it waits {short.waiting[key]}"))
+    return change
 
 
 def _postponed(losses: Iterable[Loss], short: Unallocated) -> Iterator[Loss]:

@@ -91,55 +91,55 @@ class Noted:
         return self._known[key]
 
 
-def leaves_of(one: Declared[Declaration], name: str) -> dict[str, str]:
+def leaves_of(declaration: Declared[Declaration], name: str) -> dict[str, str]:
     """Return the whole values of all fields of a name, by where they stand."""
-    return dict(_named("spec", tree(one)["spec"], name))
+    return dict(_named("spec", tree(declaration)["spec"], name))
 
 
-def _named(at: str, one: _Tree, name: str) -> Iterator[tuple[str, str]]:
-    for key, each in one.items() if isinstance(one, dict) else ():
-        below = _below(at, key, isinstance(one, _Entries), WHOLE)
+def _named(at: str, subtree: _Tree, name: str) -> Iterator[tuple[str, str]]:
+    for key, each in subtree.items() if isinstance(subtree, dict) else ():
+        below = _below(at, key, isinstance(subtree, _Entries), WHOLE)
         if key == name and isinstance(each, _Leaf):
             yield below, each.text(WHOLE)
         yield from _named(below, each, name)
 
 
-def one_by_one(one: Declared[Declaration], widths: Widths = CUT, *, added: bool) -> list[FieldChange]:
+def one_by_one(declaration: Declared[Declaration], widths: Widths = CUT, *, added: bool) -> list[FieldChange]:
     """Return what a declaration that is added or removed has, each field and each entry of a list by itself."""
-    spec = tree(one)["spec"]
-    found = _compared("spec", {}, spec, widths) if added else _compared("spec", spec, {}, widths)
-    return sorted(found, key=_place)
+    spec = tree(declaration)["spec"]
+    changes = _compared("spec", {}, spec, widths) if added else _compared("spec", spec, {}, widths)
+    return sorted(changes, key=_place)
 
 
-def _place(one: FieldChange) -> tuple[str, bool]:
-    return one.field, one.before is None
+def _place(change: FieldChange) -> tuple[str, bool]:
+    return change.field, change.before is None
 
 
-def digest(one: Declared[Declaration]) -> str:
+def digest(declaration: Declared[Declaration]) -> str:
     """Return the first fields of what a declaration says, in a line."""
-    return _digest(tree(one)["spec"], CUT)
+    return _digest(tree(declaration)["spec"], CUT)
 
 
 def tree(declared: Declared[Declaration]) -> dict[str, _Tree]:
     """Return what is declared: its metadata's labels and its spec, with the texts that the file has."""
     model = declared.model.model_dump(by_alias=True, exclude_none=True)
     written = documents.read(declared.data).value
-    said = written if isinstance(written, dict) else {}
+    document = written if isinstance(written, dict) else {}
     labels = model.get("metadata", {}).get("labels", {})
-    metadata = {"labels": _tree(labels, said.get("metadata", {}).get("labels"))}
-    return {"metadata": metadata, "spec": _tree(model["spec"], said.get("spec"))}
+    metadata = {"labels": _tree(labels, document.get("metadata", {}).get("labels"))}
+    return {"metadata": metadata, "spec": _tree(model["spec"], document.get("spec"))}
 
 
-def _tree(value: Any, said: Any) -> _Tree:
+def _tree(value: Any, raw_value: Any) -> _Tree:
     if isinstance(value, Mapping):
-        of = said if isinstance(said, dict) else {}
-        return {str(key): _tree(one, of.get(key)) for key, one in value.items()}
+        raw_fields = raw_value if isinstance(raw_value, dict) else {}
+        return {str(key): _tree(child, raw_fields.get(key)) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        of_list = said if isinstance(said, list) and len(said) == len(value) else [None] * len(value)
-        if all(_is_single(one) for one in value):
-            return tuple(_single(*both) for both in zip(value, of_list, strict=True))
-        return _Entries({label: _tree(*both) for label, *both in zip(_labels(value), value, of_list, strict=True)})
-    return _leaf(value, said)
+        of_list = raw_value if isinstance(raw_value, list) and len(raw_value) == len(value) else [None] * len(value)
+        if all(_is_single(entry) for entry in value):
+            return tuple(_single(*pair) for pair in zip(value, of_list, strict=True))
+        return _Entries({label: _tree(*pair) for label, *pair in zip(_labels(value), value, of_list, strict=True)})
+    return _leaf(value, raw_value)
 
 
 def _is_single(value: Any) -> bool:
@@ -149,30 +149,30 @@ def _is_single(value: Any) -> bool:
     return True
 
 
-def _single(value: Any, said: Any) -> _Leaf:
+def _single(value: Any, raw_value: Any) -> _Leaf:
     if not isinstance(value, Mapping):
-        return _leaf(value, said)
+        return _leaf(value, raw_value)
     ((key, only),) = value.items()
-    below = _leaf(only, said.get(key) if isinstance(said, dict) else None)
+    below = _leaf(only, raw_value.get(key) if isinstance(raw_value, dict) else None)
     return _Leaf((key, only), below.said, below.written, key)
 
 
 def _labels(entries: Sequence[Any]) -> list[str]:
     """Return what tells the entries of a list apart."""
     labels: list[str] = []
-    for at, one in enumerate(entries):
+    for at, entry in enumerate(entries):
         label = ""
-        if isinstance(one, Mapping):
-            parts = ("kind", "field") if {"kind", "field"} <= one.keys() else _LABELS
-            named = [str(one[key]) for key in parts if key in one]
+        if isinstance(entry, Mapping):
+            parts = ("kind", "field") if {"kind", "field"} <= entry.keys() else _LABELS
+            named = [str(entry[key]) for key in parts if key in entry]
             label = " ".join(named) if parts is not _LABELS else next(iter(named), "")
         labels.append(label if label and label not in labels else f"{label}#{at}")
     return labels
 
 
-def _leaf(value: Any, said: Any) -> _Leaf:
-    written = said is not None and not isinstance(said, dict | list)
-    return _Leaf(value, said if written else value, written)
+def _leaf(value: Any, raw_value: Any) -> _Leaf:
+    written = raw_value is not None and not isinstance(raw_value, dict | list)
+    return _Leaf(value, raw_value if written else value, written)
 
 
 def shown(value: Any, widths: Widths = CUT) -> str:
@@ -186,65 +186,69 @@ def shown(value: Any, widths: Widths = CUT) -> str:
 def _compared(at: str, old: _Tree | None, new: _Tree | None, widths: Widths, label: str = "") -> Iterator[FieldChange]:
     """Yield how two trees differ; `label` is what they are called as entries of a list."""
     if isinstance(old, dict) and isinstance(new, dict):
-        several = isinstance(old or new, _Entries)
+        is_list = isinstance(old or new, _Entries)
         for key in old.keys() | new.keys():
-            below = _below(at, key, several, widths)
-            yield from _compared(below, old.get(key), new.get(key), widths, key if several else "")
+            below = _below(at, key, is_list, widths)
+            yield from _compared(below, old.get(key), new.get(key), widths, key if is_list else "")
     elif (old == () and isinstance(new, _Entries)) or (new == () and isinstance(old, _Entries)):
         yield from _compared(at, old or _Entries(), new or _Entries(), widths, label)
     elif old is None or new is None:
-        there = new if old is None else old
-        if not isinstance(there, _Leaf) and not there:
-            if isinstance(there, dict):  # what says by being there alone what something is, such as `bucket: {}`
+        subtree = new if old is None else old
+        if not isinstance(subtree, _Leaf) and not subtree:
+            if isinstance(subtree, dict):  # what says by being there alone what something is, such as `bucket: {}`
                 yield FieldChange(at, None, "") if old is None else FieldChange(at, "", None)
             return
-        if isinstance(there, _Entries):
+        if isinstance(subtree, _Entries):
             empty = _Entries()
             yield from _compared(at, empty if old is None else old, empty if new is None else new, widths)
             return
-        text = _digest(there, widths, label)
+        text = _digest(subtree, widths, label)
         yield FieldChange(at, None, text) if old is None else FieldChange(at, text, None)
     elif isinstance(old, tuple) and isinstance(new, tuple) and at.rpartition(".")[2] not in ORDERED:
-        was, is_now = {one.value: one for one in old}, {one.value: one for one in new}
-        if gone := [one for value, one in was.items() if value not in is_now]:
-            yield FieldChange(at, _digest(tuple(gone), widths), None)
-        if added := [one for value, one in is_now.items() if value not in was]:
+        was, is_now = {leaf.value: leaf for leaf in old}, {leaf.value: leaf for leaf in new}
+        if removed_leaves := [leaf for value, leaf in was.items() if value not in is_now]:
+            yield FieldChange(at, _digest(tuple(removed_leaves), widths), None)
+        if added := [leaf for value, leaf in is_now.items() if value not in was]:
             yield FieldChange(at, None, _digest(tuple(added), widths))
     elif _values(old) != _values(new):
         yield FieldChange(at, _digest(old, widths), _digest(new, widths))
 
 
-def _below(at: str, key: str, several: bool, widths: Widths) -> str:
+def _below(at: str, key: str, is_list: bool, widths: Widths) -> str:
     """Return a field of a field: `spec.users[ada]` of an entry of several."""
     name = printable(key, widths.name)
-    if several:
+    if is_list:
         return f"{at}[{name}]"
     return f"{at}.{name}" if at else name
 
 
-def _values(one: _Tree) -> Any:
-    if isinstance(one, _Leaf):
-        return one.value
-    return {key: _values(each) for key, each in one.items()} if isinstance(one, dict) else [each.value for each in one]
+def _values(subtree: _Tree) -> Any:
+    if isinstance(subtree, _Leaf):
+        return subtree.value
+    return (
+        {key: _values(each) for key, each in subtree.items()}
+        if isinstance(subtree, dict)
+        else [each.value for each in subtree]
+    )
 
 
-def _digest(one: _Tree, widths: Widths, label: str = "") -> str:
+def _digest(subtree: _Tree, widths: Widths, label: str = "") -> str:
     """Return a value, those of a list, or the first fields of several but the one that says their label, in a line."""
-    if isinstance(one, _Leaf):
-        return one.text(widths)
-    if isinstance(one, tuple):
-        return ", ".join(each.text(widths) for each in one) or "nothing"
-    fields = list(_fields("", one, widths, label))
+    if isinstance(subtree, _Leaf):
+        return subtree.text(widths)
+    if isinstance(subtree, tuple):
+        return ", ".join(each.text(widths) for each in subtree) or "nothing"
+    fields = list(_fields("", subtree, widths, label))
     more = f" and {counted(len(fields) - widths.fields, 'more field')}" if len(fields) > widths.fields else ""
     return ", ".join(fields[: widths.fields]) + more
 
 
-def _fields(at: str, one: _Tree, widths: Widths, label: str = "") -> Iterator[str]:
-    if isinstance(one, dict):
-        several = isinstance(one, _Entries)
-        for key, each in one.items():
+def _fields(at: str, subtree: _Tree, widths: Widths, label: str = "") -> Iterator[str]:
+    if isinstance(subtree, dict):
+        is_list = isinstance(subtree, _Entries)
+        for key, each in subtree.items():
             is_label = key in _LABELS and isinstance(each, _Leaf) and each.text(WHOLE) == label
             if key not in _UNSAID and not (label and is_label):
-                yield from _fields(_below(at, key, several, widths), each, widths, key if several else "")
-    elif one != () and getattr(one, "written", True):
-        yield f"{at} {_digest(one, widths)}"
+                yield from _fields(_below(at, key, is_list, widths), each, widths, key if is_list else "")
+    elif subtree != () and getattr(subtree, "written", True):
+        yield f"{at} {_digest(subtree, widths)}"

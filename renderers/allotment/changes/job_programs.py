@@ -24,11 +24,11 @@ class Beside(NamedTuple):
 
 def beside(files: Collection[str], read: Callable[[str], bytes]) -> Beside:
     """Return what is wrong with the programs among the files of some storage folders; `read` returns a file's bytes."""
-    there = frozenset(path for path in files if paths.is_programs(path))
+    programs = frozenset(path for path in files if paths.is_programs(path))
     named = frozenset(
         f"{folder_of(path)}/{name}{paths.ENDING}"
         for path in files
-        if path not in there and not paths.is_marker(path)
+        if path not in programs and not paths.is_marker(path)
         for name in programs_of(read(path))
     )
-    return Beside(named - there, there - named)
+    return Beside(named - programs, programs - named)

@@ -80,16 +80,18 @@ class CostChange:
     def differs(self) -> bool:
         """Whether the change means anything to what the tenant pays, or may."""
         return (
-            bool(self.parts) or self.budget != self.budget_before or any(one.before != one.after for one in self.days)
+            bool(self.parts)
+            or self.budget != self.budget_before
+            or any(cost_day.before != cost_day.after for cost_day in self.days)
         )
 
     @property
     def excess(self) -> Excess | None:
         """The first day on which the change makes the tenant exceed its budget, or exceed it by more."""
-        for one in self.days:
-            over = _above(one.after, self.budget)
-            if over > _above(one.before, self.budget_before):
-                return Excess(self.tenant, one.day, over, self.denies, one is self.days[0])
+        for cost_day in self.days:
+            over = _above(cost_day.after, self.budget)
+            if over > _above(cost_day.before, self.budget_before):
+                return Excess(self.tenant, cost_day.day, over, self.denies, cost_day is self.days[0])
         return None
 
 
@@ -100,16 +102,16 @@ def _above(cost: Decimal, budget: Decimal | None) -> Decimal:
 def cost_change(before: _End, after: _End) -> CostChange:
     """Return what a change means to what a tenant pays; an end is what is on offer, and the tenant's folder."""
     name = (after[1] if after[1].paths() else before[1]).name
-    was, is_now = ({one.what: one.per_month for one in monthly_costs(*end)} for end in (before, after))
+    was, is_now = ({cost.what: cost.per_month for cost in monthly_costs(*end)} for end in (before, after))
     nothing = Decimal(0)
     parts = [
-        CostPart(what, was.get(what, nothing), is_now.get(what, nothing))
-        for what in was.keys() | is_now.keys()
-        if was.get(what, nothing) != is_now.get(what, nothing)
+        CostPart(cost_name, was.get(cost_name, nothing), is_now.get(cost_name, nothing))
+        for cost_name in was.keys() | is_now.keys()
+        if was.get(cost_name, nothing) != is_now.get(cost_name, nothing)
     ]
-    parts.sort(key=lambda one: (-abs(one.after - one.before), one.what))
+    parts.sort(key=lambda part: (-abs(part.after - part.before), part.what))
     budgets = [plan.model.spec.budget if (plan := plan_of(*end)) else None for end in (before, after)]
-    limits = [one.per_month if one else None for one in budgets]
+    limits = [budget.per_month if budget else None for budget in budgets]
     denies = budgets[1] is None or budgets[1].enforcement == "Deny"
     today = after[0].as_of
     later = sorted({day for end in (before, after) for day in price_days(*end) if day > today})
@@ -131,7 +133,7 @@ def _days(before: _End, after: _End, days: Iterable[datetime.date]) -> Iterator[
     last: tuple[Decimal, Decimal] | None = None
     for day in days:
         costs = [
-            sum((one.per_month for one in monthly_costs(offers._replace(as_of=day), folder)), Decimal(0))
+            sum((cost.per_month for cost in monthly_costs(offers._replace(as_of=day), folder)), Decimal(0))
             for offers, folder in (before, after)
         ]
         if last != (costs[0], costs[1]):
@@ -144,10 +146,10 @@ def totals(costs: Iterable[CostChange]) -> Iterator[CostDay]:
     steps: dict[datetime.date, list[Decimal]] = defaultdict(lambda: [Decimal(0), Decimal(0)])
     for cost in costs:
         old = Decimal(0), Decimal(0)
-        for one in cost.days:
-            steps[one.day][0] += one.before - old[0]
-            steps[one.day][1] += one.after - old[1]
-            old = one.before, one.after
+        for cost_day in cost.days:
+            steps[cost_day.day][0] += cost_day.before - old[0]
+            steps[cost_day.day][1] += cost_day.after - old[1]
+            old = cost_day.before, cost_day.after
     before, after = Decimal(0), Decimal(0)
     for day, (more_before, more_after) in sorted(steps.items()):
         before, after = before + more_before, after + more_after

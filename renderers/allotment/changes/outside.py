@@ -68,32 +68,32 @@ class Outside:
         """What they decide, each with the first of the files that do, and how many more do."""
         for decides, count in self.counts:
             if decides:
-                named = [one for one in self.files if one.decides == decides]
+                named = [file for file in self.files if file.decides == decides]
                 yield decides, named, count - len(named)
 
     @property
     def others(self) -> tuple[list[OutsideFile], int]:
         """The first of the files that decide nothing, and how many more there are."""
-        named = [one for one in self.files if not one.decides]
+        named = [file for file in self.files if not file.decides]
         return named, dict(self.counts).get("", 0) - len(named)
 
 
 NOTHING_OUTSIDE = Outside()
 
 
-def outside_of(several: Iterable[tuple[str, Written]]) -> Outside:
+def outside_of(written_files: Iterable[tuple[str, Written]]) -> Outside:
     """Return what some files outside the declarations are, by their paths from the declarations' folder."""
-    found: dict[Decides, list[OutsideFile]] = {one: [] for one in (*WORDS, "")}
-    for path, written in sorted(several):
+    groups: dict[Decides, list[OutsideFile]] = {decision: [] for decision in (*WORDS, "")}
+    for path, written in sorted(written_files):
         decides = decided_by(path)
-        found[decides].append(OutsideFile(path, written, decides))
-    named = [one for files in found.values() for one in files[:MOST_OUTSIDE]]
-    return Outside(tuple(named), tuple((one, len(files)) for one, files in found.items() if files))
+        groups[decides].append(OutsideFile(path, written, decides))
+    named = [file for files in groups.values() for file in files[:MOST_OUTSIDE]]
+    return Outside(tuple(named), tuple((decision, len(files)) for decision, files in groups.items() if files))
 
 
 def decided_by(path: str) -> Decides:
     """Return what a file decides. How a name is written doesn't count, as on a file system that tells no cases apart."""
-    parts = [one for one in path.casefold().split("/") if one != ".."]
+    parts = [part for part in path.casefold().split("/") if part != ".."]
     top, name = parts[0], parts[-1]
     if top == ".allot":
         return "program"

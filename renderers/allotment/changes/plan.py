@@ -138,7 +138,7 @@ class Plan:
     @property
     def errors(self) -> tuple[Problem, ...]:
         """The problems that aren't warnings."""
-        return tuple(one for one in self.problems if not one.warning)
+        return tuple(problem for problem in self.problems if not problem.warning)
 
     @property
     def allowed(self) -> bool:
@@ -171,47 +171,47 @@ class Plan:
 
     def of_topics(self, *topics: Topic) -> tuple[DeclaredChange, ...]:
         """Return what is declared otherwise of some topics."""
-        return tuple(one for one in self.declared if one.topic in topics)
+        return tuple(change for change in self.declared if change.topic in topics)
 
 
 def summary_of(plan: Plan) -> list[str]:
     """Return the parts of a plan's summary, what decides first."""
-    actions = Counter(one.action for one in plan.things)
-    found = [plan.verdict]
+    actions = Counter(change.action for change in plan.things)
+    parts = [plan.verdict]
     if plan.brake:
         effect = f"retain tenant {plan.brake.tenant}" if plan.brake.tenant else "publish nothing for anybody"
-        found.append(f"⚠ the brake will stop it, and {effect}")
-    found += [f"{actions[one]:,} {one}" for one in ACTIONS if actions[one]]
+        parts.append(f"⚠ the brake will stop it, and {effect}")
+    parts += [f"{actions[action]:,} {action}" for action in ACTIONS if actions[action]]
     if plan.losses:
-        found.append(f"{len(plan.losses):,} destroyed")
+        parts.append(f"{len(plan.losses):,} destroyed")
     if plan.perhaps_lost:
-        found.append("perhaps more destroyed" if plan.losses else "perhaps something destroyed")
-    found += [f"⚠ {topic}" for topic in NEVER_CUT if plan.of_topics(topic)]
-    if decided := [WORDS[one] for one, *_ in plan.outside.decisive]:
-        found.append(f"⚠ changes {', '.join(decided)}")
+        parts.append("perhaps more destroyed" if plan.losses else "perhaps something destroyed")
+    parts += [f"⚠ {topic}" for topic in NEVER_CUT if plan.of_topics(topic)]
+    if decided := [WORDS[decision] for decision, *_ in plan.outside.decisive]:
+        parts.append(f"⚠ changes {', '.join(decided)}")
     counted_apart = (*NEVER_CUT, "addresses")
     if topics := [topic for topic in TOPICS if topic not in counted_apart and plan.of_topics(topic)]:
-        found.append(f"{', '.join(topics)} changed")
+        parts.append(f"{', '.join(topics)} changed")
     if plan.urls:
-        found.append(f"{counted(plan.urls, 'URL')} changed")
+        parts.append(f"{counted(plan.urls, 'URL')} changed")
     if plan.outside.total:
-        found.append(f"{counted(plan.outside.total, 'file')} outside the declarations")
-    found += _money(plan)
-    over = [one for cost in plan.costs if (one := cost.excess)]
-    for one in over[:NAMED]:
-        since = "" if one.is_now else f" from {one.day}"
-        found.append(f"{one.tenant} {money_text(one.amount)} over budget{since}")
+        parts.append(f"{counted(plan.outside.total, 'file')} outside the declarations")
+    parts += _money(plan)
+    over = [excess for cost in plan.costs if (excess := cost.excess)]
+    for excess in over[:NAMED]:
+        since = "" if excess.is_now else f" from {excess.day}"
+        parts.append(f"{excess.tenant} {money_text(excess.amount)} over budget{since}")
     if len(over) > NAMED:
-        found.append(f"{len(over) - NAMED:,} more over budget")
-    return found
+        parts.append(f"{len(over) - NAMED:,} more over budget")
+    return parts
 
 
 def _money(plan: Plan) -> Iterator[str]:
     """Yield by how much the cost changes today, or else from when on it does."""
-    for at, one in enumerate(plan.totals):
-        if one.before != one.after:
-            since = f" from {one.day}" if at else ""
-            yield f"{signed(one.after - one.before)} {plan.currency}/month{since}"
+    for at, cost_day in enumerate(plan.totals):
+        if cost_day.before != cost_day.after:
+            since = f" from {cost_day.day}" if at else ""
+            yield f"{signed(cost_day.after - cost_day.before)} {plan.currency}/month{since}"
             return
 
 
@@ -220,10 +220,11 @@ def caused(problems: Iterable[Problem], standing: Iterable[Problem], paths: Iter
 
     A problem that only moved to another line is the same.
     """
-    there = {(one.path, one.field, one.message, one.rule) for one in standing}
+    base_keys = {(problem.path, problem.field, problem.message, problem.rule) for problem in standing}
     touched = frozenset(paths)
     return [
-        one
-        for one in problems
-        if (one.path, one.field, one.message, one.rule) not in there or (one.path in touched and not one.warning)
+        problem
+        for problem in problems
+        if (problem.path, problem.field, problem.message, problem.rule) not in base_keys
+        or (problem.path in touched and not problem.warning)
     ]

@@ -66,22 +66,22 @@ _Both = tuple[Address | None, Address | None]
 
 def reach(before: End, after: End) -> Reach:
     """Return what becomes of the addresses of a tenant. Those of what is removed go with it, and aren't told."""
-    told: list[DeclaredChange] = []
+    changes: list[DeclaredChange] = []
     with_domain: Counter[str] = Counter()
     urls = 0
     opened, opened_now = _addresses(before), _addresses(after)
     for key, (old, new) in _pairs(opened, opened_now):
-        found = (
+        address_changes = (
             _closed(old, _file_of(after, key))
             if new is None
             else [*_moved(old, new), *_shown(old, new), *_led(old, new)]
         )
-        if not found and old is not None and new is not None and old.host != new.host:
+        if not address_changes and old is not None and new is not None and old.host != new.host:
             with_domain[new.cluster] += 1
-        told += found
-        urls += bool(found) and old is not None
-    told += _without_address(before, after, opened.keys() - opened_now.keys(), opened_now)
-    return Reach(told, urls, with_domain)
+        changes += address_changes
+        urls += bool(address_changes) and old is not None
+    changes += _without_address(before, after, opened.keys() - opened_now.keys(), opened_now)
+    return Reach(changes, urls, with_domain)
 
 
 def _without_address(
@@ -97,17 +97,17 @@ def _without_address(
 
 def _addresses(end: End) -> dict[_Key, Address]:
     """Return the addresses of a tenant's things, as far as its clusters and versions are known."""
-    found: dict[_Key, Address] = {}
+    addresses: dict[_Key, Address] = {}
     for instance in end.folder.of(GPUInstance).values():
-        for port, one in _of_instance(end, instance.path, instance.model):
-            found[INSTANCE.word, instance.model.name, port] = one
+        for port, address in _of_instance(end, instance.path, instance.model):
+            addresses[INSTANCE.word, instance.model.name, port] = address
     for storage in end.folder.of(GPUStorage).values():
         shown, domain = storage.model.spec.accessor, _domain(end.offers, storage.model.spec.cluster)
         if shown is not None and shown.exposure != _INSIDE and domain is not None:
             host = names.files_host(storage.model.name, end.folder.name, domain)
             place = storage.path, storage.model.spec.cluster, domain, host, "/", names.FILES_PORT
-            found[STORAGE.word, storage.model.name, ""] = Address(*place, shown.exposure, FILES_ROLES)
-    return found
+            addresses[STORAGE.word, storage.model.name, ""] = Address(*place, shown.exposure, FILES_ROLES)
+    return addresses
 
 
 def _of_instance(end: End, file: str, instance: GPUInstance) -> Iterator[tuple[str, Address]]:
@@ -155,12 +155,12 @@ def _led(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
         yield DeclaredChange("access", new.file, f"{new.url} port", str(old.port), str(new.port), note)
 
 
-def _who(one: Address) -> str:
+def _who(address: Address) -> str:
     """Return in words who may open an address."""
-    if one.exposure == PUBLIC:
+    if address.exposure == PUBLIC:
         return "for everybody, without a login"
-    tenant = one.file.split("/")[1]
-    return f"for who is {', '.join(one.roles[:-1])} or {one.roles[-1]} of {tenant}, after a login"
+    tenant = address.file.split("/")[1]
+    return f"for who is {', '.join(address.roles[:-1])} or {address.roles[-1]} of {tenant}, after a login"
 
 
 def _moved(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
@@ -186,5 +186,5 @@ def _file_of(end: End, key: _Key) -> str:
     instance = end.folder.of(GPUInstance).get(name)
     if instance is None or _domain(end.offers, instance.model.spec.cluster) is None:
         return ""
-    known = instance.model.spec.app is None or app_version(end.offers, instance.model) is not None
-    return instance.path if known else ""
+    is_offered = instance.model.spec.app is None or app_version(end.offers, instance.model) is not None
+    return instance.path if is_offered else ""

@@ -58,23 +58,25 @@ def reasons(before: End, after: End, model: type[Declaration], name: str, cluste
     own = list(_told(old, new, noted)) if old is not None and new is not None else []
     if own:
         return _first(own)
-    found = [words for pair in _beside(before, after, new or old, cluster) for words in _related(*pair, noted)]
-    if found:
-        return _first(dict.fromkeys(found))
+    related_lines = [words for pair in _beside(before, after, new or old, cluster) for words in _related(*pair, noted)]
+    if related_lines:
+        return _first(dict.fromkeys(related_lines))
     if old is not None and new is not None and old.data != new.data:
         return [f"{new.path}: its text, and nothing that it declares"]
-    same = {one.path: one.data for one in before.folder.all()} == {one.path: one.data for one in after.folder.all()}
+    same = {declaration.path: declaration.data for declaration in before.folder.all()} == {
+        declaration.path: declaration.data for declaration in after.folder.all()
+    }
     return ["what the platform offers changed" if same else "another file of its tenant changed"]
 
 
-def _first(several: Collection[str]) -> list[str]:
-    more = len(several) - SHOWN
-    return [*list(several)[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
+def _first(lines: Collection[str]) -> list[str]:
+    more = len(lines) - SHOWN
+    return [*list(lines)[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _told(old: Declared[Any], new: Declared[Any], noted: Noted) -> Iterator[str]:
-    for one in noted.of(old, new):
-        yield f"{new.path}: {one}"
+    for change in noted.of(old, new):
+        yield f"{new.path}: {change}"
 
 
 def _related(
@@ -82,42 +84,44 @@ def _related(
 ) -> Iterator[str]:
     """Yield what differs of a declaration that another one depends on, as far as that can reach it."""
     if old is None or new is None:
-        if there := new or old:
-            yield f"{there.path}: {'added' if old is None else 'removed'}"
+        if declaration := new or old:
+            yield f"{declaration.path}: {'added' if old is None else 'removed'}"
         return
-    for one in noted.of(old, new):
-        rendered = not (one.field.startswith(_UNRENDERED) or one.field.endswith(".capacity") or ".folders" in one.field)
-        if rendered and one.field.startswith(within):
-            yield f"{new.path}: {one}"
+    for change in noted.of(old, new):
+        rendered = not (
+            change.field.startswith(_UNRENDERED) or change.field.endswith(".capacity") or ".folders" in change.field
+        )
+        if rendered and change.field.startswith(within):
+            yield f"{new.path}: {change}"
 
 
-def _beside(before: End, after: End, thing: Declared[Any] | None, cluster: str) -> Iterator[_Pair]:
+def _beside(before: End, after: End, resource: Declared[Any] | None, cluster: str) -> Iterator[_Pair]:
     """Yield both ends of each declaration that a thing depends on, the nearest first."""
 
     def both(
         folders: _Ends, model: type[Declaration], name: str | None, within: tuple[str, ...] = ("",)
     ) -> Iterator[_Pair]:
-        ends = [None if one is None or name is None else one.of(model).get(name) for one in folders]
+        ends = [None if folder is None or name is None else folder.of(model).get(name) for folder in folders]
         if ends[0] is not None or ends[1] is not None:
             yield _Pair(ends[0], ends[1], within)
 
     def each(folders: _Ends, model: type[Declaration]) -> Iterator[_Pair]:
-        names = [set[str]() if one is None else set(one.of(model)) for one in folders]
+        names = [set[str]() if folder is None else set(folder.of(model)) for folder in folders]
         for name in sorted(names[0] | names[1]):
             yield from both(folders, model, name)
 
     own = before.folder, after.folder
     platform = before.offers.platform, after.offers.platform
     place = before.offers.clusters.get(cluster), after.offers.clusters.get(cluster)
-    for model, name, within in _named(thing.model if thing else None):
+    for model, name, within in _named(resource.model if resource else None):
         yield from both(own if model in (GPUStorage, GPUStorageSnapshot) else platform, model, name, (within,))
     for model in (Members, Tenant):
         yield from each(own, model)
-    yield from both(place, Cluster, cluster, _of_cluster(thing.model if thing else None))
-    if thing is not None and isinstance(thing.model, GPUInstance):
-        stocks = [pair for pair in each(place, Stock) if _holds(pair, thing.model.spec.gpu_spec)]
+    yield from both(place, Cluster, cluster, _of_cluster(resource.model if resource else None))
+    if resource is not None and isinstance(resource.model, GPUInstance):
+        stocks = [pair for pair in each(place, Stock) if _holds(pair, resource.model.spec.gpu_spec)]
         yield from stocks
-        pools = {one.model.spec.node_pool for pair in stocks for one in (pair.old, pair.new) if one is not None}
+        pools = {stock.model.spec.node_pool for pair in stocks for stock in (pair.old, pair.new) if stock is not None}
         for pool in sorted(pools):
             yield from both(place, NodePool, pool)
     yield from each(platform, Platform)
@@ -130,7 +134,7 @@ def _named(model: Declaration | None) -> Iterator[tuple[type[Declaration], str |
         if spec.app is not None:
             yield App, spec.app.name, f"spec.versions[{spec.app.version}]"
         yield GPUSpec, spec.gpu_spec, ""
-        for storage in (*(one.name for one in spec.storages), *(one.name for one in spec.buckets)):
+        for storage in (*(mount.name for mount in spec.storages), *(bucket.name for bucket in spec.buckets)):
             yield GPUStorage, storage, "spec.prepare"
     elif isinstance(model, GPUStorage):
         source = model.spec.prepare.source if model.spec.prepare else None
@@ -153,4 +157,4 @@ def _of_cluster(model: Declaration | None) -> tuple[str, ...]:
 
 def _holds(pair: _Pair, gpu_spec: str) -> bool:
     """Return whether a Stock is, or was, of a GPUSpec."""
-    return any(one is not None and one.model.spec.gpu_spec == gpu_spec for one in (pair.old, pair.new))
+    return any(stock is not None and stock.model.spec.gpu_spec == gpu_spec for stock in (pair.old, pair.new))

@@ -87,10 +87,10 @@ def _broken(path: str, old: PublishedVolume, new: PublishedVolume) -> Iterator[F
         return
     if new.size < old.size:
         yield immutability.shrunk(path, old.size, new.size)
-    for what, was, is_now in (
+    for field, was, is_now in (
         ("storage class", old.storage_class, new.storage_class),
         ("access mode", ", ".join(old.access_modes), ", ".join(new.access_modes)),
     ):
         if was != is_now:
-            message = f"its volume has {what} '{was}' and can't change to '{is_now}': declare another storage"
+            message = f"its volume has {field} '{was}' and can't change to '{is_now}': declare another storage"
             yield Finding(path, ("spec", "storageSpec"), message, immutability.RULE)

@@ -45,11 +45,11 @@ def list_all(style: str, repo: Path | None) -> None:
       allot add-on list
       allot add-on list -o json
     """
-    found, problems = _declared(repository(repo))
+    declared_add_ons, problems = _declared(repository(repo))
     if style == "json":
-        _print_json(*found.values())
-    elif found:
-        _show(found)
+        _print_json(*declared_add_ons.values())
+    elif declared_add_ons:
+        _show(declared_add_ons)
     else:
         note("no add-on is declared: platform/add-ons/NAME.yaml would be one, see `allot explain AddOn`")
     for problem in problems:
@@ -78,17 +78,17 @@ def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
     if unknown := next((name for name in names if name not in ready), None):
         raise Refused(f"no ready-made add-on is named {quoted(unknown)}{nearest(unknown, ready)}")
     paths = {name: f"platform/add-ons/{name}.yaml" for name in dict.fromkeys(names)}
-    if there := next((path for path in paths.values() if os.path.lexists(root / path)), None):
-        raise Refused(f"{there} exists: `allot add-on upgrade` writes another version into it")
+    if existing_path := next((path for path in paths.values() if os.path.lexists(root / path)), None):
+        raise Refused(f"{existing_path} exists: `allot add-on upgrade` writes another version into it")
     for name, path in paths.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         write_file(root / path, ready[name].read_bytes())
-    found = _declared(root)[0]
+    declared_add_ons = _declared(root)[0]
     if style == "json":
-        _print_json(*(found[name] for name in paths))
+        _print_json(*(declared_add_ons[name] for name in paths))
         return
     for name, path in paths.items():
-        spec = found[name].model.spec
+        spec = declared_add_ons[name].model.spec
         clusters = f"; it is for {', '.join(spec.clusters)}: write your clusters" if spec.clusters else ""
         note(f"{path}: {spec.version}{clusters}")
 
@@ -119,11 +119,11 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
     from allotment.declared.reading import nearest
 
     root = repository(repo)
-    found, _ = _declared(root)
-    if name not in found:
-        raise Refused(f"no add-on is named {quoted(name)}{nearest(name, found)}")
-    one = found[name]
-    spec, was = one.model.spec, one.model.spec.version
+    declared_add_ons, _ = _declared(root)
+    if name not in declared_add_ons:
+        raise Refused(f"no add-on is named {quoted(name)}{nearest(name, declared_add_ons)}")
+    add_on = declared_add_ons[name]
+    spec, was = add_on.model.spec, add_on.model.spec.version
     check_version(spec, version, digest)
     if spec.chart is not None and not force:
         if is_older(version, was):
@@ -133,14 +133,14 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
             raise Refused(
                 f"{version} isn't written as {was} is: write {like}, or add --force where its chart has {version}"
             )
-    write_file(root / one.path, pinned(one.data, version, digest))
+    write_file(root / add_on.path, pinned(add_on.data, version, digest))
     after = _declared(root)[0][name]
     if style == "json":
         _print_json(after, was=was)
-    elif after.data == one.data:
-        note(f"{one.path}: is {was} already")
+    elif after.data == add_on.data:
+        note(f"{add_on.path}: is {was} already")
     else:
-        note(f"{one.path}: {was} → {version}")
+        note(f"{add_on.path}: {was} → {version}")
 
 
 def ready_made() -> dict[str, Path]:
@@ -157,24 +157,24 @@ def _declared(root: Path) -> tuple[dict[str, Declared[AddOn]], list[str]]:
     source = FolderSource(root)
     paths = [path for path in source.files(PLATFORM).paths if path.startswith("platform/add-ons/")]
     folder, problems = read_folder(PLATFORM, [(path, source.read(path)) for path in paths])
-    return dict(folder.of(AddOn)), [str(one) for one in sorted(problems)]
+    return dict(folder.of(AddOn)), [str(problem) for problem in sorted(problems)]
 
 
-def _print_json(*found: Declared[AddOn], was: str | None = None) -> None:
+def _print_json(*declared_add_ons: Declared[AddOn], was: str | None = None) -> None:
     from allotment.reports.outputs import as_json
     from allotment.reports.outputs.add_on import AddOnOutput, add_on_part
 
-    click.echo(as_json(AddOnOutput(add_ons=tuple(add_on_part(one, was) for one in found))), nl=False)
+    click.echo(as_json(AddOnOutput(add_ons=tuple(add_on_part(add_on, was) for add_on in declared_add_ons))), nl=False)
 
 
-def _show(found: dict[str, Declared[AddOn]]) -> None:
+def _show(declared_add_ons: dict[str, Declared[AddOn]]) -> None:
     from allotment.reports.outputs.add_on import add_on_part
     from allotment.reports.sheets import Sheet, plain, show
 
     sheet = Sheet("NAME", "VERSION", "WAVE", "NAMESPACE", "CLUSTERS", "SOURCE", long=("SOURCE",))
-    for one in map(add_on_part, found.values()):
-        version = one.version if one.type == "Chart" else one.version[:LABEL_LENGTH]
-        clusters = ", ".join(one.clusters) if one.clusters else "all"
-        cells = (one.name, version, one.wave, one.namespace, clusters, one.source)
+    for part in map(add_on_part, declared_add_ons.values()):
+        version = part.version if part.type == "Chart" else part.version[:LABEL_LENGTH]
+        clusters = ", ".join(part.clusters) if part.clusters else "all"
+        cells = (part.name, version, part.wave, part.namespace, clusters, part.source)
         sheet.add(*map(plain, cells))
     show(sheet)

@@ -34,11 +34,11 @@ def command(style: str, repo: Path | None) -> None:
 
     root = repository(repo)
     source = FolderSource(root)
-    found = survey(source, day_of(source, None))
-    if wrong := found.by_owner()[0]:
-        click.echo(as_text(wrong, Judged(found.files, len(found.parts))), nl=False, err=True)
+    repository_check = survey(source, day_of(source, None))
+    if wrong := repository_check.by_owner()[0]:
+        click.echo(as_text(wrong, Judged(repository_check.files, len(repository_check.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)
-    objects = render(found.offers)
+    objects = render(repository_check.offers)
     if style == "json":
         click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
     else:

@@ -79,28 +79,34 @@ def command(
     root = repository(repo)
     source = source_of(root, commit)
     day = day_of(source, as_of)
-    found = survey(source, day, recall=recalled(root, "-commit" if commit else ""))
-    platform = found.offers.platform.one(Platform)
+    repository_check = survey(source, day, recall=recalled(root, "-commit" if commit else ""))
+    platform = repository_check.offers.platform.one(Platform)
     if platform is None:
         raise AllotmentError("platform/platform.yaml can't be read: `allot validate` says why")
-    folder = _tenant(source, found, tenant) if tenant is not None else None
-    if cluster is not None and cluster not in found.offers.clusters:
-        raise Refused(f"no cluster is named {quoted(cluster)}{near(cluster, found.offers.clusters)}")
-    if found.errors and not is_quiet():
+    folder = _tenant(source, repository_check, tenant) if tenant is not None else None
+    if cluster is not None and cluster not in repository_check.offers.clusters:
+        raise Refused(f"no cluster is named {quoted(cluster)}{near(cluster, repository_check.offers.clusters)}")
+    if repository_check.errors and not is_quiet():
         click.echo(
-            f"what is wrong counts for nothing here: {counted(len(found.errors), 'problem')}, see `allot validate`",
+            f"what is wrong counts for nothing here: {counted(len(repository_check.errors), 'problem')}, see `allot validate`",
             err=True,
         )
-    spent = [spending(found.offers, _folder(source, name)) for name in sorted(found.parts)] if by_tenant else None
+    spent = (
+        [spending(repository_check.offers, _folder(source, name)) for name in sorted(repository_check.parts)]
+        if by_tenant
+        else None
+    )
     if spent is not None and style != "json":
-        of = Declarations(_commit(root, commit), commit is None, len(uncommitted_files(root)) if commit is None else 0)
-        show(spending_tables(spent, platform.model.spec.billing.currency, day, of))
+        declarations = Declarations(
+            _commit(root, commit), commit is None, len(uncommitted_files(root)) if commit is None else 0
+        )
+        show(spending_tables(spent, platform.model.spec.billing.currency, day, declarations))
         return
-    parts = [found.parts[name] for name in sorted(found.parts)]
+    parts = [repository_check.parts[name] for name in sorted(repository_check.parts)]
     claims = [claim for part in parts for claim in part.claims]
-    held = [one for part in parts for one in part.storages]
-    offered = catalog(found.offers, claims, held, folder, cluster)
-    who = Asking(found.offers, folder) if folder is not None else None
+    held = [storage for part in parts for storage in part.storages]
+    offered = catalog(repository_check.offers, claims, held, folder, cluster)
+    who = Asking(repository_check.offers, folder) if folder is not None else None
     shown = Shown(_ready(repo, url), day, platform.model.spec.billing.currency, who)
     if style == "json":
         from allotment.reports.outputs import as_json
@@ -114,10 +120,10 @@ def command(
         show(tables(offered, shown))
 
 
-def _tenant(source: Source, found: Survey, tenant: str) -> Folder:
+def _tenant(source: Source, repository_check: Survey, tenant: str) -> Folder:
     """Return a tenant's folder. Raises Refused where there is no such tenant."""
-    if tenant not in found.parts:
-        raise Refused(f"no tenant is named {quoted(tenant)}{near(tenant, found.parts)}")
+    if tenant not in repository_check.parts:
+        raise Refused(f"no tenant is named {quoted(tenant)}{near(tenant, repository_check.parts)}")
     return _folder(source, tenant)
 
 
@@ -155,16 +161,16 @@ def _ready(repo: Path | None, url: str | None) -> dict[tuple[str, str], dict[str
         if not is_quiet():
             click.echo(f"which units are ready isn't known: {error}", err=True)
         return {}
-    found = dict[tuple[str, str], dict[str, int]]()
+    ready_units = dict[tuple[str, str], dict[str, int]]()
     moment = datetime.datetime.now(datetime.UTC)
-    for cluster in (one for one in now.clusters if not is_stale(one, moment)):
-        for one in cluster.stocks:
-            there = found.setdefault((cluster.cluster, one.gpu_spec), defaultdict(int))
-            there[one.tenant] += one.ready
-    return found
+    for cluster in (cluster_status for cluster_status in now.clusters if not is_stale(cluster_status, moment)):
+        for stock in cluster.stocks:
+            tenant_units = ready_units.setdefault((cluster.cluster, stock.gpu_spec), defaultdict(int))
+            tenant_units[stock.tenant] += stock.ready
+    return ready_units
 
 
-def _output(found: Catalog, shown: Shown, costs: SpendingOutput | None) -> CatalogOutput:
+def _output(catalog: Catalog, shown: Shown, costs: SpendingOutput | None) -> CatalogOutput:
     from allotment.reports.outputs.catalog import (
         CatalogOutput,
         app_output,
@@ -177,8 +183,8 @@ def _output(found: Catalog, shown: Shown, costs: SpendingOutput | None) -> Catal
         as_of=shown.day.isoformat(),
         currency=shown.currency,
         tenant=asking_output(shown.who) if shown.who is not None else None,
-        gpu_specs=tuple(gpu_output(one, shown.ready, shown.day, shown.tenant) for one in found.gpus),
-        storage_specs=tuple(storage_output(one, shown.day) for one in found.storages),
-        apps=tuple(app_output(one) for one in found.apps),
+        gpu_specs=tuple(gpu_output(offer, shown.ready, shown.day, shown.tenant) for offer in catalog.gpus),
+        storage_specs=tuple(storage_output(offer, shown.day) for offer in catalog.storages),
+        apps=tuple(app_output(offer) for offer in catalog.apps),
         spending=costs,
     )

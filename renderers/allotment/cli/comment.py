@@ -77,12 +77,12 @@ def command(
     token = token_of(forge_token_file)
     source = Remote(Repository(root), url, keep=True)
     budget = PlanBudget(plan_seconds, plan_megabytes)
-    found = work(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
+    services = work(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
     telling = _Telling(in_text=style == "text")
     if number is not None:
-        telling.say([number], _patiently(lambda: found.reviews.review(number, head)))
+        telling.say([number], _patiently(lambda: services.reviews.review(number, head)))
     else:
-        _everything(found, telling)
+        _everything(services, telling)
     telling.end()
 
 
@@ -141,24 +141,24 @@ def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(f"#{number}" for number in numbers)
 
 
-def _everything(found: PullWork, telling: _Telling) -> None:
+def _everything(services: PullWork, telling: _Telling) -> None:
     """Say what each commit's plan is and how far each merge is. What goes wrong with one stops no other."""
     from allotment.pipeline.pulls.reviewing import by_head
     from allotment.pipeline.pulls.troubles import Trouble, tried
 
-    requests = _patiently(lambda: list(found.place.forge.open_pull_requests(found.place.branch)))
+    requests = _patiently(lambda: list(services.place.forge.open_pull_requests(services.place.branch)))
     groups = by_head(requests)
     for alike in groups:  # what goes wrong with this the review meets again, and tells
-        tried(partial(_patiently, partial(found.reviews.announce, alike)))
+        tried(partial(_patiently, partial(services.reviews.announce, alike)))
     for alike in groups:
-        numbers = [one.number for one in alike]
-        review = partial(found.reviews.review, numbers[0], None, alike)
+        numbers = [request.number for request in alike]
+        review = partial(services.reviews.review, numbers[0], None, alike)
         verdict = tried(partial(_patiently, review), (AllotmentError,))
         if isinstance(verdict, Trouble):
             telling.tell(numbers, verdict)
         else:
             telling.say(numbers, verdict)
-    followed = _patiently(lambda: found.rollouts.follow(datetime.datetime.now(datetime.UTC)))
+    followed = _patiently(lambda: services.rollouts.follow(datetime.datetime.now(datetime.UTC)))
     for number, trouble in followed.troubles.items():
         telling.tell([number], trouble)
     telling.count(len(requests), followed.going)

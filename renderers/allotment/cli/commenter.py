@@ -114,5 +114,7 @@ def work(
         branches,
         Remote(source.repository, reported, keep=True) if reported else source,
     )
-    reviews = Reviews(place, lambda one: day_of(one, None), budget or PlanBudget(), cache, processes, branches)
+    reviews = Reviews(
+        place, lambda plan_source: day_of(plan_source, None), budget or PlanBudget(), cache, processes, branches
+    )
     return PullWork(place, reviews, rollouts)

@@ -15,9 +15,9 @@ Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def _root(context: click.Context) -> Path | None:
-    given, here = context.params.get("repo"), context.meta.get(FOLDER, Path.cwd())
+    repo, here = context.params.get("repo"), context.meta.get(FOLDER, Path.cwd())
     try:
-        return here / given if given else find_root(here)
+        return here / repo if repo else find_root(here)
     except Refused:  # there is nothing to complete from
         return None
 
@@ -63,12 +63,12 @@ def things(*folders: str, alone: bool = False) -> Completer:
         root = _root(context)
         tenant, slash, _ = incomplete.partition("/")
         if root is None or not slash:
-            known = tenants(context, parameter, incomplete)
-            if root is None or alone or len(known) != 1:
-                return known
-            (tenant,) = known
-        found = {name for folder in folders for name in _names(root / "tenants" / tenant / folder, "*.yaml")}
-        return _matching(sorted(f"{tenant}/{name}" for name in found), incomplete)
+            tenant_names = tenants(context, parameter, incomplete)
+            if root is None or alone or len(tenant_names) != 1:
+                return tenant_names
+            (tenant,) = tenant_names
+        resource_names = {name for folder in folders for name in _names(root / "tenants" / tenant / folder, "*.yaml")}
+        return _matching(sorted(f"{tenant}/{name}" for name in resource_names), incomplete)
 
     return complete
 

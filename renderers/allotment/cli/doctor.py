@@ -84,11 +84,11 @@ def command(
         raise click.UsageError("without --cluster no cluster is looked at, and the repository as it is")
     root = repository(repo)
     if cluster is None:
-        found = ranked(_of_repository(root))
+        diagnoses = ranked(_of_repository(root))
     else:
-        found = _of_cluster(root, commit, cluster, (kubeconfig, context), (argocd_kubeconfig, argocd_context))
-    _print(cluster, found, style)
-    if any(one.severity == "error" for one in found):
+        diagnoses = _of_cluster(root, commit, cluster, (kubeconfig, context), (argocd_kubeconfig, argocd_context))
+    _print(cluster, diagnoses, style)
+    if any(diagnosis.severity == "error" for diagnosis in diagnoses):
         raise click.exceptions.Exit(1)
 
 
@@ -111,9 +111,9 @@ def _of_cluster(root: Path, commit: str | None, name: str, at: Place, hub: Place
     if declared.one(Cluster) is None:
         raise Refused(f"clusters/{name}/cluster.yaml can't be read: allot validate says why")
     here = Api.at(*at)
-    there = here if hub == (None, None) else Api.at(hub[0] or at[0], hub[1])
+    hub_api = here if hub == (None, None) else Api.at(hub[0] or at[0], hub[1])
     published, begun = published_commit(root, name), time.monotonic()
-    looked = look(here, there, (*ALL, *WHOLE), (one.api for one in apis.needed(offers, declared)))
+    looked = look(here, hub_api, (*ALL, *WHOLE), (requirement.api for requirement in apis.needed(offers, declared)))
     since = looked.now - datetime.timedelta(seconds=time.monotonic() - begun)
     compared = compare_live(published, name, looked, since)
     return ranked([*diagnose(looked, offers, declared), *edits.diagnose(compared)])
@@ -133,17 +133,17 @@ def _survey(root: Path, commit: str | None) -> Survey:
     return survey(source, day_of(source, None), recall=recalled(root, "-commit" if commit else ""))
 
 
-def _print(cluster: str | None, found: list[Diagnosis], style: str) -> None:
+def _print(cluster: str | None, diagnoses: list[Diagnosis], style: str) -> None:
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.doctor import doctor_output
 
-        click.echo(as_json(doctor_output(cluster, found)), nl=False)
+        click.echo(as_json(doctor_output(cluster, diagnoses)), nl=False)
         return
     from allotment.reports.diagnoses import sheet, summary
     from allotment.reports.sheets import show
 
-    shown = [one for one in found if one.severity in ("error", "warning") or not is_quiet()]
+    shown = [diagnosis for diagnosis in diagnoses if diagnosis.severity in ("error", "warning") or not is_quiet()]
     if shown:
         show(sheet(shown))
-    note(f"{cluster or 'the repository'}: {summary(found)}")
+    note(f"{cluster or 'the repository'}: {summary(diagnoses)}")

@@ -60,14 +60,15 @@ def _with_example(subject: str) -> ExplainOutput:
 
     from allotment.reports.manual import page
 
-    found = page(subject)
-    if found.itself is not None or not found.file:
-        return found
+    subject_page = page(subject)
+    if subject_page.itself is not None or not subject_page.file:
+        return subject_page
     files = sorted(
-        Path(sample_folder()).glob(KINDS[found.subject].pattern), key=lambda path: (path.stat().st_size, path.name)
+        Path(sample_folder()).glob(KINDS[subject_page.subject].pattern),
+        key=lambda path: (path.stat().st_size, path.name),
     )
     text = files[0].read_text(encoding="utf-8") if files else ""
-    return msgspec.structs.replace(found, example=text)
+    return msgspec.structs.replace(subject_page, example=text)
 
 
 def _index(subject: str) -> ExplainOutput:
@@ -79,15 +80,15 @@ def _index(subject: str) -> ExplainOutput:
 
     if subject in INDEXES[1:]:
         pages = rule_pages() if subject == "rule" else reason_pages()
-        known = {name: ("", text) for name, text in pages.items()}
+        entries = {name: ("", text) for name, text in pages.items()}
     else:
-        known = {kind.name: (kind.path, first_line(kind.model)) for kind in KINDS.values()}
+        entries = {kind.name: (kind.path, first_line(kind.model)) for kind in KINDS.values()}
     return ExplainOutput(
         subject=subject or "kinds",
         description=_ALL[subject],
         fields=tuple(
             FieldOutput(name=name, type=path, limits="", required=False, default="", description=" ".join(text.split()))
-            for name, (path, text) in known.items()
+            for name, (path, text) in entries.items()
         ),
     )
 
@@ -96,22 +97,22 @@ def _list(page: ExplainOutput) -> None:
     """Print a line of each subject; where the terminal is too narrow, its words stand under its name."""
     from allotment.reports.sheets import terminal_width
 
-    names, columns = max(len(one.name) for one in page.fields), terminal_width()
-    for one in page.fields:
-        name = click.style(one.name.ljust(names), bold=True)
-        line = _line(one, names)
+    names, columns = max(len(field.name) for field in page.fields), terminal_width()
+    for field in page.fields:
+        name = click.style(field.name.ljust(names), bold=True)
+        line = _line(field, names)
         if columns is None or names + 2 + max(map(len, line.splitlines())) <= columns:
             click.echo(f"{name}  {line}")
         else:
-            click.echo(click.style(one.name, bold=True))
-            for words in filter(None, (one.type, one.description)):
+            click.echo(click.style(field.name, bold=True))
+            for words in filter(None, (field.type, field.description)):
                 click.echo(_filled(words, columns, "    "))
 
 
-def _line(one: FieldOutput, width: int) -> str:
-    if one.type:
-        return f"{one.type.ljust(46)}  {one.description}"
-    return textwrap.fill(one.description, 110 - width, subsequent_indent=" " * (width + 2))
+def _line(field: FieldOutput, width: int) -> str:
+    if field.type:
+        return f"{field.type.ljust(46)}  {field.description}"
+    return textwrap.fill(field.description, 110 - width, subsequent_indent=" " * (width + 2))
 
 
 def _filled(text: str, columns: int | None, indent: str) -> str:
@@ -137,10 +138,10 @@ def _show(page: ExplainOutput) -> None:
         click.echo(_indented(page.description, columns) + "\n")
     if page.fields:
         click.echo(click.style("FIELDS", bold=True))
-        for one in page.fields:
-            click.echo(_wrapped(f"  {click.style(one.name, bold=True)} {_of(one)}", columns))
-            if one.description:
-                click.echo(_filled(one.description, columns, "      "))
+        for field in page.fields:
+            click.echo(_wrapped(f"  {click.style(field.name, bold=True)} {_of(field)}", columns))
+            if field.description:
+                click.echo(_filled(field.description, columns, "      "))
         if page.file and page.itself is None:
             click.echo(_wrapped(f"\nThe fields of spec: allot explain {page.subject}.spec", columns))
     if page.example:
@@ -148,12 +149,16 @@ def _show(page: ExplainOutput) -> None:
         click.echo(textwrap.indent(page.example.rstrip("\n"), "    "))
 
 
-def _of(one: FieldOutput) -> str:
+def _of(field: FieldOutput) -> str:
     """Return a field's type, what else its value keeps to, and what its absence means."""
     absent = (
-        click.style(" -required-", fg="red") if one.required else f" (default {one.default})" if one.default else ""
+        click.style(" -required-", fg="red")
+        if field.required
+        else f" (default {field.default})"
+        if field.default
+        else ""
     )
-    return f"<{one.type}>{absent}{f'  {one.limits}' if one.limits else ''}"
+    return f"<{field.type}>{absent}{f'  {field.limits}' if field.limits else ''}"
 
 
 def _wrapped(text: str, columns: int | None) -> str:

@@ -37,14 +37,14 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
     """
     root = repository(repo)
     wanted = [inside(root, path) for path in paths]
-    for given, name in zip(paths, wanted, strict=True):
+    for given_path, name in zip(paths, wanted, strict=True):
         if not os.path.lexists(root / name):
-            raise click.UsageError(f"{given} doesn't exist")
+            raise click.UsageError(f"{given_path} doesn't exist")
     source = FolderSource(root)
     changed, problems = [], []
     for scope in source.scopes()[0]:
         for path in source.files(scope).paths:
-            if wanted and not any(one in ("", path) or path.startswith(f"{one}/") for one in wanted):
+            if wanted and not any(prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in wanted):
                 continue
             data = source.read(path)
             new, wrong = _formatted(path, data, fix)
@@ -64,8 +64,8 @@ def _say(problems: list[Problem], changed: list[str], check: bool, style: str) -
         from allotment.reports.outputs.fmt import FmtOutput
         from allotment.reports.outputs.validate import problem_output
 
-        said = FmtOutput(changed=tuple(changed), written=not check, problems=tuple(map(problem_output, problems)))
-        click.echo(outputs.as_json(said), nl=False)
+        output = FmtOutput(changed=tuple(changed), written=not check, problems=tuple(map(problem_output, problems)))
+        click.echo(outputs.as_json(output), nl=False)
         return
     for problem in problems:
         click.echo(str(problem))
@@ -92,7 +92,7 @@ def _formatted(path: str, data: bytes, fix: bool) -> tuple[bytes, list[Problem]]
     document = documents.read(data)
     if document.findings:
         return data, [
-            Problem(path, one.line, one.column, field_text(one.field), one.message, one.rule)
-            for one in document.findings
+            Problem(path, finding.line, finding.column, field_text(finding.field), finding.message, finding.rule)
+            for finding in document.findings
         ]
     return canonical(data, spot.kind.model), []

@@ -49,22 +49,22 @@ def as_text(problems: Sequence[Problem], judged: Judged, reader: Reader = NOBODY
     """Return a line a problem, with the line that it is about where `reader` has that; then, unless --quiet was given,
     what to do. Colour where it goes to a terminal."""
     lines = []
-    for one in problems:
-        line = str(one._replace(path=reader.path(one.path)))
+    for problem in problems:
+        line = str(problem._replace(path=reader.path(problem.path)))
         place, rest = line.split(": ", 1)
         rest, _, rule = rest.rpartition(" [")
-        colour = "yellow" if one.warning else "red"
+        colour = "yellow" if problem.warning else "red"
         lines.append(
             f"{click.style(place, bold=True)}: {click.style(rest, fg=colour)} {click.style(f'[{rule}', dim=True)}"
         )
-        if reader.line is not None and (text := reader.line(one.path, one.line)) is not None:
-            lines += _pointed(text, one.column, colour)
+        if reader.line is not None and (text := reader.line(problem.path, problem.line)) is not None:
+            lines += _pointed(text, problem.column, colour)
     if is_quiet():
         return "".join(f"{line}\n" for line in lines)
-    errors = [one for one in problems if not one.warning]
+    errors = [problem for problem in problems if not problem.warning]
     rest = f"; {judged.rest}" if judged.elsewhere else ""
     if errors:
-        count, paths = counted(len(errors), "problem"), sorted({one.path for one in errors})
+        count, paths = counted(len(errors), "problem"), sorted({problem.path for problem in errors})
         where = printable(reader.path(paths[0]), 400) if len(paths) == 1 else counted(len(paths), "file")
         lines.append(
             f"{count} in {where} ({judged} read{rest}). Correct {it_or_them(len(errors))} and run `allot validate` again; `allot explain KIND.field` says what a field takes."
@@ -89,8 +89,8 @@ def _pointed(text: str, column: int, colour: str) -> list[str]:
     """Return a file's line, and a caret below its column; nothing for one that is too long to be shown."""
     if not text.strip() or len(text) > MOST_SHOWN or column > len(text) + 1:
         return []
-    before = printable(text[: column - 1])
-    return [f"    {printable(text)}", f"    {' ' * len(before)}{click.style('^', fg=colour, bold=True)}"]
+    prefix = printable(text[: column - 1])
+    return [f"    {printable(text)}", f"    {' ' * len(prefix)}{click.style('^', fg=colour, bold=True)}"]
 
 
 def as_json(problems: Sequence[Problem], judged: Judged) -> str:
@@ -110,9 +110,9 @@ def as_github(problems: Sequence[Problem], judged: Judged) -> str:
         return text
 
     lines = [
-        f"::{'warning' if one.warning else 'error'} file={escaped(printable(one.path, 400), ':,')},line={one.line},col={one.column},"
-        f"title={escaped(one.rule, ':,')}::{escaped(f'{one.field}: {one.message}')}\n"
-        for one in problems
+        f"::{'warning' if problem.warning else 'error'} file={escaped(printable(problem.path, 400), ':,')},line={problem.line},col={problem.column},"
+        f"title={escaped(problem.rule, ':,')}::{escaped(f'{problem.field}: {problem.message}')}\n"
+        for problem in problems
     ]
     if judged.elsewhere:
         lines.append(f"::notice title=elsewhere::{escaped(judged.rest)}\n")
@@ -123,13 +123,15 @@ def as_gitlab(problems: Sequence[Problem], judged: Judged) -> str:
     """Return GitLab's code quality report, a list of findings, which has no place for anything else."""
     report = [
         {
-            "description": f"{one.field}: {one.message}",
-            "check_name": one.rule,
-            "fingerprint": hashlib.sha256(f"{one.path}\n{one.field}\n{one.rule}\n{one.message}".encode()).hexdigest(),
-            "severity": "minor" if one.warning else "major",
-            "location": {"path": one.path, "lines": {"begin": one.line}},
+            "description": f"{problem.field}: {problem.message}",
+            "check_name": problem.rule,
+            "fingerprint": hashlib.sha256(
+                f"{problem.path}\n{problem.field}\n{problem.rule}\n{problem.message}".encode()
+            ).hexdigest(),
+            "severity": "minor" if problem.warning else "major",
+            "location": {"path": problem.path, "lines": {"begin": problem.line}},
         }
-        for one in problems
+        for problem in problems
     ]
     return json.dumps(report, indent=2) + "\n"
 
@@ -147,24 +149,24 @@ def as_sarif(problems: Sequence[Problem], judged: Judged) -> str:
     """Return a SARIF 2.1.0 log."""
     results = [
         {
-            "ruleId": one.rule,
-            "level": "warning" if one.warning else "error",
-            "message": {"text": f"{one.field}: {one.message}"},
+            "ruleId": problem.rule,
+            "level": "warning" if problem.warning else "error",
+            "message": {"text": f"{problem.field}: {problem.message}"},
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": _uri(one.path)},
-                        "region": {"startLine": one.line, "startColumn": one.column},
+                        "artifactLocation": {"uri": _uri(problem.path)},
+                        "region": {"startLine": problem.line, "startColumn": problem.column},
                     }
                 }
             ],
         }
-        for one in problems
+        for problem in problems
     ]
     driver = {
         "name": "allot",
         "version": VERSION,
-        "rules": [_sarif_rule(rule) for rule in sorted({one.rule for one in problems})],
+        "rules": [_sarif_rule(rule) for rule in sorted({problem.rule for problem in problems})],
     }
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if judged.elsewhere:

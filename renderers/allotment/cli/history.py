@@ -44,7 +44,7 @@ def command(what: str, cluster: str | None, limit: int, style: str, repo: Path |
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.history import HistoryOutput, change_output
 
-        changes = tuple(change_output(each, one) for each, one in rows)
+        changes = tuple(change_output(each, transition) for each, transition in rows)
         click.echo(as_json(HistoryOutput(tenant=tenant, changes=changes)), nl=False)
     elif rows:
         from allotment.reports import tables

@@ -99,46 +99,46 @@ def command(
         raise click.UsageError("--dry-run: only with --upgrade")
     if sample and (extra := [name for name in (*_OF_A_CLOUD, "currency", "time_zone") if given[name]]):
         raise click.UsageError(f"{_option(extra[0])}: the sample has its own")
-    there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    if found := [name for name in there if name not in BESIDE]:
-        raise Refused(f"{quoted(str(folder))} holds {quoted(found[0])}: name an empty folder")
+    existing_names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if conflicts := [name for name in existing_names if name not in BESIDE]:
+        raise Refused(f"{quoted(str(folder))} holds {quoted(conflicts[0])}: name an empty folder")
     program, cloud = _asked(branch, given, sample)
-    made = _made(program, cloud, sample, docs_url)
-    _write(folder, made)
-    _say(folder, cloud, made, sample, style)
+    files = _made(program, cloud, sample, docs_url)
+    _write(folder, files)
+    _say(folder, cloud, files, sample, style)
 
 
 def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _asked(branch: str, given: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
+def _asked(branch: str, options: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
     """Return where the program comes from, and the cloud. What is missing a person is asked for, each until it is right;
     a script is told at once what is missing and what is wrong. Raises UsageError."""
     from allotment.starter.program import program_of
 
     wanted = _ASKED.keys() - (_OF_A_CLOUD if sample else ())
-    missing = [name for name in _ASKED if name in wanted and not given[name]]
-    wrong = [f"{_option(name)}: {words}" for name, words in _wrong(branch, given, sample) if name not in missing]
+    missing = [name for name in _ASKED if name in wanted and not options[name]]
+    wrong = [f"{_option(name)}: {words}" for name, words in _wrong(branch, options, sample) if name not in missing]
     if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
         lacks = ["these are missing:", *(f"  {_option(name)}: {_ASKED[name]}" for name in missing)]
         raise click.UsageError(
-            "\n".join([*lacks, *(["these are wrong:", *(f"  {one}" for one in wrong)] if wrong else [])])
+            "\n".join([*lacks, *(["these are wrong:", *(f"  {line}" for line in wrong)] if wrong else [])])
         )
     if wrong:
         raise click.UsageError("\n".join(wrong))
     for name in missing:
-        _ask(name, branch, given, sample)
-    return program_of(given["program"] or ""), _cloud(branch, given)
+        _ask(name, branch, options, sample)
+    return program_of(options["program"] or ""), _cloud(branch, options)
 
 
-def _ask(name: str, branch: str, given: dict[str, str | None], sample: bool) -> None:
+def _ask(name: str, branch: str, options: dict[str, str | None], sample: bool) -> None:
     """Fill in what a person says, once it is right."""
     choice = click.Choice(list(FORGES), case_sensitive=False)
 
     def right(text: str) -> str:
-        given[name] = choice.convert(text, None, None) if name == "forge" else text
-        for option, words in _wrong(branch, given, sample):
+        options[name] = choice.convert(text, None, None) if name == "forge" else text
+        for option, words in _wrong(branch, options, sample):
             if option == name:
                 raise click.UsageError(words)
         return text
@@ -160,36 +160,36 @@ def default_answer(name: str) -> str | None:
         return None
 
 
-def _cloud(branch: str, given: dict[str, str | None]) -> Cloud:
+def _cloud(branch: str, options: dict[str, str | None]) -> Cloud:
     from allotment.declared.layout import LONGEST_NAME, wrong_name
     from allotment.starter.declarations import Cloud
 
-    cluster, domain = given["cluster"] or "", given["domain"] or ""
+    cluster, domain = options["cluster"] or "", options["domain"] or ""
     above = "" if wrong_name(cluster, LONGEST_NAME["cluster"]) else f"{cluster}."  # of a wrong name it isn't blamed
     return Cloud(
-        forge=given["forge"] or "",
-        url=given["url"] or "",
+        forge=options["forge"] or "",
+        url=options["url"] or "",
         branch=branch,
         cluster=cluster,
         domain=domain if domain.startswith(above) else f"{above}{domain}",
-        issuer=given["oidc_issuer"] or "",
-        admin=given["admin"] or "",
-        currency=given["currency"] or "EUR",
-        time_zone=given["time_zone"] or "UTC",
+        issuer=options["oidc_issuer"] or "",
+        admin=options["admin"] or "",
+        currency=options["currency"] or "EUR",
+        time_zone=options["time_zone"] or "UTC",
     )
 
 
-def _wrong(branch: str, given: dict[str, str | None], sample: bool) -> list[tuple[str, str]]:
+def _wrong(branch: str, options: dict[str, str | None], sample: bool) -> list[tuple[str, str]]:
     """Return which values are wrong, by their option's name, and why; what isn't given is wrong too."""
     from allotment.starter.declarations import wrong
     from allotment.starter.program import program_of
 
-    found: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     try:
-        program_of(given["program"] or "")
+        program_of(options["program"] or "")
     except ValueError as error:
-        found.append(("program", str(error)))
-    return [*found, *wrong(_cloud(branch, given), sample=sample)]
+        problems.append(("program", str(error)))
+    return [*problems, *wrong(_cloud(branch, options), sample=sample)]
 
 
 def _made(program: Program, cloud: Cloud, sample: bool, docs_url: str | None) -> dict[str, bytes]:
@@ -198,15 +198,15 @@ def _made(program: Program, cloud: Cloud, sample: bool, docs_url: str | None) ->
     from allotment.starter.repository import tenants_page
 
     source = sample_folder()
-    made: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     if sample:
-        made |= {f"{name}/{path}": data for name in SAMPLE for path, data in _below(source / name)}
-        made["platform/platform.yaml"] = sample_platform(made["platform/platform.yaml"], cloud)
+        files |= {f"{name}/{path}": data for name in SAMPLE for path, data in _below(source / name)}
+        files["platform/platform.yaml"] = sample_platform(files["platform/platform.yaml"], cloud)
     else:
-        made |= declarations(cloud)
-        made["tenants/README.md"] = tenants_page(cloud.admin)
-    left = [] if sample else blanks(cloud, made)
-    return made | files_beside(cloud.forge, cloud.branch, program, left, docs_url)
+        files |= declarations(cloud)
+        files["tenants/README.md"] = tenants_page(cloud.admin)
+    remaining_blanks = [] if sample else blanks(cloud, files)
+    return files | files_beside(cloud.forge, cloud.branch, program, remaining_blanks, docs_url)
 
 
 def files_beside(
@@ -216,55 +216,57 @@ def files_beside(
     from allotment.starter.repository import beside
 
     source = sample_folder()
-    runs, builds = ((source / f"requirements-{what}.lock").read_text(encoding="utf-8") for what in ("run", "build"))
+    runs, builds = (
+        (source / f"requirements-{purpose}.lock").read_text(encoding="utf-8") for purpose in ("run", "build")
+    )
     schemas = {f"schemas/{path}": data for path, data in _below(source / "schemas")}
     return schemas | beside(
         forge, branch, program, runs=runs, builds=builds, blanks=blanks, docs_url=docs_url or program.documentation
     )
 
 
-def _write(folder: Path, made: dict[str, bytes]) -> None:
+def _write(folder: Path, files: dict[str, bytes]) -> None:
     """Write all files, or none."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as place:
-        for path, data in made.items():
+        for path, data in files.items():
             (Path(place) / path).parent.mkdir(parents=True, exist_ok=True)
             (Path(place) / path).write_bytes(data)
         for entry in sorted(Path(place).iterdir()):
             os.rename(entry, folder / entry.name)
 
 
-def _say(folder: Path, cloud: Cloud, made: dict[str, bytes], sample: bool, style: str) -> None:
+def _say(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: bool, style: str) -> None:
     """Say what was written, what is still to be filled in, and what comes next."""
     from allotment.starter.declarations import blanks
 
-    left = [] if sample else blanks(cloud, made)
+    remaining_blanks = [] if sample else blanks(cloud, files)
     commands = [f"cd {shlex.quote(str(folder))}", "allot validate", *_pushing(folder, cloud), BOOTSTRAP]
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.init import BlankOutput, InitOutput
 
-        said = InitOutput(
+        output = InitOutput(
             folder=str(folder),
-            files=tuple(sorted(made)),
-            blanks=tuple(BlankOutput(one.path, one.line, one.field, one.words) for one in left),
+            files=tuple(sorted(files)),
+            blanks=tuple(BlankOutput(blank.path, blank.line, blank.field, blank.words) for blank in remaining_blanks),
             next=tuple(commands),
         )
-        click.echo(outputs.as_json(said), nl=False)
+        click.echo(outputs.as_json(output), nl=False)
         return
     note(
         f"{folder}: {'a sample cloud' if sample else 'a cloud with one cluster and no tenant'}, and CI for {cloud.forge}."
     )
-    if left:
+    if remaining_blanks:
         note("\nStill to be filled in, in this folder:")
-        for one in left:
-            note(f"  {one.path}:{one.line}  {one.field}  {one.words}")
+        for blank in remaining_blanks:
+            note(f"  {blank.path}:{blank.line}  {blank.field}  {blank.words}")
         note("\nREADME.md has this list too, to be ticked off.")
     if sample:
         note("\nIts people, hosts and images are nobody's: `allot validate` warns of hosts until they are yours.")
     note(
         "\n".join(
-            ["\nNext:", *(f"  {one}" for one in commands), f"\nCI publishes whatever is pushed to {cloud.branch}."]
+            ["\nNext:", *(f"  {line}" for line in commands), f"\nCI publishes whatever is pushed to {cloud.branch}."]
         )
     )
 
@@ -272,9 +274,9 @@ def _say(folder: Path, cloud: Cloud, made: dict[str, bytes], sample: bool, style
 def _pushing(folder: Path, cloud: Cloud) -> list[str]:
     """Return the commands that bring it to the forge; a clone has its remote already."""
     begin = [f"git init --initial-branch {cloud.branch}", f"git remote add origin {cloud.url}"]
-    known = (folder / ".git").exists()
+    is_clone = (folder / ".git").exists()
     return [
-        *([] if known else begin),
+        *([] if is_clone else begin),
         "git add --all && git commit --message Begin",
         f"git push --set-upstream origin {cloud.branch}",
     ]

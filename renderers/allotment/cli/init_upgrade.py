@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def upgrade_repository(
-    folder: Path, given: Mapping[str, str | None], *, sample: bool, dry_run: bool, style: str
+    folder: Path, options: Mapping[str, str | None], *, sample: bool, dry_run: bool, style: str
 ) -> None:
-    """Update the generated files of the repository in a folder, and show the difference. `given` has the other options.
+    """Update the generated files of the repository in a folder, and show the difference. `options` has the other options.
 
     Raises UsageError for an option that only a new repository has, and Refused where a file has uncommitted changes.
     """
@@ -29,12 +29,12 @@ def upgrade_repository(
     from allotment.starter.program import program_of
     from allotment.starter.upgrade import difference, generated
 
-    others = [name for name, value in given.items() if value and name != "program"]
-    if sample or others:
-        option = "sample" if sample else others[0].replace("_", "-")
+    other_options = [name for name, value in options.items() if value and name != "program"]
+    if sample or other_options:
+        option = "sample" if sample else other_options[0].replace("_", "-")
         raise click.UsageError(f"--{option}: only for a new repository")
     try:
-        program = program_of(given["program"] or "")
+        program = program_of(options["program"] or "")
     except ValueError as error:
         raise click.UsageError(f"--program: {error}") from None
     settings = _settings(folder)
@@ -58,10 +58,10 @@ def _settings(folder: Path) -> Git:
     if not is_regular(folder, path):
         raise Refused(f"{quoted(str(folder))} has no {path}: name the folder of a repository of declarations")
     declared, problems = read_folder(PLATFORM, [(path, FolderSource(folder).read(path))])
-    found = declared.one(Platform)
-    if found is None:
+    platform = declared.one(Platform)
+    if platform is None:
         raise Refused(f"{path} is invalid, so its forge is unknown: {'; '.join(map(str, sorted(problems)))}")
-    return found.model.spec.git
+    return platform.model.spec.git
 
 
 def _present(folder: Path, new: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -77,7 +77,7 @@ def _check_places(folder: Path, paths: Iterable[str]) -> None:
     """Raise Refused where something else than a file is in the place of a generated file, or a link is on the way to it."""
     for path in paths:
         *parents, _ = (folder / part for part in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)))
-        wrong = [one for one in parents if one.is_symlink() or (one.exists() and not one.is_dir())]
+        wrong = [parent for parent in parents if parent.is_symlink() or (parent.exists() and not parent.is_dir())]
         if wrong or (os.path.lexists(folder / path) and not is_regular(folder, path)):
             raise Refused(
                 f"{path} can't be written: it, or a folder on the way to it, is a link or no file: remove that first"
@@ -111,8 +111,8 @@ def _say(folder: Path, changes: Mapping[str, str], *, dry_run: bool, style: str)
         from allotment.reports import outputs
         from allotment.reports.outputs.init import InitOutput
 
-        said = InitOutput(folder=str(folder), files=tuple(changes), blanks=(), next=(), changes=dict(changes))
-        click.echo(outputs.as_json(said), nl=False)
+        output = InitOutput(folder=str(folder), files=tuple(changes), blanks=(), next=(), changes=dict(changes))
+        click.echo(outputs.as_json(output), nl=False)
         return
     for text in changes.values():
         click.echo(text)

@@ -63,9 +63,9 @@ def clone_of(repo: Path | None, url: str | None) -> Clone:
     return Clone(repository(repo), url)
 
 
-def parted(what: str) -> tuple[str, str]:
+def parted(target: str) -> tuple[str, str]:
     """Return tenant and name of TENANT[/NAME]; the name is empty where there is none."""
-    tenant, _, name = what.strip("/").partition("/")
+    tenant, _, name = target.strip("/").partition("/")
     return tenant, name
 
 
@@ -79,22 +79,22 @@ def check_known(view: View, tenant: str, name: str, cluster: str | None = None) 
             f"no tenant is named {quoted(tenant)}: none is declared, and no cluster reports one{near(tenant, tenants)}"
         )
     if name and not any(row.thing.name == name for row in view.rows):
-        known = {row.thing.name for row in view.rows}
+        known_names = {row.thing.name for row in view.rows}
         raise Refused(
-            f"{printable(tenant)} has nothing named {quoted(name)}: nothing declares it, and no cluster reports it{near(name, known)}"
+            f"{printable(tenant)} has nothing named {quoted(name)}: nothing declares it, and no cluster reports it{near(name, known_names)}"
         )
 
 
 def known_tenants(view: View) -> set[str]:
     """Return the tenants that are declared, or that a cluster reports."""
-    return {*view.tenants, *(one.tenant for one in view.now.tenants)}
+    return {*view.tenants, *(status.tenant for status in view.now.tenants)}
 
 
-def near(word: str, known: Iterable[str]) -> str:
+def near(word: str, candidates: Iterable[str]) -> str:
     """Return which of some known names was meant, perhaps. Whoever wrote them can do nothing to a terminal."""
     from allotment.declared.reading import nearest
 
-    return nearest(word, [printable(one) for one in known])
+    return nearest(word, [printable(candidate) for candidate in candidates])
 
 
 def publish_check(root: Path) -> PublishCheck:
@@ -109,7 +109,7 @@ def silent_clusters(view: View) -> set[str]:
     from allotment.reports.tables import is_stale
 
     now = datetime.datetime.now(datetime.UTC)
-    return {one.cluster for one in view.now.clusters if is_stale(one, now)} | view.now.troubles.keys()
+    return {status.cluster for status in view.now.clusters if is_stale(status, now)} | view.now.troubles.keys()
 
 
 def say_declared(
@@ -124,10 +124,10 @@ def say_declared(
 
     source, declared = view.declared.source, view.declared
     if not is_quiet():
-        made = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
+        commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
         differing = view.clone.differing(declared)
         beside = f"; the folder's changes ({counted(differing, 'file')}) don't count" if differing else ""
-        words = f"{declared.words} at {source.commit[:12]}, {age(made.isoformat(), now)} old{beside}"
+        words = f"{declared.words} at {source.commit[:12]}, {age(commit_time.isoformat(), now)} old{beside}"
         click.echo(f"declared: {printable(words, 400)}", err=True)
     if state is not None and (lag := headline(state, declared.branch or "HEAD")):
         click.echo(printable(lag, 1000), err=True)

@@ -64,8 +64,8 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 def _all_of(command: click.Command) -> Iterator[click.Command]:
     """Yield a command, and those below it."""
     yield command
-    for one in command.commands.values() if isinstance(command, click.Group) else ():
-        yield from _all_of(one)
+    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _all_of(subcommand)
 
 
 def _hint(name: str) -> str:
@@ -88,9 +88,9 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"allotment.cli.{cmd_name.replace('-', '_')}").command
-        for one in _all_of(command):
-            if not any("-C" in each.opts for each in one.params):
-                one.params += shared_options()
+        for subcommand in _all_of(command):
+            if not any("-C" in each.opts for each in subcommand.params):
+                subcommand.params += shared_options()
         return command
 
     def resolve_command(
@@ -140,8 +140,8 @@ def _say_wrong(error: click.ClickException) -> None:
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
         name = error.param.name or ""
         if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
-            known = error.param.envvar or f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
-            error.param_hint = known if isinstance(known, str) else " / ".join(known)
+            envvar = error.param.envvar or f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
+            error.param_hint = envvar if isinstance(envvar, str) else " / ".join(envvar)
     error.show()
 
 
@@ -149,9 +149,9 @@ def _interrupted_again(unraisable: Any) -> None:
     """Interrupt once more where a library could do nothing with the first time, instead of telling of it and going on.
     Not before this has returned: whatever is raised in here is lost as well."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        again = threading.Timer(0.01, _thread.interrupt_main)
-        again.daemon = True
-        again.start()
+        timer = threading.Timer(0.01, _thread.interrupt_main)
+        timer.daemon = True
+        timer.start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -171,11 +171,11 @@ def source_of(root: Path, commit: str | None) -> Source:
     return CommitSource(root, commit)
 
 
-def recalled(root: Path, what: str) -> Callable[[str], Memory]:
-    """Return what remembers, for `what` of a repository, what was found fine before."""
+def recalled(root: Path, suffix: str) -> Callable[[str], Memory]:
+    """Return what remembers, for `suffix` of a repository, what was found fine before."""
     from allotment.adapters.memory import Memory, memory_name
 
-    return partial(Memory.load, memory_name(root) + what)
+    return partial(Memory.load, memory_name(root) + suffix)
 
 
 def day_of(source: Source, as_of: datetime.date | None) -> datetime.date:

@@ -50,11 +50,11 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
     if declared is None:
         raise Refused("platform/ownership.yaml isn't there, or can't be read: see `allot validate`")
     tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
-    found = codeowners.owned(declared.model.spec, tenants, lambda tenant: members_of(source, tenant))
+    owned_patterns = codeowners.owned(declared.model.spec, tenants, lambda tenant: members_of(source, tenant))
     if style == "json":
-        owned = (OwnedOutput(one.pattern, one.owners) for one in found)
+        owned = (OwnedOutput(owned_pattern.pattern, owned_pattern.owners) for owned_pattern in owned_patterns)
         click.echo(outputs.as_json(OwnershipOutput(paths=tuple(owned))), nl=False)
         return
     platform = platform_of(source)
     wanted = forge or (platform.spec.git.forge if platform else "GitHub")
-    click.echo(codeowners.codeowners(found, wanted), nl=False)
+    click.echo(codeowners.codeowners(owned_patterns, wanted), nl=False)

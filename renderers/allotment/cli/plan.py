@@ -41,7 +41,7 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
         team, equals, logins = str(value).partition("=")
         if not equals or not team.startswith("@"):
             self.fail(f"{value!r} is no team with its members: write one such as @acme/platform=ann,bob", param, ctx)
-        return team, frozenset(account(one) for one in logins.split(",") if one)
+        return team, frozenset(account(login) for login in logins.split(",") if login)
 
 
 @click.command()
@@ -115,7 +115,7 @@ def command(
     root = repository(repo)
     base = base or _branch_that_counts(root)
     source = CommitSource(root, base, offline(root))
-    found = plan(
+    merge_plan = plan(
         root,
         base,
         head,
@@ -124,31 +124,31 @@ def command(
         recall=recalled(root, "-plan"),
         reviewed=None if author is None else _reviewed(author, pushers, approvers, dict(teams)),
     )
-    whole = _print(found, style, diffs=diffs)
-    if not (found.allowed and whole):
+    is_complete = _print(merge_plan, style, diffs=diffs)
+    if not (merge_plan.allowed and is_complete):
         raise click.exceptions.Exit(1)
-    if detailed_exitcode and found.changes:
+    if detailed_exitcode and merge_plan.changes:
         raise click.exceptions.Exit(TO_LOOK_AT)
 
 
-def _print(found: Plan, style: str, *, diffs: bool) -> bool:
+def _print(merge_plan: Plan, style: str, *, diffs: bool) -> bool:
     """Print a plan; return whether all fitted that must."""
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.plan import plan_output
 
-        click.echo(as_json(plan_output(found)), nl=False)
+        click.echo(as_json(plan_output(merge_plan)), nl=False)
     elif style == "markdown":
         from allotment.reports.plan.comment import comment
 
-        said = comment(found, COMMENT_BYTES)
-        click.echo(said.text, nl=False)
-        return said.whole
+        plan_text = comment(merge_plan, COMMENT_BYTES)
+        click.echo(plan_text.text, nl=False)
+        return plan_text.whole
     else:
         from allotment.reports.plan.text import lines
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        for line in lines(found, diffs=diffs, width=width):
+        for line in lines(merge_plan, diffs=diffs, width=width):
             click.echo(click.style(line.text, **STYLES[line.style]) if line.style else line.text)
     return True
 
@@ -184,7 +184,7 @@ def _reviewed(
     from allotment.pipeline.pulls.merge_plan import Reviewed
     from allotment.rules.ownership import Review
 
-    known: defaultdict[str, frozenset[Account] | None] = defaultdict(lambda: None, teams)
+    team_accounts: defaultdict[str, frozenset[Account] | None] = defaultdict(lambda: None, teams)
     return Reviewed(
-        Review(account(author), *(frozenset(map(account, several)) for several in (pushers, approvers))), known
+        Review(account(author), *(frozenset(map(account, logins)) for logins in (pushers, approvers))), team_accounts
     )

@@ -151,11 +151,11 @@ def _demand(root: Path, checksum: str, day: datetime.date, published: str | None
 
     if published is None:
         raise Refused("nothing is published yet, so no plan can be of it: publish without --plan first")
-    found = plan(root, published, commit, day, recall=recalled(root, "-plan"))
-    if found.checksum != checksum:
+    merge_plan = plan(root, published, commit, day, recall=recalled(root, "-plan"))
+    if merge_plan.checksum != checksum:
         raise Refused(
             f"the plan holds no more: from {published[:12]}, which is published, to {commit[:12]} it is"
-            f" {found.checksum or 'none'}. Look at `allot plan --base {published[:12]} --head {commit[:12]}`"
+            f" {merge_plan.checksum or 'none'}. Look at `allot plan --base {published[:12]} --head {commit[:12]}`"
         )
 
 
@@ -165,43 +165,44 @@ def _as_json(outcome: Outcome, dry_run: bool) -> str:
     from allotment.reports.outputs.publish import CommittedOutput, KeptOutput, PublishOutput, RetainedClusterOutput
     from allotment.reports.outputs.validate import problem_output
 
-    def files(one: Committed, letter: str) -> tuple[str, ...]:
-        return tuple(path for path, each in one.paths.items() if each == letter)
+    def files(cluster_commit: Committed, letter: str) -> tuple[str, ...]:
+        return tuple(path for path, each in cluster_commit.paths.items() if each == letter)
 
-    made = outcome.assembly
+    release = outcome.assembly
     committed = tuple(
         CommittedOutput(
-            cluster=one.cluster,
-            branch=rendered_branch(one.cluster).removeprefix("refs/heads/"),
-            commit=one.commit,
-            added=files(one, "A"),
-            changed=files(one, "M"),
-            removed=files(one, "D"),
-            replaced=one.replaced,
+            cluster=cluster_commit.cluster,
+            branch=rendered_branch(cluster_commit.cluster).removeprefix("refs/heads/"),
+            commit=cluster_commit.commit,
+            added=files(cluster_commit, "A"),
+            changed=files(cluster_commit, "M"),
+            removed=files(cluster_commit, "D"),
+            replaced=cluster_commit.replaced,
         )
-        for one in outcome.committed
+        for cluster_commit in outcome.committed
     )
-    moved = {one.cluster for one in committed}
-    kept = () if made is None else made.kept.items()
-    clusters = () if made is None else made.retained_clusters.items()
-    said = PublishOutput(
+    moved = {cluster_output.cluster for cluster_output in committed}
+    retained_tenants = () if release is None else release.kept.items()
+    clusters = () if release is None else release.retained_clusters.items()
+    output = PublishOutput(
         source=outcome.source,
         newer=outcome.newer,
         dry_run=dry_run,
         committed=committed,
-        unchanged=() if made is None else tuple(sorted(made.files.keys() - moved)),
+        unchanged=() if release is None else tuple(sorted(release.files.keys() - moved)),
         kept=tuple(
-            KeptOutput(tenant, tuple(map(problem_output, problems)), reason) for tenant, (reason, problems) in kept
+            KeptOutput(tenant, tuple(map(problem_output, problems)), reason)
+            for tenant, (reason, problems) in retained_tenants
         ),
-        waiting=() if made is None else (*made.waiting, *made.held),
-        holding=() if made is None else tuple(made.holding),
-        leaving=() if made is None else tuple(made.leaving),
-        warnings=() if made is None else tuple(map(problem_output, made.problems)),
+        waiting=() if release is None else (*release.waiting, *release.held),
+        holding=() if release is None else tuple(release.holding),
+        leaving=() if release is None else tuple(release.leaving),
+        warnings=() if release is None else tuple(map(problem_output, release.problems)),
         retained_clusters=tuple(
             RetainedClusterOutput(cluster, tuple(map(problem_output, problems))) for cluster, problems in clusters
         ),
     )
-    return outputs.as_json(said)
+    return outputs.as_json(output)
 
 
 def _say(outcome: Outcome, remote: Remote, dry_run: bool) -> None:
@@ -210,10 +211,10 @@ def _say(outcome: Outcome, remote: Remote, dry_run: bool) -> None:
     if outcome.assembly is None:
         tell(f"Nothing to do: {(outcome.newer or '')[:12]}, which is newer than {source}, is published already.")
         return
-    for one in outcome.committed:
-        tell(_line(one, dry_run))
+    for cluster_commit in outcome.committed:
+        tell(_line(cluster_commit, dry_run))
         if dry_run:
-            for path, letter in one.paths.items():
+            for path, letter in cluster_commit.paths.items():
                 tell(f"  {letter} {path}")
     if outcome.committed:
         tell(f"{'To' if dry_run else 'Pushed to'} {remote.place}, of {source}")
@@ -223,12 +224,18 @@ def _say(outcome: Outcome, remote: Remote, dry_run: bool) -> None:
     _say_exceptions(outcome.assembly)
 
 
-def _line(one: Committed, dry_run: bool) -> str:
-    counts = f"{one.count('A'):,} added, {one.count('M'):,} changed, {one.count('D'):,} removed"
-    where = f"rendered/{one.cluster} would be committed" if dry_run else f"rendered/{one.cluster} is {one.commit[:12]}"
-    replaced = f"; it replaces {one.replaced[:12]}, which Allotment didn't write" if one.replaced else ""
-    lagged = "; the branch was behind: a push was interrupted, or somebody put it back" if one.lagged else ""
-    return f"{one.cluster}: {counts}: {where}{replaced}{lagged}"
+def _line(cluster_commit: Committed, dry_run: bool) -> str:
+    counts = f"{cluster_commit.count('A'):,} added, {cluster_commit.count('M'):,} changed, {cluster_commit.count('D'):,} removed"
+    where = (
+        f"rendered/{cluster_commit.cluster} would be committed"
+        if dry_run
+        else f"rendered/{cluster_commit.cluster} is {cluster_commit.commit[:12]}"
+    )
+    replaced = (
+        f"; it replaces {cluster_commit.replaced[:12]}, which Allotment didn't write" if cluster_commit.replaced else ""
+    )
+    lagged = "; the branch was behind: a push was interrupted, or somebody put it back" if cluster_commit.lagged else ""
+    return f"{cluster_commit.cluster}: {counts}: {where}{replaced}{lagged}"
 
 
 def _say_exceptions(assembly: Assembly) -> None:
@@ -252,9 +259,9 @@ def _say_exceptions(assembly: Assembly) -> None:
         for problem in problems:
             click.echo(f"  {problem}", err=True)
     if assembly.kept:
-        others = len(assembly.declared - assembly.kept.keys())
+        published_count = len(assembly.declared - assembly.kept.keys())
         click.echo(
-            f"{counted(len(assembly.kept), 'tenant')} kept as published before, {others} published."
+            f"{counted(len(assembly.kept), 'tenant')} kept as published before, {published_count} published."
             f" Correct {it_or_them(len(assembly.kept))} and publish again.",
             err=True,
         )

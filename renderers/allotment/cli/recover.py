@@ -46,19 +46,19 @@ def command(
     tenant, slash, name = what.partition("/")
     if not (tenant and slash and name):
         raise Refused(f"{printable(what)} is no storage: write TENANT/STORAGE")
-    made = recovered(root, ref, what, reason, read_now(here, remote, clusters, tenant), force=force)
-    point(Remote(here, push or str(root)), made)
-    branch = made.branch.removeprefix("refs/heads/")
+    recovery = recovered(root, ref, what, reason, read_now(here, remote, clusters, tenant), force=force)
+    point(Remote(here, push or str(root)), recovery)
+    branch = recovery.branch.removeprefix("refs/heads/")
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.recover import RecoverOutput
 
-        facts = made._asdict() | {"branch": branch}
+        facts = recovery._asdict() | {"branch": branch}
         click.echo(outputs.as_json(RecoverOutput(storage=what, pushed=push, **facts)), nl=False)
         return
-    click.echo(f"{branch}: {made.commit[:12]} raises {what} to attempt {made.attempt}. {made.because}.")
-    if made.overwrites:
-        click.echo(f"With it {made.overwrites}.", err=True)
+    click.echo(f"{branch}: {recovery.commit[:12]} raises {what} to attempt {recovery.attempt}. {recovery.because}.")
+    if recovery.overwrites:
+        click.echo(f"With it {recovery.overwrites}.", err=True)
     click.echo(
         "Open a pull request with it." if push else f"Push it, and open a pull request: git push origin {branch}"
     )

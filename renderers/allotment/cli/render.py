@@ -105,15 +105,15 @@ def _to_folder(
         def staged(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, str, bool]]:
             return [(path, blob_id(data), tree.stage(path, data)) for path, data in files]
 
-        def take(_: str, made: list[tuple[str, str, bool]] | None) -> None:
-            for path, blob, differs in made or ():
+        def take(_: str, result: list[tuple[str, str, bool]] | None) -> None:
+            for path, blob, differs in result or ():
                 blobs[path], produced[path] = blob, differs
 
-        found = _surveyed(root, source, as_of, selection, staged, take)
-        for path, data in _platform_files(found, selection, blobs):
+        check = _surveyed(root, source, as_of, selection, staged, take)
+        for path, data in _platform_files(check, selection, blobs):
             produced[path] = tree.stage(path, data)
         written = tree.commit(produced, lambda path: _selected(path, selection))
-    _say(found, produced, written, out, style)
+    _say(check, produced, written, out, style)
 
 
 def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selection: Selection) -> None:
@@ -124,16 +124,16 @@ def _to_stdout(root: Path, source: Source, as_of: datetime.date | None, selectio
         blobs: dict[str, str] = {}
 
         def documents(files: Iterable[tuple[str, bytes]]) -> tuple[dict[str, str], bytes]:
-            several = list(files)
-            return {path: blob_id(data) for path, data in several}, b"".join(_document(*one) for one in several)
+            entries = list(files)
+            return {path: blob_id(data) for path, data in entries}, b"".join(_document(*entry) for entry in entries)
 
-        def take(_: str, made: tuple[dict[str, str], bytes] | None) -> None:
-            if made is not None:
-                blobs.update(made[0])
-                spool.write(made[1])
+        def take(_: str, result: tuple[dict[str, str], bytes] | None) -> None:
+            if result is not None:
+                blobs.update(result[0])
+                spool.write(result[1])
 
-        found = _surveyed(root, source, as_of, selection, documents, take)
-        for path, data in _platform_files(found, selection, blobs):
+        check = _surveyed(root, source, as_of, selection, documents, take)
+        for path, data in _platform_files(check, selection, blobs):
             spool.write(_document(path, data))
         spool.seek(0)
         shutil.copyfileobj(spool, sys.stdout.buffer, COPIED)
@@ -159,24 +159,24 @@ def _surveyed(
     clusters, tenants = selection
     with on_terminal("Rendering tenants") as progress:
         renderer = Renderer(keep, clusters, tenants)
-        found = survey(source, day_of(source, as_of), render=renderer, take=take, progress=progress)
-    if found.errors:
-        click.echo(as_text(found.problems, Judged(found.files, len(found.parts))), nl=False, err=True)
+        check = survey(source, day_of(source, as_of), render=renderer, take=take, progress=progress)
+    if check.errors:
+        click.echo(as_text(check.problems, Judged(check.files, len(check.parts))), nl=False, err=True)
         raise click.exceptions.Exit(1)
-    _known("cluster", clusters, found.offers.clusters)
-    _known("tenant", tenants, found.parts)
-    return found
+    _known("cluster", clusters, check.offers.clusters)
+    _known("tenant", tenants, check.parts)
+    return check
 
 
-def _known(what: str, wanted: frozenset[str], known: Iterable[str]) -> None:
+def _known(kind: str, wanted: frozenset[str], candidates: Iterable[str]) -> None:
     from allotment.declared.reading import nearest
 
-    for name in sorted(wanted - set(known)):
-        raise Refused(f"no {what} is named {quoted(name)}{nearest(name, known)}")
+    for name in sorted(wanted - set(candidates)):
+        raise Refused(f"no {kind} is named {quoted(name)}{nearest(name, candidates)}")
 
 
 def _platform_files(
-    found: Survey, selection: Selection, tenants_files: Mapping[str, str]
+    check: Survey, selection: Selection, tenants_files: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the clusters' own files. They are nobody's when tenants are selected; `tenants_files` has the blobs of
     all theirs."""
@@ -186,16 +186,16 @@ def _platform_files(
     clusters, tenants = selection
     if tenants:
         return
-    trees: dict[str, dict[str, str]] = {name: {} for name in found.offers.clusters if not clusters or name in clusters}
+    trees: dict[str, dict[str, str]] = {name: {} for name in check.offers.clusters if not clusters or name in clusters}
     for path, blob in tenants_files.items():
         cluster, _, inner = path.partition("/")
         trees[cluster][inner] = blob
-    claims = [claim for part in found.parts.values() for claim in part.claims]
-    for path, data in cluster_files(found.offers, claims, found.letters, clusters):
+    claims = [claim for part in check.parts.values() for claim in part.claims]
+    for path, data in cluster_files(check.offers, claims, check.letters, clusters):
         cluster, _, inner = path.partition("/")
         trees[cluster][inner] = blob_id(data)
         yield path, data
-    yield from marker_files(found.offers, trees)
+    yield from marker_files(check.offers, trees)
 
 
 def _selected(path: str, selection: Selection) -> bool:
@@ -219,19 +219,19 @@ def _outside_sources(root: Path, out: Path) -> None:
     target = Path(os.path.realpath(out))
     sources = [Path(os.path.realpath(root / name)) for name in ("platform", "clusters", "tenants", ".git")]
     if target == Path(os.path.realpath(root)) or any(
-        target == one or one in target.parents or target in one.parents for one in sources
+        target == source or source in target.parents or target in source.parents for source in sources
     ):
         raise Refused(f"{quoted(str(out))} holds declarations or lies among them: name another folder")
 
 
-def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path, style: str) -> None:
+def _say(check: Survey, produced: dict[str, bool], written: Written, out: Path, style: str) -> None:
     clusters = len({path.split("/")[0] for path in produced if "/" in path})
-    tenants = len({owner for path in produced if (owner := _owner(path)) in found.parts})
+    tenants = len({owner for path in produced if (owner := _owner(path)) in check.parts})
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.render import RenderOutput
 
-        said = RenderOutput(
+        output = RenderOutput(
             folder=str(out),
             clusters=clusters,
             tenants=tenants,
@@ -240,12 +240,12 @@ def _say(found: Survey, produced: dict[str, bool], written: Written, out: Path, 
             changed=written.changed,
             removed=written.removed,
             unchanged=written.kept,
-            warnings=len(found.problems),
+            warnings=len(check.problems),
         )
-        click.echo(outputs.as_json(said), nl=False)
+        click.echo(outputs.as_json(output), nl=False)
         return
     note(
         f"{out}: {counted(clusters, 'cluster')}, {counted(tenants, 'tenant')}, {counted(len(produced) - 1, 'file')}:"
         f" {written.added:,} added, {written.changed:,} changed, {written.removed:,} removed, {written.kept:,} unchanged"
-        + (f"; {counted(len(found.problems), 'warning')}, see `allot validate`" if found.problems else "")
+        + (f"; {counted(len(check.problems), 'warning')}, see `allot validate`" if check.problems else "")
     )

@@ -75,7 +75,7 @@ def command(
     counts, log = registry(), logger()
     leader = None if once else leadership(sight, log, lambda: None)
     leading = leader.leads if leader else lambda: True
-    one = reporter(
+    cluster_reporter = reporter(
         cluster,
         sight,
         Clone.at(data),
@@ -89,14 +89,21 @@ def command(
     )
     loaded()
     if once:
-        one.report_once()
+        cluster_reporter.report_once()
         return
     with (
-        serving(listen, metrics_listen, counts, alive=one.alive, ready=one.ready, woken=lambda: None) as at,
-        ends_with(one.stop),
+        serving(
+            listen,
+            metrics_listen,
+            counts,
+            alive=cluster_reporter.alive,
+            ready=cluster_reporter.ready,
+            woken=lambda: None,
+        ) as at,
+        ends_with(cluster_reporter.stop),
     ):
         if leader:
             leader.start()
-        log.info("started", cluster=cluster, to=one.where, listen=at.listen, metrics=at.metrics)
-        one.run()
+        log.info("started", cluster=cluster, to=cluster_reporter.where, listen=at.listen, metrics=at.metrics)
+        cluster_reporter.run()
     log.info("stopped")

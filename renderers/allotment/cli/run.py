@@ -147,8 +147,8 @@ def command(
     parts: list[Rounds | Reporter | Commenter | Child] = []
 
     def wake() -> None:
-        for one in parts:
-            one.wake()
+        for part in parts:
+            part.wake()
 
     leader = leadership(sight, log, wake)
     leading = leader.leads if leader else lambda: True
@@ -202,12 +202,12 @@ def command(
     loaded()
 
     def alive() -> bool:
-        return all(one.alive() for one in parts)
+        return all(part.alive() for part in parts)
 
     def ready() -> bool:
-        return all(one.ready() for one in parts)
+        return all(part.ready() for part in parts)
 
-    stops = [one.stop for one in parts]
+    stops = [part.stop for part in parts]
     if child:
         with ends_with(*stops), told(wake, *stops):
             parts[0].run()
@@ -220,23 +220,23 @@ def command(
             leader.start()
         does = {"source": parts[0].where, "branch": branch} if publish else {"cluster": cluster, "comment": comment}
         log.info("started", listen=at.listen, metrics=at.metrics, **does)
-        others = [threading.Thread(target=one.run, name=type(one).__name__) for one in parts[1:]]
-        for one in others:
-            one.start()
+        threads = [threading.Thread(target=part.run, name=type(part).__name__) for part in parts[1:]]
+        for thread in threads:
+            thread.start()
         parts[0].run()
-        for one in others:
-            one.join()
+        for thread in threads:
+            thread.join()
     log.info("stopped")
 
 
 def _words(context: click.Context, names: tuple[str, ...]) -> list[str]:
     """Return options as this process was given them, as words for another one."""
-    found = []
+    words = []
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
         if parameter.name in names and value is not None:
-            found += [parameter.opts[0], str(value)]
-    return found
+            words += [parameter.opts[0], str(value)]
+    return words
 
 
 def _work(
@@ -302,8 +302,8 @@ def _rounds(
     repository = Clone.at(data)
     remote = lru_cache(partial(Remote, repository, keep=True))
 
-    def declared(one: Source) -> tuple[Remote, Remote]:
-        rendered, reported = places(one, source, to, status)
+    def declared(commit_source: Source) -> tuple[Remote, Remote]:
+        rendered, reported = places(commit_source, source, to, status)
         return remote(rendered), remote(reported)
 
     origin, name = remote(source), f"refs/heads/{branch}"
@@ -311,7 +311,7 @@ def _rounds(
         data,
         remote(to or source),
         Assembler(processes=1, share=share),  # a process with threads is not forked
-        lambda one: day_of(one, None),
+        lambda commit_source: day_of(commit_source, None),
         places=declared,
         tip=lambda: origin.fetch(name).get(name),
         signing_key=signing_key,

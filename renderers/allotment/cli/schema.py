@@ -47,8 +47,8 @@ def _say(stale: list[str], check: bool, style: str) -> None:
         from allotment.reports import outputs
         from allotment.reports.outputs.schema import SchemaOutput
 
-        said = SchemaOutput(changed=tuple(f"schemas/{name}" for name in stale), written=not check)
-        click.echo(outputs.as_json(said), nl=False)
+        output = SchemaOutput(changed=tuple(f"schemas/{name}" for name in stale), written=not check)
+        click.echo(outputs.as_json(output), nl=False)
         return
     for name in stale:
         if check:
@@ -80,13 +80,13 @@ def _tidy(node: Any) -> Any:
     """Leave out the titles that pydantic generates and the `null` that no file may have. Write a default in seconds as a
     duration."""
     if isinstance(node, list):
-        return [_tidy(one) for one in node]
+        return [_tidy(child) for child in node]
     if not isinstance(node, dict):
         return node
     if "anyOf" in node and {"type": "null"} in node["anyOf"]:
-        others = [one for one in node["anyOf"] if one != {"type": "null"}]
+        variants = [variant for variant in node["anyOf"] if variant != {"type": "null"}]
         rest = {key: value for key, value in node.items() if key not in ("anyOf", "default")}
-        node = {**rest, **others[0]} if len(others) == 1 else {**rest, "anyOf": others}
+        node = {**rest, **variants[0]} if len(variants) == 1 else {**rest, "anyOf": variants}
     if node.get("type") == "string" and isinstance(node.get("default"), int):
         node = {**node, "default": duration_text(node["default"])}
     return {

@@ -82,11 +82,11 @@ def serving(
     from allotment.adapters.web import Answers, Gathered, MetricsSource
 
     answers = Answers(alive, ready, Gathered(woken), WebhookMetrics(counts).came, secret)
-    asked, counted = addresses(listen, metrics)
+    listen_address, counted = addresses(listen, metrics)
     with ExitStack() as stack:
-        first = _web(stack, asked, answers)
+        first = _web(stack, listen_address, answers)
         second = _web(stack, counted, MetricsSource(CONTENT_TYPE, lambda: text_of(counts)))
-        yield Listening(f"{asked[0]}:{first}", f"{counted[0]}:{second}")
+        yield Listening(f"{listen_address[0]}:{first}", f"{counted[0]}:{second}")
 
 
 def _web(stack: ExitStack, where: tuple[str, int], answers: Answers | MetricsSource) -> int:
@@ -105,14 +105,14 @@ def ends_with(*stops: Callable[[], None]) -> Iterator[None]:
     """Stop in order when the process is told to end."""
 
     def stop(*_: object) -> None:
-        for one in stops:
-            one()
+        for stop_part in stops:
+            stop_part()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    previous_handlers = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 

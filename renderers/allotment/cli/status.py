@@ -42,10 +42,10 @@ class State(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         states = _states()
-        found = {state.lower(): state for state in states}.get(str(value).lower())
-        if found is None:
+        choice = {state.lower(): state for state in states}.get(str(value).lower())
+        if choice is None:
             self.fail(f"no state is named {quoted(value)}{near(str(value).capitalize(), states)}", param, ctx)
-        return found
+        return choice
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         states = [state.lower() for state in _states()]
@@ -134,7 +134,16 @@ def command(
         shown = amiss if by_exit_code and is_quiet() else rows
         if shown or not rows or style == "json":
             state = check.state(view)
-            _print(view, state, rows if style == "json" else shown, cluster, style, uses, stocks=stocks, one=bool(name))
+            _print(
+                view,
+                state,
+                rows if style == "json" else shown,
+                cluster,
+                style,
+                uses,
+                stocks=stocks,
+                is_detailed=bool(name),
+            )
         if not watch:
             break
         time.sleep(LOOK_SECONDS)
@@ -145,9 +154,9 @@ def command(
 def _chosen(view: View, name: str, cluster: str | None, states: Collection[str], spec: str | None) -> list[Joined]:
     """Return the rows that are asked for. Raises Refused where there is no such GPUSpec."""
     if spec is not None:
-        known = {row.gpu_spec for row in view.rows} | set(view.gpu_specs)
-        if spec not in known:
-            raise Refused(f"no GPUSpec is named {quoted(spec)}{near(spec, known - {''})}")
+        spec_names = {row.gpu_spec for row in view.rows} | set(view.gpu_specs)
+        if spec not in spec_names:
+            raise Refused(f"no GPUSpec is named {quoted(spec)}{near(spec, spec_names - {''})}")
     return [
         row
         for row in view.rows
@@ -169,13 +178,13 @@ def _declared_stocks(view: View, cluster: str | None) -> list[StockUse]:
     from allotment.accounts.capacity import stock_uses
     from allotment.pipeline.check.survey import survey
 
-    reported = {one.cluster for one in view.now.clusters}
+    reported = {status.cluster for status in view.now.clusters}
     if reported >= view.keys.keys():
         return []
     source = view.declared.source
-    found = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
-    uses = stock_uses(found.offers, [claim for part in found.parts.values() for claim in part.claims])
-    return [one for one in uses if one.cluster not in reported and cluster in (None, one.cluster)]
+    check = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
+    uses = stock_uses(check.offers, [claim for part in check.parts.values() for claim in part.claims])
+    return [use for use in uses if use.cluster not in reported and cluster in (None, use.cluster)]
 
 
 def _print(
@@ -187,7 +196,7 @@ def _print(
     uses: list[StockUse],
     *,
     stocks: bool,
-    one: bool,
+    is_detailed: bool,
 ) -> None:
     from allotment.reports import tables
     from allotment.reports.sheets import show
@@ -201,7 +210,7 @@ def _print(
         click.echo(as_json(_output(view, state, rows, cluster, uses, now)), nl=False)
     elif stocks:
         show(tables.stocks(clusters, uses, now))
-    elif one:
+    elif is_detailed:
         for number, row in enumerate(rows):
             if number:
                 click.echo()
@@ -231,20 +240,22 @@ def _output(
     from allotment.reports.tables import is_stale
 
     source = view.declared.source
-    made = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
-    declared = DeclaredOutput(view.declared.words, source.commit, made.isoformat(), view.clone.differing(view.declared))
-    said = {one.cluster: one for one in view.now.clusters}
-    clusters = [said.get(name, ClusterStatus(name, "")) for name in sorted(view.keys) if cluster in (None, name)]
+    commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
+    declared = DeclaredOutput(
+        view.declared.words, source.commit, commit_time.isoformat(), view.clone.differing(view.declared)
+    )
+    statuses = {status.cluster: status for status in view.now.clusters}
+    clusters = [statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.keys) if cluster in (None, name)]
     return StatusOutput(
         declared=declared,
         clusters=tuple(
             cluster_output(
-                one,
-                view.now.troubles.get(one.cluster, ""),
-                stale=is_stale(one, now),
-                uses=[use for use in uses if use.cluster == one.cluster],
+                status,
+                view.now.troubles.get(status.cluster, ""),
+                stale=is_stale(status, now),
+                uses=[use for use in uses if use.cluster == status.cluster],
             )
-            for one in clusters
+            for status in clusters
         ),
         tenants=tenant_outputs(rows, view.consoles),
         published=published_output(state, view.tenant),

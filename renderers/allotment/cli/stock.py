@@ -59,15 +59,15 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
     view = View(clone_of(repo, url), "")  # of the clusters, and of no tenant
     check_known(view, "", "", cluster)
     source = view.declared.source
-    found = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
+    check = survey(source, day_of(source, None), recall=recalled(view.clone.root, "-commit"))
     now = datetime.datetime.now(datetime.UTC)
     say_declared(view, now, cluster)
-    if found.errors and not is_quiet():
-        words = f"what is wrong counts for nothing here: {counted(len(found.errors), 'problem')}, see `allot validate`"
+    if check.errors and not is_quiet():
+        words = f"what is wrong counts for nothing here: {counted(len(check.errors), 'problem')}, see `allot validate`"
         click.echo(words, err=True)
-    claims = [claim for part in found.parts.values() for claim in part.claims]
-    rows = [one for one in stock_rows(found.offers, claims, view.now.clusters) if cluster in (None, one.cluster)]
-    clusters = [one for one in view.now.clusters if cluster in (None, one.cluster)]
+    claims = [claim for part in check.parts.values() for claim in part.claims]
+    rows = [row for row in stock_rows(check.offers, claims, view.now.clusters) if cluster in (None, row.cluster)]
+    clusters = [status for status in view.now.clusters if cluster in (None, status.cluster)]
     if style == "json":
         from allotment.reports.outputs import as_json
 
@@ -83,18 +83,23 @@ def _output(view: View, rows: list[StockRow], clusters: list[ClusterStatus], clu
     from allotment.reports.tables import is_stale
 
     source, now = view.declared.source, datetime.datetime.now(datetime.UTC)
-    made = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
-    said = {one.cluster: one for one in clusters}
-    asked = [said.get(name, ClusterStatus(name, "")) for name in sorted(view.keys) if cluster in (None, name)]
+    commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
+    statuses = {status.cluster: status for status in clusters}
+    cluster_statuses = [
+        statuses.get(name, ClusterStatus(name, "")) for name in sorted(view.keys) if cluster in (None, name)
+    ]
     return StockOutput(
         declared=DeclaredOutput(
-            view.declared.words, source.commit, made.isoformat(), view.clone.differing(view.declared)
+            view.declared.words, source.commit, commit_time.isoformat(), view.clone.differing(view.declared)
         ),
         clusters=tuple(
             ReportedOutput(
-                one.cluster, one.observed_at or None, is_stale(one, now), view.now.troubles.get(one.cluster, "")
+                status.cluster,
+                status.observed_at or None,
+                is_stale(status, now),
+                view.now.troubles.get(status.cluster, ""),
             )
-            for one in asked
+            for status in cluster_statuses
         ),
         stocks=stock_rows_output(rows),
     )

@@ -83,7 +83,7 @@ def command(
     if commit is not None:
         raise click.UsageError("A commit doesn't change: --watch is for a folder.")
     _watch(
-        root, whole, base is not None, lambda found: _show(found, style, wanted, source_of(root, None), root), changed
+        root, whole, base is not None, lambda check: _show(check, style, wanted, source_of(root, None), root), changed
     )
 
 
@@ -109,38 +109,38 @@ def _has_commits(root: Path) -> bool:
     return Repository(root).has_commits()
 
 
-def _show(found: Survey, style: str, wanted: list[str], source: Source, root: Path) -> int:
-    problems, judged = found.problems, Judged(found.files, len(found.parts))
+def _show(check: Survey, style: str, wanted: list[str], source: Source, root: Path) -> int:
+    problems, judged = check.problems, Judged(check.files, len(check.parts))
     if wanted and "" not in wanted:
-        problems = [*_beside(wanted), *(one for one in problems if one.touches(wanted))]
-        judged = Judged(_files(found, source, wanted), elsewhere=_errors(found.problems) - _errors(problems))
+        problems = [*_beside(wanted), *(problem for problem in problems if problem.touches(wanted))]
+        judged = Judged(_files(check, source, wanted), elsewhere=_errors(check.problems) - _errors(problems))
     if style == "text":
         click.echo(as_text(problems, judged, _reader(source, root)), nl=False)
     else:
         click.echo(FORMATS[style](problems, judged), nl=False)
     if judged.elsewhere and style == "gitlab":
         click.echo(judged.rest, err=True)
-    if found.traces:
-        report_tenants(found.traces)
+    if check.traces:
+        report_tenants(check.traces)
     return 1 if _errors(problems) else 0
 
 
 def _reader(source: Source, root: Path) -> Reader:
     """Return how a person reads problems: paths from where they stand within the repository, lines on a terminal."""
     inner = os.path.relpath(os.path.realpath(os.curdir), os.path.realpath(root))
-    known: dict[str, list[str]] = {}
+    file_lines: dict[str, list[str]] = {}
 
     def path(text: str) -> str:
         stands_elsewhere = inner == os.pardir or inner.startswith(f"{os.pardir}{os.sep}")
         return text if stands_elsewhere or inner == os.curdir else os.path.relpath(text, inner)
 
     def line(text: str, number: int) -> str | None:
-        if text not in known:
+        if text not in file_lines:
             try:
-                known[text] = source.read(text).decode("utf-8").split("\n")
+                file_lines[text] = source.read(text).decode("utf-8").split("\n")
             except (OSError, ValueError):  # it is gone, or no text
-                known[text] = []
-        return known[text][number - 1] if 0 < number <= len(known[text]) else None
+                file_lines[text] = []
+        return file_lines[text][number - 1] if 0 < number <= len(file_lines[text]) else None
 
     return Reader(path, line if sys.stdout.isatty() else None)
 
@@ -151,25 +151,25 @@ def _beside(wanted: list[str]) -> Iterator[Problem]:
     from allotment.declared.layout import ROOTS
 
     words = f"nothing reads it: declarations lie in {', '.join(sorted(ROOTS))}"
-    for one in sorted(set(wanted)):
-        if one.split("/")[0] not in ROOTS:
-            yield place_problem(one, words, "layout")._replace(warning=True)
+    for path in sorted(set(wanted)):
+        if path.split("/")[0] not in ROOTS:
+            yield place_problem(path, words, "layout")._replace(warning=True)
 
 
 def _errors(problems: list[Problem]) -> int:
-    return sum(not one.warning for one in problems)
+    return sum(not problem.warning for problem in problems)
 
 
-def _files(found: Survey, source: Source, wanted: list[str]) -> int:
+def _files(check: Survey, source: Source, wanted: list[str]) -> int:
     """Return how many declared files are wanted, or lie in what is. What no survey reads, as a folder behind a link,
     isn't looked into."""
     from allotment.declared.layout import PLATFORM, ROOTS, Scope, scope_of
 
-    clusters = {Scope("cluster", name) for name in found.offers.clusters}
-    known = {PLATFORM, *clusters, *(Scope("tenant", name) for name in found.parts)}
-    direct = {scope_of(f"{one}/") for one in wanted if one.split("/")[0] in ROOTS}
+    clusters = {Scope("cluster", name) for name in check.offers.clusters}
+    scopes = {PLATFORM, *clusters, *(Scope("tenant", name) for name in check.parts)}
+    direct = {scope_of(f"{folder}/") for folder in wanted if folder.split("/")[0] in ROOTS}
     count = 0
-    for scope in known if {"clusters", "tenants"} & set(wanted) else known & direct:
+    for scope in scopes if {"clusters", "tenants"} & set(wanted) else scopes & direct:
         with contextlib.suppress(FileNotFoundError):  # nothing of the platform is there yet
             count += sum(_lies_in(path, wanted) for path in source.files(scope).paths)
     return count
@@ -177,7 +177,7 @@ def _files(found: Survey, source: Source, wanted: list[str]) -> int:
 
 def _watch(
     root: Path,
-    whole: Callable[[], Survey],
+    check_all: Callable[[], Survey],
     compares: bool,
     show: Callable[[Survey], int],
     changed: Callable[[], list[str]],
@@ -188,15 +188,15 @@ def _watch(
     from allotment.adapters.folder import FolderSource
     from allotment.pipeline.check.survey import resurvey
 
-    found = whole()
+    check = check_all()
     click.clear()
-    show(found)
+    show(check)
     roots = [root / name for name in ("platform", "clusters", "tenants") if (root / name).is_dir()]
     for changes in watch(*roots, debounce=100, step=20):
         parts = [Path(path).relative_to(root).parts for _, path in changes]
         if compares or any(len(part) < 2 or part[0] != "tenants" for part in parts):
-            found = whole()
+            check = check_all()
         else:
-            found = resurvey(found, FolderSource(root), {part[1] for part in parts}, changed_files=changed)
+            check = resurvey(check, FolderSource(root), {part[1] for part in parts}, changed_files=changed)
         click.clear()
-        show(found)
+        show(check)

@@ -109,33 +109,33 @@ class _Waiting:
         view = View(self._clone, self._awaited.tenant)
         self._check(view)
         refs: dict[str, str] = {}
-        while (found := self._look(view)) == "going":
+        while (result := self._look(view)) == "going":
             while True:
-                left = self._begun + seconds - time.monotonic()
-                if left <= 0:
+                remaining = self._begun + seconds - time.monotonic()
+                if remaining <= 0:
                     return "TimedOut"
-                self._rest(min(LOOK_SECONDS, left), seconds)
+                self._rest(min(LOOK_SECONDS, remaining), seconds)
                 try:
                     if (now := view.refs()) != refs:
                         view, refs = View(self._clone, self._awaited.tenant), now
                         break
                 except Refused as error:
                     self._say((f"{error}: looking again",))
-        return "Reached" if found == "reached" else "Failed"
+        return "Reached" if result == "reached" else "Failed"
 
-    def _rest(self, rest: float, limit: int) -> None:
+    def _rest(self, seconds: float, limit: int) -> None:
         """Wait until the next look. On a terminal, a line counts the seconds and says the next step."""
         from allotment.declared.values import duration_text
 
         if not self._live:
-            time.sleep(rest)
+            time.sleep(seconds)
             return
-        end, steps = time.monotonic() + rest, "; ".join(self._steps)
+        end, steps = time.monotonic() + seconds, "; ".join(self._steps)
         try:
-            while (left := end - time.monotonic()) > 0:
+            while (remaining := end - time.monotonic()) > 0:
                 spent = f"{self._elapsed()} of {duration_text(limit)}, waiting for {self._awaited.goal}"
                 self._live.show(printable(f"{spent}; next: {steps}" if steps else spent, 400))
-                time.sleep(min(1, left))
+                time.sleep(min(1, remaining))
         finally:
             self._live.show("")
 
@@ -160,8 +160,8 @@ class _Waiting:
             goal = RUNNING if INSTANCE.word in kinds else READY
             self._awaited = self._awaited._replace(goal=goal)
         if not set(kinds) & set(GOALS[goal]):
-            fitting = ", ".join(one for one, able in GOALS.items() if set(able) & set(kinds))
-            is_now = " and ".join(f"{'an' if one == 'instance' else 'a'} {one}" for one in kinds)
+            fitting = ", ".join(candidate for candidate, able in GOALS.items() if set(able) & set(kinds))
+            is_now = " and ".join(f"{'an' if kind == 'instance' else 'a'} {kind}" for kind in kinds)
             raise Refused(f"{self._awaited} is {is_now}, which is never {goal}: wait for {fitting}")
 
     def _look(self, view: View) -> Verdict:
@@ -176,28 +176,28 @@ class _Waiting:
         ]
         self._rows, silent = list(explained(view, chosen, self._check_publishing)), silent_clusters(view)
         self._unknown = {
-            one: view.now.troubles.get(one, "it has been silent for long")
-            for one in sorted(silent & {row.thing.cluster for row in chosen})
+            silent_cluster: view.now.troubles.get(silent_cluster, "it has been silent for long")
+            for silent_cluster in sorted(silent & {row.thing.cluster for row in chosen})
         }
         against = {row.path: words for row in self._rows if (words := self._otherwise(view, row))}
         for at, row in enumerate(self._rows):
             if row.thing.blob and row.path in against:
                 self._rows[at] = row._replace(stage=row.stage._replace(way_out=against[row.path]))
-        found = "failed" if against else verdict(self._rows, goal, silent)
-        steps = [next_step(row, goal, silent) if found == "going" else "" for row in self._rows]
+        result = "failed" if against else verdict(self._rows, goal, silent)
+        steps = [next_step(row, goal, silent) if result == "going" else "" for row in self._rows]
         self._steps = tuple(dict.fromkeys(step for step in steps if step))
         lines = [_line(row, silent, step) for row, step in zip(self._rows, steps, strict=True)]
-        if goal == GONE and found == "reached":
+        if goal == GONE and result == "reached":
             where = view.where_published(tenant, name, cluster)
             if where:
-                found = "going"
+                result = "going"
                 lines = [f"{self._awaited}: published to {', '.join(where)} still"]
             else:
-                known = {row.thing.name for row in view.rows}
-                hint = near(name, known) if tenant in view.tenants else ""
+                known_names = {row.thing.name for row in view.rows}
+                hint = near(name, known_names) if tenant in view.tenants else ""
                 lines = [f"{self._awaited}: nothing declares it, and no cluster reports it{hint}"]
         self._say(tuple(lines) or (f"{self._awaited}: nothing declares it any more",))
-        return found
+        return result
 
     def _otherwise(self, view: View, row: Joined) -> str:
         """Return what declares the opposite of the goal, and what to do; empty where nothing does."""
@@ -233,9 +233,9 @@ class _Waiting:
             from allotment.reports.outputs.wait import WaitOutput, awaited_output
 
             tenant, name, _, goal = self._awaited
-            taken = round(time.monotonic() - self._begun, 1)
-            things = tuple(awaited_output(row) for row in self._rows)
-            result = WaitOutput(tenant=tenant, name=name, goal=goal, outcome=outcome, seconds=taken, things=things)  # type: ignore[arg-type]  # one of _OUTCOMES
+            elapsed = round(time.monotonic() - self._begun, 1)
+            resources = tuple(awaited_output(row) for row in self._rows)
+            result = WaitOutput(tenant=tenant, name=name, goal=goal, outcome=outcome, seconds=elapsed, things=resources)  # type: ignore[arg-type]  # one of _OUTCOMES
             click.echo(as_json(result), nl=False)
         if outcome == "Reached":
             return
@@ -254,10 +254,10 @@ class _Waiting:
 
 def _line(row: Joined, silent: set[str], step: str) -> str:
     where = f" in {row.thing.cluster}" if row.thing.cluster else ""
-    said = [row.displayed_state]
+    phrases = [row.displayed_state]
     if row.why:
-        said.append(row.why)
+        phrases.append(row.why)
     elif row.thing.cluster in silent:
-        said.append("its cluster has been silent since")
+        phrases.append("its cluster has been silent since")
     after = f"; next: {step}" if step else ""
-    return printable(f"{row.thing.kind} {row.label}{where}: {': '.join(said)}{after}", 4000)
+    return printable(f"{row.thing.kind} {row.label}{where}: {': '.join(phrases)}{after}", 4000)

@@ -43,9 +43,9 @@ def _public(value: str) -> str:
     return value
 
 
-def lies_in(network: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
+def lies_in(network: IPv4Network | IPv6Network, supernet: IPv4Network | IPv6Network) -> bool:
     """Return whether a range is a part of another, or the same."""
-    return network.version == whole.version and network.subnet_of(whole)  # type: ignore[arg-type]  # of one version by now
+    return network.version == supernet.version and network.subnet_of(supernet)  # type: ignore[arg-type]  # of one version by now
 
 
 def _cidr(value: object) -> str:
@@ -61,7 +61,7 @@ def _cidr(value: object) -> str:
         refuse("cidr", f"{quoted(value)} is no range of addresses: {error}")
     if str(network) != value or "%" in value:
         refuse("cidr", f"{quoted(value)} is written otherwise: write {network}")
-    if any(lies_in(ipaddress.ip_network(one.cidr), network) for one in BLOCKS):
+    if any(lies_in(ipaddress.ip_network(block.cidr), network) for block in BLOCKS):
         refuse("cidr", f"{quoted(value)} is the whole internet: name the ranges that are yours")
     return value
 

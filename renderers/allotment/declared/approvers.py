@@ -22,13 +22,13 @@ Segments = list[str]
 
 def matches(pattern: str, path: str) -> bool:
     """Return whether a pattern matches a path: segment by segment, `*` within one, a last `**` one or more."""
-    wanted, given = pattern.split("/"), path.split("/")
+    wanted, segments = pattern.split("/"), path.split("/")
     if wanted[-1] == REST:
         wanted = wanted[:-1]
-        if len(given) <= len(wanted):
+        if len(segments) <= len(wanted):
             return False
-        given = given[: len(wanted)]
-    return len(wanted) == len(given) and all(fnmatchcase(*pair) for pair in zip(given, wanted, strict=True))
+        segments = segments[: len(wanted)]
+    return len(wanted) == len(segments) and all(fnmatchcase(*pair) for pair in zip(segments, wanted, strict=True))
 
 
 def covers(wide: str, narrow: str) -> bool:
@@ -56,23 +56,23 @@ def _text_covers(wide: str, narrow: str) -> bool:
     return other_start.startswith(start) and other_end.endswith(end)
 
 
-def meet(one: str, other: str) -> bool:
+def meet(pattern: str, other: str) -> bool:
     """Return whether some path is matched by both patterns."""
-    return _meet(one.split("/"), other.split("/"))
+    return _meet(pattern.split("/"), other.split("/"))
 
 
-def _meet(one: Segments, other: Segments) -> bool:
-    if not one or not other:
-        return not one and not other
-    if [REST] in (one, other):
+def _meet(segments: Segments, other: Segments) -> bool:
+    if not segments or not other:
+        return not segments and not other
+    if [REST] in (segments, other):
         return True
-    return _texts_meet(one[0], other[0]) and _meet(one[1:], other[1:])
+    return _texts_meet(segments[0], other[0]) and _meet(segments[1:], other[1:])
 
 
-def _texts_meet(one: str, other: str) -> bool:
-    if "*" not in one or "*" not in other:
-        return _text_covers(one, other) or _text_covers(other, one)
-    (start, _, end), (other_start, _, other_end) = one.partition("*"), other.partition("*")
+def _texts_meet(text: str, other: str) -> bool:
+    if "*" not in text or "*" not in other:
+        return _text_covers(text, other) or _text_covers(other, text)
+    (start, _, end), (other_start, _, other_end) = text.partition("*"), other.partition("*")
     starts = start.startswith(other_start) or other_start.startswith(start)
     return starts and (end.endswith(other_end) or other_end.endswith(end))
 
@@ -89,11 +89,11 @@ def ties(rules: Iterable[PathRule]) -> Iterator[tuple[PathRule, PathRule]]:
 
 def rule_of(spec: OwnershipSpec, path: str) -> PathRule | None:
     """Return the most specific rule that matches a path; None where none does."""
-    found: PathRule | None = None
+    best_rule: PathRule | None = None
     for rule in spec.paths:
-        if matches(rule.path, path) and (found is None or covers(found.path, rule.path)):
-            found = rule
-    return found
+        if matches(rule.path, path) and (best_rule is None or covers(best_rule.path, rule.path)):
+            best_rule = rule
+    return best_rule
 
 
 def tenant_of(path: str) -> str:
@@ -105,7 +105,7 @@ def tenant_of(path: str) -> str:
 def accounts_of(members: Members | None, role: Role) -> frozenset[Account]:
     """Return the accounts of a tenant's people in a role, or in one that includes it."""
     users = members.spec.users if members else []
-    return frozenset(account(one.login) for one in users if one.login and _RANKS[one.role] >= _RANKS[role])
+    return frozenset(account(user.login) for user in users if user.login and _RANKS[user.role] >= _RANKS[role])
 
 
 class Holders(NamedTuple):
@@ -120,7 +120,7 @@ class Holders(NamedTuple):
 
     def includes(self, who: Account) -> bool:
         """Return whether somebody is one of them."""
-        return any(one.means(who) for one in self.accounts)
+        return any(holder.means(who) for holder in self.accounts)
 
 
 class Authority:
@@ -147,9 +147,9 @@ class Authority:
         rule = rule_of(self._spec, path)
         if rule is None or path == OWNERSHIP or path.startswith("../"):
             return self._holders([Approver(team=PLATFORM_TEAM)], "")
-        found = self._holders(rule.approvers, tenant_of(path))
-        if found.accounts or found.unknown:
-            return found
+        holders = self._holders(rule.approvers, tenant_of(path))
+        if holders.accounts or holders.unknown:
+            return holders
         return self._holders([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
 
     def of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, Holders]]:
@@ -163,23 +163,23 @@ class Authority:
         words: list[str] = []
         accounts: set[Account] = set()
         unknown: list[str] = []
-        for one in approvers:
-            if one.login:
-                words.append(one.login)
-                accounts.add(account(one.login))
-            elif one.tenant_role:
-                there = accounts_of(self._members(tenant), one.tenant_role) if tenant else frozenset()
-                people = f": {', '.join(sorted(map(str, there)))}" if there else " (there is none)"
-                words.append(f"{one.tenant_role} of {tenant or 'a tenant'}{people}")
-                accounts |= there
-            elif one.team:
-                team = self._declared.get(one.team)
+        for approver in approvers:
+            if approver.login:
+                words.append(approver.login)
+                accounts.add(account(approver.login))
+            elif approver.tenant_role:
+                role_accounts = accounts_of(self._members(tenant), approver.tenant_role) if tenant else frozenset()
+                people = f": {', '.join(sorted(map(str, role_accounts)))}" if role_accounts else " (there is none)"
+                words.append(f"{approver.tenant_role} of {tenant or 'a tenant'}{people}")
+                accounts |= role_accounts
+            elif approver.team:
+                team = self._declared.get(approver.team)
                 from_forge = self._teams.get(team.forge_team) if team and team.forge_team else frozenset[Account]()
                 if team and team.forge_team and from_forge is None:
                     unknown.append(team.forge_team)
                 accounts |= from_forge or frozenset()
                 accounts |= set(map(account, team.logins)) if team else set()
-                words.append(f"team {one.team}" + (f" ({team.forge_team})" if team and team.forge_team else ""))
+                words.append(f"team {approver.team}" + (f" ({team.forge_team})" if team and team.forge_team else ""))
         return Holders(tuple(words), frozenset(accounts), tuple(unknown))
 
 

@@ -83,10 +83,10 @@ class _Tree:
         return group, _Placed(header, footer)
 
     def _take_before(self, line: int, whole_lines: bool) -> list[str]:
-        found = [
+        numbers = [
             number for number, (_, alone) in sorted(self.comments.items()) if number < line and alone is whole_lines
         ]
-        return [self.comments.pop(number)[0] for number in found]
+        return [self.comments.pop(number)[0] for number in numbers]
 
     def _node(self) -> Any:
         event = self.events[self.at]
@@ -133,21 +133,21 @@ _FRAME = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentStartEvent, y
 def _find_comments(text: str, scalars: list[Any]) -> dict[int, tuple[str, bool]]:
     """Return each line's comment, and whether the line holds nothing else."""
     lines = text.split("\n")
-    taken: dict[int, list[tuple[int, int]]] = {}
+    scalar_spans: dict[int, list[tuple[int, int]]] = {}
     for event in scalars:
         start, end = event.start_mark, event.end_mark
         block = event.style in ("|", ">")
         for line in range(start.line + 1 if block else start.line, end.line + 1):
             first = start.column if line == start.line else 0
             last = end.column if line == end.line else len(lines[line]) if line < len(lines) else 0
-            taken.setdefault(line, []).append((first, last))
-    found: dict[int, tuple[str, bool]] = {}
+            scalar_spans.setdefault(line, []).append((first, last))
+    comments: dict[int, tuple[str, bool]] = {}
     for number, text_line in enumerate(lines):
         for hit in _COMMENT.finditer(text_line):
-            if not any(first <= hit.start() < last for first, last in taken.get(number, ())):
-                found[number] = (text_line[hit.start() :].rstrip(), not text_line[: hit.start()].strip())
+            if not any(first <= hit.start() < last for first, last in scalar_spans.get(number, ())):
+                comments[number] = (text_line[hit.start() :].rstrip(), not text_line[: hit.start()].strip())
                 break
-    return found
+    return comments
 
 
 def _write(group: _Group, annotation: Any, pad: str, lines: list[str], first: str) -> None:
@@ -211,7 +211,11 @@ def _sorted_list(group: _Group, key: str | None) -> _Group:
         if not isinstance(value, _Group):
             keys.append((value.value,))
             continue
-        texts = {one.key: one.value.value for one in value.entries if not isinstance(one.value, _Group)}
+        texts = {
+            field_entry.key: field_entry.value.value
+            for field_entry in value.entries
+            if not isinstance(field_entry.value, _Group)
+        }
         name = next((name for name in LIST_KEYS if name in texts), None)
         if name is None:
             return group
@@ -264,4 +268,4 @@ def _fits_block(value: str) -> bool:
 def _text(value: str) -> str:
     if _PLAIN.fullmatch(value) and not value.endswith(" ") and reads_as_text(value):
         return value
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))

@@ -80,35 +80,35 @@ def read(data: bytes) -> Document:
     again, so that words and places are the same with and without it; a file that holds too much is read by neither
     to its end.
     """
-    found: list[LocatedFinding] = []
+    findings: list[LocatedFinding] = []
     try:
         text = decoded(data)
         if PARSER is not _PureParser and not _DISPUTED.search(text):
             try:
-                value = _Builder(text, found, None).build(PARSER)
+                value = _Builder(text, findings, None).build(PARSER)
             except _TooMany:
                 raise
             except (yaml.YAMLError, Stop):
-                found.clear()
+                findings.clear()
             else:
-                if not found:
-                    return Document(value, found)
-                found.clear()
-        return Document(_pure(text, found, None), found)
+                if not findings:
+                    return Document(value, findings)
+                findings.clear()
+        return Document(_pure(text, findings, None), findings)
     except _TooMany as stop:
         return Document(None, [stop.finding])
     except Stop as stop:
-        return Document(None, [*found, stop.finding])
+        return Document(None, [*findings, stop.finding])
 
 
-def _pure(text: str, found: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> dict[str, Any]:
+def _pure(text: str, findings: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> dict[str, Any]:
     try:
-        return _Builder(text, found, marks).build(_PureParser)
+        return _Builder(text, findings, marks).build(_PureParser)
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        what = printable(str(getattr(error, "problem", None) or "it can't be read"))
+        reason = printable(str(getattr(error, "problem", None) or "it can't be read"))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise Stop(f"this is no YAML: {what}; look at this line and the one before", "syntax", line, column) from None
+        raise Stop(f"this is no YAML: {reason}; look at this line and the one before", "syntax", line, column) from None
 
 
 def events(text: str) -> Iterator[Any]:
@@ -121,7 +121,7 @@ def events(text: str) -> Iterator[Any]:
 def plain_scalars(text: str) -> Iterator[Any]:
     """Yield the events of all keys and values without quotes, up to where the text is no YAML."""
     with contextlib.suppress(yaml.YAMLError):
-        yield from (one for one in events(text) if type(one) is yaml.ScalarEvent and not one.style)
+        yield from (event for event in events(text) if type(event) is yaml.ScalarEvent and not event.style)
 
 
 def places(data: bytes) -> dict[FieldPath, Place]:
@@ -148,9 +148,9 @@ def locate(marks: dict[FieldPath, Place], finding: Finding) -> tuple[int, int]:
 class _Builder:
     """Builds one document's value from parser events, without recursion; with `marks`, notes every place."""
 
-    def __init__(self, text: str, found: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> None:
+    def __init__(self, text: str, findings: list[LocatedFinding], marks: dict[FieldPath, Place] | None) -> None:
         self.text = text
-        self.found = found
+        self.found = findings
         self.marks = marks
         self.path: list[str | int] = []
 

@@ -67,5 +67,5 @@ def decoded(data: bytes) -> str:
 
 
 def _line_column(text: str, index: int) -> tuple[int, int]:
-    before = text[:index].replace("\r\n", "\n")
-    return before.count("\n") + 1, index - (text.rfind("\n", 0, index) + 1) + 1
+    prefix = text[:index].replace("\r\n", "\n")
+    return prefix.count("\n") + 1, index - (text.rfind("\n", 0, index) + 1) + 1

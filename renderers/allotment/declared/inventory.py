@@ -57,8 +57,8 @@ class Folder:
         self.name = scope.name
         self.broken = frozenset(broken)
         self._kinds: dict[str, dict[str, Declared[Declaration]]] = {}
-        for one in sorted(declared, key=lambda one: one.path.removesuffix(".yaml")):
-            self._kinds.setdefault(one.model.kind, {})[one.model.metadata.name] = one
+        for declaration in sorted(declared, key=lambda declaration: declaration.path.removesuffix(".yaml")):
+            self._kinds.setdefault(declaration.model.kind, {})[declaration.model.metadata.name] = declaration
 
     def of(self, kind: type[D]) -> Mapping[str, Declared[D]]:
         """Return all declarations of a kind by name."""
@@ -74,11 +74,11 @@ class Folder:
 
     def all(self) -> Iterable[Declared[Declaration]]:
         """Return every declaration, sorted by kind's folder and name."""
-        return (one for kind in self._kinds.values() for one in kind.values())
+        return (declaration for kind in self._kinds.values() for declaration in kind.values())
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all files that were read."""
-        return tuple(one.path for one in self.all())
+        return tuple(declaration.path for declaration in self.all())
 
 
 class Offers(NamedTuple):

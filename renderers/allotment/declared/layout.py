@@ -82,9 +82,9 @@ def spot_of(path: str) -> Meaning | Finding | None:
         return _misplaced(path)
     if kind is None:
         return _misplaced(path)
-    for what, owner, text in ((scope.kind, scope.kind, scope.name), ("file", kind.name, name)):
+    for noun, owner, text in ((scope.kind, scope.kind, scope.name), ("file", kind.name, name)):
         if text and (wrong := wrong_name(text, LONGEST_NAME.get(owner, DEFAULT_LONGEST))):
-            return Finding(path, (), f"{what} name {quoted(text)} {wrong}", "name")
+            return Finding(path, (), f"{noun} name {quoted(text)} {wrong}", "name")
     if scope.kind == "tenant" and scope.name in RESERVED_TENANTS:
         message = (
             f"tenant name {quoted(scope.name)} is reserved for the platform's own objects in Argo CD: choose another"
@@ -111,5 +111,5 @@ def path_of(kind: str, scope: Scope, name: str) -> str:
 
 def _misplaced(path: str) -> Finding:
     root = path.split("/", 1)[0]
-    known = ", ".join(kind.path for kind in KINDS.values() if kind.path.startswith(f"{root}/"))
-    return Finding(path, (), f"no declaration lies here: move it to one of {known}", "layout")
+    locations = ", ".join(kind.path for kind in KINDS.values() if kind.path.startswith(f"{root}/"))
+    return Finding(path, (), f"no declaration lies here: move it to one of {locations}", "layout")

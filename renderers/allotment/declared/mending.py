@@ -19,10 +19,10 @@ def schema_line(path: str, kind: str) -> str:
     return f"{SCHEMA}{'../' * path.count('/')}schemas/{kind}.schema.json\n"
 
 
-def is_mended(one: Problem) -> bool:
+def is_mended(problem: Problem) -> bool:
     """Return whether a problem is gone once its file is mended: a value that wants quotes, or a byte order mark."""
-    is_mark = (one.rule, one.line, one.column) == ("encoding", 1, 1) and "U+FEFF" in one.message
-    return is_mark or wants_quotes(one)
+    is_mark = (problem.rule, problem.line, problem.column) == ("encoding", 1, 1) and "U+FEFF" in problem.message
+    return is_mark or wants_quotes(problem)
 
 
 def mended(path: str, data: bytes, spot: Meaning) -> bytes:
@@ -43,11 +43,11 @@ def mended(path: str, data: bytes, spot: Meaning) -> bytes:
 
 def _quoted(path: str, data: bytes, spot: Meaning) -> bytes:
     """Return a declaration with all such values quoted that reading it once finds."""
-    found = [one for one in read_declaration(path, data, spot)[1] if wants_quotes(one)]
-    if not found:
+    problems = [problem for problem in read_declaration(path, data, spot)[1] if wants_quotes(problem)]
+    if not problems:
         return data
-    at = {(one.line, one.column) for one in found if one.rule == "scalar"}
-    at |= _values(data, {(one.line, one.column) for one in found if one.rule != "scalar"})
+    at = {(problem.line, problem.column) for problem in problems if problem.rule == "scalar"}
+    at |= _values(data, {(problem.line, problem.column) for problem in problems if problem.rule != "scalar"})
     text, parts, done = data.decode("utf-8"), [], 0
     for event in documents.plain_scalars(text):
         begin, end = event.start_mark, event.end_mark
@@ -57,14 +57,14 @@ def _quoted(path: str, data: bytes, spot: Meaning) -> bytes:
     return "".join([*parts, text[done:]]).encode()
 
 
-def _values(data: bytes, found: set[tuple[int, int]]) -> set[tuple[int, int]]:
+def _values(data: bytes, positions: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """Return where the values stand that are found at one of these places: theirs, or that of a key on a line above. A
     block's place is that of its first key, and no value."""
     marks = documents.places(data)
-    keys = {(one.key_line, one.key_column) for path, one in marks.items() if path and isinstance(path[-1], str)}
+    keys = {(place.key_line, place.key_column) for path, place in marks.items() if path and isinstance(path[-1], str)}
     below = {
-        (one.line, one.column)
-        for one in marks.values()
-        if one.line > one.key_line and (one.key_line, one.key_column) in found
+        (place.line, place.column)
+        for place in marks.values()
+        if place.line > place.key_line and (place.key_line, place.key_column) in positions
     }
-    return (found | below) - keys
+    return (positions | below) - keys

@@ -15,18 +15,18 @@ from allotment.problems import Refused, quoted
 _PARTS = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
 
 
-def is_older(one: str, other: str) -> bool:
+def is_older(version: str, other: str) -> bool:
     """Return whether a chart's version comes before another, as https://semver.org orders them; build metadata counts
     for nothing."""
-    return _order(one) < _order(other)
+    return _order(version) < _order(other)
 
 
 def _order(version: str) -> tuple[tuple[int, ...], bool, list[tuple[bool, int, str]]]:
-    found = _PARTS.fullmatch(version)
-    assert found is not None, version
-    words = found[4].split(".") if found[4] else []
-    before = [(not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in words]
-    return tuple(int(part) for part in found.groups()[:3]), not words, before
+    match = _PARTS.fullmatch(version)
+    assert match is not None, version
+    words = match[4].split(".") if match[4] else []
+    pre_release = [(not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in words]
+    return tuple(int(part) for part in match.groups()[:3]), not words, pre_release
 
 
 def check_version(spec: AddOnSpec, version: str, digest: str | None) -> None:
@@ -68,21 +68,23 @@ def pinned(data: bytes, version: str, digest: str | None = None) -> bytes:
         ending = "\r" if lines[place.line - 1].endswith("\r") else ""
         lines.insert(place.line, f"{pad}digest: {digest}{ending}")
         text = "\n".join(lines)
-    for one, value in edits:
-        text = _replaced(text, where[one] if one == field else documents.places(text.encode())[one], value)
+    for field_path, value in edits:
+        text = _replaced(
+            text, where[field_path] if field_path == field else documents.places(text.encode())[field_path], value
+        )
     return text.encode()
 
 
 def _replaced(text: str, place: documents.Place, value: str) -> str:
     """Return a text with another scalar at a place, in quotes where the old one had some, or the new one needs them."""
     lines = text.split("\n")
-    before = "\n".join(lines[: place.line - 1])
+    prefix = "\n".join(lines[: place.line - 1])
     spot = place.line - 1, place.column - 1
-    scalars = [one for one in documents.events(text) if isinstance(one, yaml.ScalarEvent)]
-    marks = [(one, *_ends(one)) for one in scalars]
-    scalar, end = next((one, end) for one, start, end in marks if start == spot)
+    scalars = [event for event in documents.events(text) if isinstance(event, yaml.ScalarEvent)]
+    marks = [(event, *_ends(event)) for event in scalars]
+    scalar, end = next((event, end) for event, start, end in marks if start == spot)
     assert end[0] == spot[0], "no version goes over several lines"
-    begin = len(before) + (1 if before else 0)
+    begin = len(prefix) + (1 if prefix else 0)
     start, stop = begin + spot[1], begin + end[1]
     mark = scalar.style if scalar.style in ("'", '"') else "" if reads_as_text(value) else '"'
     return f"{text[:start]}{mark}{value}{mark}{text[stop:]}"

@@ -32,8 +32,8 @@ def read_declaration(path: str, data: bytes, spot: Meaning) -> _Found:
     declares is asked for by everybody, so both are remembered; of tenants there may be too many.
     """
     key = path, hashlib.sha256(data).digest()
-    if (known := _known.get(key)) is not None:
-        return known[0], list(known[1])
+    if (cache_entry := _known.get(key)) is not None:
+        return cache_entry[0], list(cache_entry[1])
     declared, problems = _read(path, data, spot)
     if declared is None or spot.scope.kind != "tenant":
         if len(_known) >= MOST_REMEMBERED:
@@ -45,7 +45,8 @@ def read_declaration(path: str, data: bytes, spot: Meaning) -> _Found:
 def _read(path: str, data: bytes, spot: Meaning) -> tuple[Declared[Declaration] | None, list[Problem]]:
     document = documents.read(data)
     noted = [
-        Problem(path, one.line, one.column, field_text(one.field), one.message, one.rule) for one in document.findings
+        Problem(path, finding.line, finding.column, field_text(finding.field), finding.message, finding.rule)
+        for finding in document.findings
     ]
     value = document.value
     if value is None:
@@ -74,21 +75,21 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Folde
         if isinstance(spot, Finding):
             problems += place([spot], b"")
             continue
-        one, wrong = read_declaration(path, data, spot)
+        declaration, wrong = read_declaration(path, data, spot)
         problems += wrong
-        if one is None:
+        if declaration is None:
             broken.append((spot.kind.name, spot.name))
         else:
-            declared.append(one)
+            declared.append(declaration)
     return Folder(scope, declared, broken), problems
 
 
 def _merged(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
     """Return both, one a field: what the field asks for says more than how its scalar reads."""
-    specific = {one.field for one in wrong if one.rule != "type" or "whole number" in one.message}
-    noted = [one for one in noted if one.rule != "scalar" or one.field not in specific]
-    taken = {one.field for one in noted}
-    return noted + [one for one in wrong if one.field not in taken]
+    specific = {problem.field for problem in wrong if problem.rule != "type" or "whole number" in problem.message}
+    noted = [problem for problem in noted if problem.rule != "scalar" or problem.field not in specific]
+    noted_fields = {problem.field for problem in noted}
+    return noted + [problem for problem in wrong if problem.field not in noted_fields]
 
 
 def place(findings: list[Finding], data: bytes) -> list[Problem]:
@@ -98,21 +99,21 @@ def place(findings: list[Finding], data: bytes) -> list[Problem]:
     marks = documents.places(data)
     return [
         Problem(
-            one.path,
-            *documents.locate(marks, one),
-            field_text(one.field),
-            one.message,
-            one.rule,
-            warning=one.warning,
-            related=one.related,
+            finding.path,
+            *documents.locate(marks, finding),
+            field_text(finding.field),
+            finding.message,
+            finding.rule,
+            warning=finding.warning,
+            related=finding.related,
         )
-        for one in findings
+        for finding in findings
     ]
 
 
-def nearest(word: object, known: Iterable[str]) -> str:
+def nearest(word: object, candidates: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the known word nearest to `word`, or the few that are known, or nothing."""
-    names = sorted(known)
+    names = sorted(candidates)
     if not names:
         return ""
     if close := _nearest(word, names):
@@ -176,32 +177,34 @@ _TYPES = {
 
 def _findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
     """Return what is wrong, the first of very many, and how many there are besides."""
-    several = _once(model, error.errors(include_url=False))
-    found = [_finding(path, model, one) for one in several[:MOST_FINDINGS]]
-    if (left := len(several) - MOST_FINDINGS) > 0:
-        found.append(
-            found[-1]._replace(message=f"and {left:,} more problems of this file: correct these first", rule="size")
+    errors = _once(model, error.errors(include_url=False))
+    findings = [_finding(path, model, detail) for detail in errors[:MOST_FINDINGS]]
+    if (remaining := len(errors) - MOST_FINDINGS) > 0:
+        findings.append(
+            findings[-1]._replace(
+                message=f"and {remaining:,} more problems of this file: correct these first", rule="size"
+            )
         )
-    return found
+    return findings
 
 
-def _once(model: type[BaseModel], several: list[Any]) -> list[Any]:
+def _once(model: type[BaseModel], errors: list[Any]) -> list[Any]:
     """Return errors without the missing fields that a misspelt one beside them stands for: that says which is meant."""
-    missing = {one["loc"] for one in several if one["type"] == "missing"}
+    missing = {error["loc"] for error in errors if error["type"] == "missing"}
     around = {loc[:-1] for loc in missing}
-    unknown = [one["loc"] for one in several if one["type"] == "extra_forbidden" and one["loc"][:-1] in around]
+    unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden" and error["loc"][:-1] in around]
     meant = {
         (*loc[:-1], near)
         for loc in unknown[:MOST_FINDINGS]
         if (near := _nearest(loc[-1], _fields_at(model, tuple(part for part in loc[:-1] if part != "[key]"))))
     }
-    taken = missing & meant
-    return [one for one in several if one["type"] != "missing" or one["loc"] not in taken]
+    explained_fields = missing & meant
+    return [error for error in errors if error["type"] != "missing" or error["loc"] not in explained_fields]
 
 
-def wants_quotes(one: Problem) -> bool:
+def wants_quotes(problem: Problem) -> bool:
     """Return whether a problem of reading is mended by quotes around a value or key, and by nothing else."""
-    return one.rule == "scalar" or (one.rule == "type" and one.message.endswith(f" is no {_QUOTED_TEXT}"))
+    return problem.rule == "scalar" or (problem.rule == "type" and problem.message.endswith(f" is no {_QUOTED_TEXT}"))
 
 
 def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
@@ -219,8 +222,8 @@ def _finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
             at_key=True,
         )
     if kind == "literal_error":
-        known = [part.strip("' ") for part in context["expected"].replace(" or ", ", ").split(",")]
-        return Finding(path, field, f"{quoted(value)} is not allowed: write one of {', '.join(known)}", "enum")
+        choices = [part.strip("' ") for part in context["expected"].replace(" or ", ", ").split(",")]
+        return Finding(path, field, f"{quoted(value)} is not allowed: write one of {', '.join(choices)}", "enum")
     if kind in _TYPES:
         return Finding(path, field, f"{quoted(value)} is no {_TYPES[kind]}", "type")
     if kind == "string_pattern_mismatch":
@@ -249,20 +252,20 @@ def _meant(model: type[BaseModel], field: FieldPath) -> str:
     """Return what somebody meant by a field that isn't there: one beside it, one that stands elsewhere, or a value of
     one beside it."""
     here, name = _fields_at(model, field[:-1]), str(field[-1])
-    said = nearest(name, here)
-    if said.startswith("; did you mean"):
-        return said
-    known = list(_fields_below(model))
-    for path, _ in known:
+    hint = nearest(name, here)
+    if hint.startswith("; did you mean"):
+        return hint
+    fields = list(_fields_below(model))
+    for path, _ in fields:
         if path.rpartition(".")[2] == name:
             return f"; did you mean {path}?"
     around = field_text(tuple(part for part in field[:-1] if isinstance(part, str)))
-    for path, annotation in known:
+    for path, annotation in fields:
         if path.rpartition(".")[0] == around and typing.get_origin(annotation) is typing.Literal:
             for value in typing.get_args(annotation):
                 if str(value).lower() == name.lower():
                     return f"; did you mean `{path.rpartition('.')[2]}: {value}`?"
-    return said
+    return hint
 
 
 def _fields_below(model: Any) -> Iterator[tuple[str, Any]]:
@@ -271,9 +274,9 @@ def _fields_below(model: Any) -> Iterator[tuple[str, Any]]:
     while level:
         below: list[tuple[str, Any]] = []
         for path, each in level:
-            for one in each.model_fields.values():
-                annotation = without_optional(one.annotation)
-                here = f"{path}.{one.alias}" if path else str(one.alias)
+            for field_info in each.model_fields.values():
+                annotation = without_optional(field_info.annotation)
+                here = f"{path}.{field_info.alias}" if path else str(field_info.alias)
                 yield here, annotation
                 while typing.get_origin(annotation) in (list, dict):
                     annotation = without_optional(typing.get_args(annotation)[-1])
@@ -287,12 +290,15 @@ def _fields_at(model: Any, field: FieldPath) -> list[str]:
     current: Any = model
     for part in field:
         if isinstance(current, type) and issubclass(current, BaseModel):
-            current = next((one.annotation for one in current.model_fields.values() if one.alias == part), None)
+            current = next(
+                (field_info.annotation for field_info in current.model_fields.values() if field_info.alias == part),
+                None,
+            )
         elif typing.get_args(current):
             current = typing.get_args(current)[-1]
         current = without_optional(current)
     if isinstance(current, type) and issubclass(current, BaseModel):
-        return [one.alias or "" for one in current.model_fields.values()]
+        return [field_info.alias or "" for field_info in current.model_fields.values()]
     return []
 
 
@@ -303,6 +309,6 @@ def without_optional(annotation: Any) -> Any:
         if origin is typing.Annotated:
             annotation = typing.get_args(annotation)[0]
         elif origin in (typing.Union, types.UnionType):
-            annotation = next(one for one in typing.get_args(annotation) if one is not type(None))
+            annotation = next(argument for argument in typing.get_args(annotation) if argument is not type(None))
         else:
             return annotation

@@ -35,18 +35,22 @@ class TenantThing(NamedTuple):
 INSTANCE = TenantThing("instance", "instances", KINDS["GPUInstance"], "compute")
 STORAGE = TenantThing("storage", "storages", KINDS["GPUStorage"], "storage")
 SNAPSHOT = TenantThing("snapshot", "snapshots", KINDS["GPUStorageSnapshot"], "storage", suffix="--snapshot")
-THINGS = {one.word: one for one in (INSTANCE, STORAGE, SNAPSHOT)}
+THINGS = {resource_kind.word: resource_kind for resource_kind in (INSTANCE, STORAGE, SNAPSHOT)}
 PARTS = (STORAGE.part, INSTANCE.part)  # folders, in the order of their waves
 
 _BY_PART = {
-    part: sorted((one for one in THINGS.values() if one.part == part), key=lambda one: not one.suffix) for part in PARTS
+    part: sorted(
+        (resource_kind for resource_kind in THINGS.values() if resource_kind.part == part),
+        key=lambda resource_kind: not resource_kind.suffix,
+    )
+    for part in PARTS
 }  # suffixes first
 
 
 def thing_at(part: str, stem: str) -> tuple[TenantThing, str] | None:
     """Return what a rendered file of a folder is of, and its declared name; None where no thing's file is named so."""
-    for one in _BY_PART.get(part, ()):
-        name = stem.removesuffix(one.suffix)
-        if stem.endswith(one.suffix) and "--" not in name:
-            return one, name
+    for resource_kind in _BY_PART.get(part, ()):
+        name = stem.removesuffix(resource_kind.suffix)
+        if stem.endswith(resource_kind.suffix) and "--" not in name:
+            return resource_kind, name
     return None

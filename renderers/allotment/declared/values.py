@@ -85,16 +85,16 @@ def _text(value: Any, want: str, rule: str = "type") -> str:
 
 def _size(value: Any) -> int:
     text = _text(value, "a size such as 16Gi", "quantity")
-    if found := _SIZE.fullmatch(text):
-        return int(found[1]) * _SIZE_UNITS[found[2]]
+    if match := _SIZE.fullmatch(text):
+        return int(match[1]) * _SIZE_UNITS[match[2]]
     return refuse("quantity", f"{quoted(text)} is no size: write a whole number with Mi, Gi or Ti, such as 16Gi")
 
 
 def _cpu(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 100_000:
         return value * 1000
-    if isinstance(value, str) and (found := _MILLI_CPU.fullmatch(value)):
-        return int(found[1])
+    if isinstance(value, str) and (match := _MILLI_CPU.fullmatch(value)):
+        return int(match[1])
     return refuse(
         "quantity", f"{quoted(value)} is no amount of CPU: write whole cores such as 8, or millicores such as 500m"
     )
@@ -110,9 +110,9 @@ def _money(value: Any) -> Decimal:
 
 def _duration(value: Any) -> int:
     text = _text(value, "a duration such as 1h30m", "duration")
-    found = _DURATION.fullmatch(text)
+    match = _DURATION.fullmatch(text)
     seconds = (
-        sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else 0
+        sum(int(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
     )
     if not seconds:
         refuse("duration", f"{quoted(text)} is no duration: write hours, minutes and seconds, such as 1h30m")
@@ -198,7 +198,7 @@ def _mount_path(value: Any) -> str:
             "path",
             f"{quoted(text)} is no absolute path: write one such as /workspace/models, without '..' or a '/' at the end",
         )
-    if any(text == taken or text.startswith(f"{taken}/") for taken in _SYSTEM_PATHS):
+    if any(text == system_path or text.startswith(f"{system_path}/") for system_path in _SYSTEM_PATHS):
         refuse("path", f"{quoted(text)} belongs to the system or the platform: mount below /workspace, say")
     return text
 
@@ -212,13 +212,13 @@ def _sub_path(value: Any) -> str:
 
 def _ssh_key(value: Any) -> str:
     text = _text(value, "a public key", "ssh-key")
-    found = _SSH_KEY.fullmatch(text)
-    if found and len(text) <= 2000:
+    match = _SSH_KEY.fullmatch(text)
+    if match and len(text) <= 2000:
         try:
-            blob = base64.b64decode(found[2], validate=True)
+            blob = base64.b64decode(match[2], validate=True)
         except (binascii.Error, ValueError):
             blob = b""
-        kind = found[1].encode()
+        kind = match[1].encode()
         if blob.startswith(len(kind).to_bytes(4, "big") + kind) and len(blob) > len(kind) + 32:
             return text
     return refuse(
@@ -336,11 +336,11 @@ def size_text(size: int) -> str:
 
 def decimal_text(amount: Fraction) -> str:
     """Return an amount as a decimal: exactly where that ends, 13/4 → 3.25, else rounded and marked, 6/7 → ~0.857."""
-    rest = amount.denominator
+    remainder = amount.denominator
     for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    if rest != 1:
+        while remainder % prime == 0:
+            remainder //= prime
+    if remainder != 1:
         return f"~{float(amount):.3f}"
     return f"{(Decimal(amount.numerator) / Decimal(amount.denominator)).normalize():f}"
 

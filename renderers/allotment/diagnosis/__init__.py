@@ -56,16 +56,16 @@ TOPICS: dict[str, tuple[Check, ...]] = {
 def diagnose(looked: Looked, offers: Offers, cluster: Folder) -> list[Diagnosis]:
     """Return what is found about a cluster: problems first, then by topic. What may not be read is an error, so that nothing is
     taken for fine that nobody has seen."""
-    found: list[Diagnosis] = []
+    diagnoses: list[Diagnosis] = []
     for topic, checks in TOPICS.items():
         for check in checks:
-            found += (one._replace(topic=topic) for one in _of(check, looked, offers, cluster))
-    return ranked(dict.fromkeys(found))
+            diagnoses += (diagnosis._replace(topic=topic) for diagnosis in _of(check, looked, offers, cluster))
+    return ranked(dict.fromkeys(diagnoses))
 
 
-def ranked(found: Iterable[Diagnosis]) -> list[Diagnosis]:
+def ranked(diagnoses: Iterable[Diagnosis]) -> list[Diagnosis]:
     """Return diagnoses with problems first; those of one severity stay in their order."""
-    return sorted(found, key=lambda one: ORDER.index(one.severity))
+    return sorted(diagnoses, key=lambda diagnosis: ORDER.index(diagnosis.severity))
 
 
 def _of(check: Check, looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:

@@ -17,42 +17,46 @@ from allotment.problems import printable
 
 def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield how each add-on of the cluster is. Raises Unseen."""
-    declared = [one for one in offers.platform.of(AddOn).values() if one.model.spec.is_in(cluster.name)]
+    declared = [
+        declaration for declaration in offers.platform.of(AddOn).values() if declaration.model.spec.is_in(cluster.name)
+    ]
     if not declared:
         return
     seen(looked)
     if offers.platform.one(Platform) is None:
         yield skipped("add-ons", "platform/platform.yaml can't be read, so how they are installed isn't known")
         return
-    found, parent = by_name(looked.all(APPLICATIONS)), names.platform_application("add-ons", cluster.name)
-    if parent not in found:
+    applications, parent = by_name(looked.all(APPLICATIONS)), names.platform_application("add-ons", cluster.name)
+    if parent not in applications:
         yield skipped("add-ons", f"the Application {parent}, which brings them, isn't there")
         return
-    for one in declared:
-        _, wanted = add_on.render(offers, cluster, one, {})
+    for declaration in declared:
+        _, wanted = add_on.render(offers, cluster, declaration, {})
         name = wanted["metadata"]["name"]
-        yield _installed(f"AddOn {one.model.name}", wanted, found.get(name), cluster.name)
+        yield _installed(f"AddOn {declaration.model.name}", wanted, applications.get(name), cluster.name)
 
 
-def _installed(what: str, wanted: Object, found: Object | None, cluster: str) -> Diagnosis:
+def _installed(subject: str, wanted: Object, application: Object | None, cluster: str) -> Diagnosis:
     name = wanted["metadata"]["name"]
-    if found is None:
+    if application is None:
         advice = f"see what the Application {names.platform_application('add-ons', cluster)} says: those of lower waves come first"
-        return error(what, f"has no Application {name}: it isn't installed", advice)
-    status, advice = found.get("status", {}), f"argocd app get {name}"
-    if words := failure(found):
-        return error(what, words, advice)
-    version, has = (one.get("spec", {}).get("source", {}).get("targetRevision") for one in (wanted, found))
+        return error(subject, f"has no Application {name}: it isn't installed", advice)
+    status, advice = application.get("status", {}), f"argocd app get {name}"
+    if words := failure(application):
+        return error(subject, words, advice)
+    version, has = (
+        manifest.get("spec", {}).get("source", {}).get("targetRevision") for manifest in (wanted, application)
+    )
     if has != version:
-        return warning(what, f"is of {has} there, and {version} is declared", f"allot publish, then {advice}")
+        return warning(subject, f"is of {has} there, and {version} is declared", f"allot publish, then {advice}")
     synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {})
     state = health.get("status", "Unknown")
     if synced != "Synced":
-        return warning(what, f"is {synced}", advice)
+        return warning(subject, f"is {synced}", advice)
     if state == "Degraded":
         return error(
-            what, f"is Degraded: {printable(health.get('message') or 'no reason is given', MOST_WORDS)}", advice
+            subject, f"is Degraded: {printable(health.get('message') or 'no reason is given', MOST_WORDS)}", advice
         )
     if state != "Healthy":
-        return warning(what, f"is {state}", advice)
-    return ok(what, f"is {version}, Synced and Healthy")
+        return warning(subject, f"is {state}", advice)
+    return ok(subject, f"is {version}, Synced and Healthy")

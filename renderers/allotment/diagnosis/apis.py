@@ -67,26 +67,29 @@ OVERLAYS = Needed(
 def needed(offers: Offers, cluster: Folder) -> list[Needed]:
     """Return the APIs that a cluster's declarations need, beside what every Kubernetes has had for long."""
     place = cluster.one(Cluster)
-    pools = [one.model for one in cluster.of(NodePool).values()]
+    pools = [pool.model for pool in cluster.of(NodePool).values()]
     storages = place.model.spec.storages if place else []
-    found = [GATEWAY, ENVOY, ARGO, ADMISSION]
-    if any(one.volume_snapshot_class_name for one in storages):
-        found.append(SNAPSHOTS)
-    if any(is_bucket(offers, one.storage_spec) for one in storages):
-        found.append(BUCKETS)
-    if any(one.spec.sharing and one.spec.sharing.dra for one in pools):
-        found.append(DRA)
-    bought = [(one.metadata.name, one.spec.karpenter) for one in pools if one.spec.karpenter]
+    requirements = [GATEWAY, ENVOY, ARGO, ADMISSION]
+    if any(storage.volume_snapshot_class_name for storage in storages):
+        requirements.append(SNAPSHOTS)
+    if any(is_bucket(offers, storage.storage_spec) for storage in storages):
+        requirements.append(BUCKETS)
+    if any(pool.spec.sharing and pool.spec.sharing.dra for pool in pools):
+        requirements.append(DRA)
+    bought = [(pool.metadata.name, pool.spec.karpenter) for pool in pools if pool.spec.karpenter]
     if bought:
-        found += [KARPENTER, *([OVERLAYS] if has_overlays(cluster) else [])]
+        requirements += [KARPENTER, *([OVERLAYS] if has_overlays(cluster) else [])]
     classes = {
-        f"{made.group}/{made.version}": Needed(
-            f"{made.group}/{made.version}", (), f"Karpenter for {made.group}", "a pool's node class is written in it"
+        f"{karpenter_class.group}/{karpenter_class.version}": Needed(
+            f"{karpenter_class.group}/{karpenter_class.version}",
+            (),
+            f"Karpenter for {karpenter_class.group}",
+            "a pool's node class is written in it",
         )
-        for made in (node_class(name, karpenter) for name, karpenter in bought)
-        if made.spec is not None
+        for karpenter_class in (node_class(name, karpenter) for name, karpenter in bought)
+        if karpenter_class.spec is not None
     }
-    return [*found, *classes.values()]
+    return [*requirements, *classes.values()]
 
 
 def is_bucket(offers: Offers, storage_spec: str) -> bool:
@@ -104,28 +107,34 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
             words = f"can't be checked{where}: that needs get of /apis, and what lies below"
             yield error("APIs", words, "grant it: the ClusterRole system:discovery has it")
             return
-    for one in needed(offers, cluster):
-        served = looked.hub_apis if one.hub else looked.apis
-        resources = served.get(one.api)
-        lacking = sorted(set(one.resources) - (resources or frozenset()))
-        if resources is None and one.hub and looked.hub_apis is looked.apis:
+    for requirement in needed(offers, cluster):
+        served = looked.hub_apis if requirement.hub else looked.apis
+        resources = served.get(requirement.api)
+        lacking = sorted(set(requirement.resources) - (resources or frozenset()))
+        if resources is None and requirement.hub and looked.hub_apis is looked.apis:
             yield skipped(
-                one.api, "isn't served here", "name the cluster of Argo CD: --argocd-kubeconfig or --argocd-context"
+                requirement.api,
+                "isn't served here",
+                "name the cluster of Argo CD: --argocd-kubeconfig or --argocd-context",
             )
         elif resources is None:
             yield error(
-                one.api, f"isn't served{_others(one.api, served)}, and {one.why}", f"install {one.of}, or its CRDs"
+                requirement.api,
+                f"isn't served{_others(requirement.api, served)}, and {requirement.why}",
+                f"install {requirement.of}, or its CRDs",
             )
         elif lacking:
             yield error(
-                one.api, f"is served without {', '.join(lacking)}, and {one.why}", f"install the CRDs of {one.of}"
+                requirement.api,
+                f"is served without {', '.join(lacking)}, and {requirement.why}",
+                f"install the CRDs of {requirement.of}",
             )
         else:
-            yield ok(one.api, "is served")
+            yield ok(requirement.api, "is served")
 
 
 def _others(api: str, served: Mapping[str, frozenset[str]]) -> str:
     """Return which other versions of an API are served."""
     group = api.partition("/")[0]
-    found = sorted(one.partition("/")[2] for one in served if one.partition("/")[0] == group)
-    return f" ({', '.join(found)} is)" if found else ""
+    versions = sorted(served_api.partition("/")[2] for served_api in served if served_api.partition("/")[0] == group)
+    return f" ({', '.join(versions)} is)" if versions else ""

@@ -48,31 +48,35 @@ def check_settings(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[
     if offers.platform.one(Platform) is None:
         yield skipped("argocd-cm", "platform/platform.yaml can't be read, so what it should say isn't known")
         return
-    wanted = {one["metadata"]["name"]: one["data"] for one in bootstrap.render(offers) if one["kind"] == "ConfigMap"}
+    wanted = {
+        manifest["metadata"]["name"]: manifest["data"]
+        for manifest in bootstrap.render(offers)
+        if manifest["kind"] == "ConfigMap"
+    }
     for kind in SETTINGS:
-        what, found = f"ConfigMap {kind.namespace}/{kind.name}", looked.one(kind)
-        data = (found or {}).get("data", {})
+        subject, config_map = f"ConfigMap {kind.namespace}/{kind.name}", looked.one(kind)
+        data = (config_map or {}).get("data", {})
         differing = sorted(key for key, value in wanted[kind.name].items() if data.get(key, _ABSENT.get(key)) != value)
         advice = ADVICE + (_RESTART if kind.name == "argocd-cmd-params-cm" else "")
         if data.get(_OPEN) and _OPEN in differing:
             yield error(
-                what,
+                subject,
                 f"has {_OPEN}: {printable(data[_OPEN], 60)}, so whoever logs in to Argo CD sees every tenant",
                 advice,
             )
             differing.remove(_OPEN)
         if differing:
-            yield (warning if _only_links(differing) else error)(what, _differing(differing, found), advice)
+            yield (warning if _only_links(differing) else error)(subject, _differing(differing, config_map), advice)
         elif data.get(_OPEN, "") == wanted[kind.name].get(_OPEN, ""):
-            yield ok(what, "has what allot bootstrap writes")
+            yield ok(subject, "has what allot bootstrap writes")
 
 
-def _differing(keys: list[str], found: Object | None) -> str:
+def _differing(keys: list[str], config_map: Object | None) -> str:
     """Return in words which keys aren't there, and which somebody else has written."""
-    if found is None:
+    if config_map is None:
         return "isn't there"
-    lacking = ", ".join(key for key in keys if key not in found.get("data", {}))
-    other = ", ".join(key for key in keys if key in found.get("data", {}))
+    lacking = ", ".join(key for key in keys if key not in config_map.get("data", {}))
+    other = ", ".join(key for key in keys if key in config_map.get("data", {}))
     return " and ".join([*([f"lacks {lacking}"] if lacking else []), *([f"has another {other}"] if other else [])])
 
 
@@ -84,32 +88,32 @@ def _only_links(keys: list[str]) -> bool:
 def check_exclusions(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether Argo CD leaves out a kind that is rendered: then it is never applied, and nothing says so."""
     seen(looked)
-    found = looked.one(SETTINGS[0])
-    text = (found or {}).get("data", {}).get("resource.exclusions", "")
+    config_map = looked.one(SETTINGS[0])
+    text = (config_map or {}).get("data", {}).get("resource.exclusions", "")
     if not text:
         return
-    what = f"ConfigMap {SETTINGS[0].namespace}/{SETTINGS[0].name} resource.exclusions"
+    subject = f"ConfigMap {SETTINGS[0].namespace}/{SETTINGS[0].name} resource.exclusions"
     entries: Any = documents.read(f"exclusions:\n{text}".encode()).value
     entries = entries.get("exclusions") if isinstance(entries, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        yield skipped(what, "can't be read")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        yield skipped(subject, "can't be read")
         return
     left_out = [
         f"{kind}.{group}" if group else kind
         for group, kind in RENDERED
-        if any(_names(one, group, kind) for one in entries)
+        if any(_names(entry, group, kind) for entry in entries)
     ]
     if left_out:
-        yield error(what, f"names {', '.join(left_out)}, so Argo CD never applies them", "take them out of it")
+        yield error(subject, f"names {', '.join(left_out)}, so Argo CD never applies them", "take them out of it")
     else:
-        yield ok(what, "names nothing that is rendered")
+        yield ok(subject, "names nothing that is rendered")
 
 
 def _names(entry: dict[str, Any], group: str, kind: str) -> bool:
     """Return whether an entry names a kind in any cluster; an absent list names all."""
 
-    def matches(several: Any, value: str) -> bool:
-        return not several or any(fnmatch.fnmatchcase(value, str(one)) for one in several)
+    def matches(patterns: Any, value: str) -> bool:
+        return not patterns or any(fnmatch.fnmatchcase(value, str(pattern)) for pattern in patterns)
 
     return matches(entry.get("apiGroups"), group) and matches(entry.get("kinds"), kind)
 
@@ -118,22 +122,34 @@ def check_applications(looked: Looked, offers: Offers, cluster: Folder) -> Itera
     """Yield how the cluster's Applications are: each of the platform's own, and tenants' together. Raises Unseen."""
     seen(looked)
     of_it = [
-        one for one in looked.all(APPLICATIONS) if one["metadata"].get("labels", {}).get(names.CLUSTER) == cluster.name
+        application
+        for application in looked.all(APPLICATIONS)
+        if application["metadata"].get("labels", {}).get(names.CLUSTER) == cluster.name
     ]
-    found = {name_of(one): one for one in of_it if names.ADD_ON not in one["metadata"]["labels"]}
+    applications_by_name = {
+        name_of(application): application
+        for application in of_it
+        if names.ADD_ON not in application["metadata"]["labels"]
+    }
     root = names.platform_application("root", cluster.name)
     own = _of_the_platform(offers, cluster)
-    if root not in found:
+    if root not in applications_by_name:
         yield error(f"Application {root}", "isn't there: nothing that is published reaches the cluster", ADVICE)
-    others = sorted(name for name in found if name.startswith(names.PLATFORM_PREFIX) and name not in (root, *own))
-    for name in [root, *own, *others]:
-        if name in found:
-            yield _platforms(found[name], name)
-        elif root in found:
+    other_names = sorted(
+        name for name in applications_by_name if name.startswith(names.PLATFORM_PREFIX) and name not in (root, *own)
+    )
+    for name in [root, *own, *other_names]:
+        if name in applications_by_name:
+            yield _platforms(applications_by_name[name], name)
+        elif root in applications_by_name:
             advice = f"allot publish, and see what {root} says in Argo CD"
             yield error(f"Application {name}", "isn't there, and the root Application is", advice)
-    tenants = {name: one for name, one in found.items() if not name.startswith(names.PLATFORM_PREFIX)}
-    failing = {name: words for name, one in sorted(tenants.items()) if (words := failure(one))}
+    tenants = {
+        name: application
+        for name, application in applications_by_name.items()
+        if not name.startswith(names.PLATFORM_PREFIX)
+    }
+    failing = {name: words for name, application in sorted(tenants.items()) if (words := failure(application))}
     for name, words in list(failing.items())[:1]:
         more = f"; and {len(failing) - 1} more" if len(failing) > 1 else ""
         yield warning(
@@ -149,29 +165,33 @@ def _of_the_platform(offers: Offers, cluster: Folder) -> list[str]:
     """Return the names of the Applications that a cluster's root brings, beside tenants'."""
     if offers.platform.one(Platform) is None:
         return []
-    return [one["metadata"]["name"] for one in control.render_platform(offers, cluster) if one["kind"] == "Application"]
+    return [
+        manifest["metadata"]["name"]
+        for manifest in control.render_platform(offers, cluster)
+        if manifest["kind"] == "Application"
+    ]
 
 
-def _platforms(one: Object, name: str) -> Diagnosis:
-    what, status = f"Application {name}", one.get("status", {})
+def _platforms(application: Object, name: str) -> Diagnosis:
+    subject, status = f"Application {name}", application.get("status", {})
     synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {}).get("status", "Unknown")
     advice = f"argocd app get {name}"
-    if words := failure(one):
-        return error(what, words, advice)
+    if words := failure(application):
+        return error(subject, words, advice)
     if synced != "Synced":
-        return warning(what, f"is {synced}", advice)
+        return warning(subject, f"is {synced}", advice)
     if health == "Degraded":
         return warning(
-            what,
+            subject,
             f"is Degraded: {printable(status['health'].get('message', 'no reason is given'), MOST_WORDS)}",
             advice,
         )
-    return ok(what, f"is Synced and {health}")
+    return ok(subject, f"is Synced and {health}")
 
 
-def failure(one: Object) -> str:
+def failure(application: Object) -> str:
     """Return why an Application isn't applied, in Argo CD's words; empty where nothing failed."""
-    status = one.get("status", {})
+    status = application.get("status", {})
     for condition in status.get("conditions", ()):
         if str(condition.get("type", "")).endswith("Error"):
             return printable(f"{condition['type']}: {condition.get('message', '')}", MOST_WORDS)

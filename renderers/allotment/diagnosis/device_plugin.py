@@ -25,83 +25,83 @@ MIG_STATE = "nvidia.com/mig.config.state"
 
 def check_config(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the ConfigMap has the configurations that pools choose."""
-    what = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
+    subject = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
     (wanted,) = device_plugin.render(cluster)
-    found, advice = (
+    config_map, advice = (
         looked.one(PLUGIN_CONFIG),
         f"let Argo CD sync the Application {names.platform_application('platform', cluster.name)}",
     )
-    if found is None:
-        yield error(what, "isn't there: the device plugin has nothing to read", advice)
+    if config_map is None:
+        yield error(subject, "isn't there: the device plugin has nothing to read", advice)
         return
-    data = found.get("data", {})
+    data = config_map.get("data", {})
     lacking = sorted(wanted["data"].keys() - data.keys())
     other = sorted(key for key in wanted["data"].keys() & data.keys() if wanted["data"][key] != data[key])
     if lacking:
         yield error(
-            what, f"lacks {', '.join(lacking)}: nodes with such a label share nothing, and say nothing of it", advice
+            subject, f"lacks {', '.join(lacking)}: nodes with such a label share nothing, and say nothing of it", advice
         )
     if other:
-        yield error(what, f"has another {', '.join(other)} than what is rendered", advice)
+        yield error(subject, f"has another {', '.join(other)} than what is rendered", advice)
     if not lacking and not other:
-        yield ok(what, f"has {', '.join(sorted(wanted['data']))}")
+        yield ok(subject, f"has {', '.join(sorted(wanted['data']))}")
 
 
 def check_devices(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether each node shares its GPUs as its pool declares it: by its labels, and by the resources that it has."""
-    for one in pools_with_nodes(looked, cluster):
-        wrong = [found for node in one.nodes for found in (*_labels(one, node), *_resources(one, node))]
-        if wrong or not one.nodes:
+    for pool in pools_with_nodes(looked, cluster):
+        wrong = [diagnosis for node in pool.nodes for diagnosis in (*_labels(pool, node), *_resources(pool, node))]
+        if wrong or not pool.nodes:
             yield from wrong
         else:
-            has = "" if _is_dra(one) else f", each with {_listed(node_resources(one.spec))}"
-            yield ok(f"NodePool {one.name}", f"{counted(len(one.nodes), 'node')} as declared{has}")
+            has = "" if _is_dra(pool) else f", each with {_listed(node_resources(pool.spec))}"
+            yield ok(f"NodePool {pool.name}", f"{counted(len(pool.nodes), 'node')} as declared{has}")
 
 
-def _labels(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+def _labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
     name, labels = name_of(node), labels_of(node)
-    what = f"Node {name}"
-    if not _is_dra(one) and "true" not in (labels.get(PRESENT), labels.get(FEATURE)):
+    subject = f"Node {name}"
+    if not _is_dra(pool) and "true" not in (labels.get(PRESENT), labels.get(FEATURE)):
         yield error(
-            what,
+            subject,
             f"lacks the label {PRESENT}=true, so no device plugin starts there",
             f"kubectl label node {name} {PRESENT}=true",
         )
-    for key, value in device_plugin.node_labels(one.spec).items():
-        found = labels.get(key)
-        if found == value:
+    for key, value in device_plugin.node_labels(pool.spec).items():
+        label_value = labels.get(key)
+        if label_value == value:
             continue
-        has = f"has {key}={found}" if found is not None else f"lacks the label {key}"
-        words = f"{has}, and pool {one.name} wants {value}"
-        if one.spec.karpenter is not None:
+        has = f"has {key}={label_value}" if label_value is not None else f"lacks the label {key}"
+        words = f"{has}, and pool {pool.name} wants {value}"
+        if pool.spec.karpenter is not None:
             yield warning(
-                what,
+                subject,
                 f"{words}: it was made before that was declared",
-                f"kubectl get nodeclaims --selector karpenter.sh/nodepool={one.name}; Karpenter replaces it once no instance runs there",
+                f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; Karpenter replaces it once no instance runs there",
             )
-        elif found is None and value == EXCLUSIVE:
+        elif label_value is None and value == EXCLUSIVE:
             yield warning(
-                what,
+                subject,
                 f"{words}: it shares as the device plugin's config.default says",
                 f"kubectl label node {name} {key}={value}",
             )
         else:
-            yield error(what, words, f"kubectl label node {name} {key}={value} --overwrite")
+            yield error(subject, words, f"kubectl label node {name} {key}={value} --overwrite")
     state = labels.get(MIG_STATE)
-    if names.MIG_CONFIG in device_plugin.node_labels(one.spec) and state not in (None, "success"):
+    if names.MIG_CONFIG in device_plugin.node_labels(pool.spec) and state not in (None, "success"):
         tell = error if state == "failed" else warning
         yield tell(
-            what,
+            subject,
             f"has {MIG_STATE}={state}: its GPUs aren't cut as {labels.get(names.MIG_CONFIG)} says",
             "look at the log of the MIG manager's pod there",
         )
 
 
-def _resources(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
-    if _is_dra(one):
+def _resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+    if _is_dra(pool):
         return
     status, name = node.get("status", {}), name_of(node)
-    for resource, wanted in {GPU: 0, **node_resources(one.spec)}.items():
+    for resource, wanted in {GPU: 0, **node_resources(pool.spec)}.items():
         has = int(amount(status.get("allocatable", {}).get(resource, 0)))
         most = int(amount(status.get("capacity", {}).get(resource, 0)))
         if has < wanted <= most:
@@ -111,26 +111,26 @@ def _resources(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
                 "look at the log of the device plugin's pod there, and for Xid errors in the kernel's",
             )
         elif has != wanted:
-            tell, rest = (
+            tell, consequence = (
                 (error, "units are sold that it hasn't") if has < wanted else (warning, "the rest is never sold")
             )
             if wanted == 0:
-                tell, rest = error, "they aren't shared"
+                tell, consequence = error, "they aren't shared"
             yield tell(
                 f"Node {name}",
-                f"has {resource}: {has}, and pool {one.name} declares {wanted}: {rest}",
+                f"has {resource}: {has}, and pool {pool.name} declares {wanted}: {consequence}",
                 "look at the log of the device plugin's pod there, or declare what the node has",
             )
 
 
 def check_slices(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the DRA driver has published the devices of each node, where a pool is of DRA."""
-    if not any(_shares_by_dra(one.model) for one in cluster.of(NodePool).values()):
+    if not any(_shares_by_dra(node_pool.model) for node_pool in cluster.of(NodePool).values()):
         return
     counts = Counter[str]()
-    for one in looked.all(SLICES):
-        if one["spec"].get("driver") == DRIVER:
-            counts[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices", ()))
+    for resource_slice in looked.all(SLICES):
+        if resource_slice["spec"].get("driver") == DRIVER:
+            counts[resource_slice["spec"].get("nodeName", "")] += len(resource_slice["spec"].get("devices", ()))
     for pool in pools_with_nodes(looked, cluster):
         if _is_dra(pool):
             yield from _published(pool, counts)
@@ -149,8 +149,8 @@ def _published(pool: PoolNodes, counts: Counter[str]) -> Iterator[Diagnosis]:
         yield ok(f"NodePool {pool.name}", f"{wanted} devices of {DRIVER} on each node")
 
 
-def _is_dra(one: PoolNodes) -> bool:
-    return _shares_by_dra(one.pool)
+def _is_dra(pool: PoolNodes) -> bool:
+    return _shares_by_dra(pool.pool)
 
 
 def _shares_by_dra(pool: NodePool) -> bool:

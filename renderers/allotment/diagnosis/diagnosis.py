@@ -19,21 +19,21 @@ class Diagnosis(NamedTuple):
     advice: str = ""
 
 
-def error(what: str, words: str, advice: str) -> Diagnosis:
+def error(subject: str, words: str, advice: str) -> Diagnosis:
     """Return what keeps something that is declared from running, or from being safe."""
-    return Diagnosis("error", "", what, words, advice)
+    return Diagnosis("error", "", subject, words, advice)
 
 
-def warning(what: str, words: str, advice: str) -> Diagnosis:
+def warning(subject: str, words: str, advice: str) -> Diagnosis:
     """Return what somebody should look at, while everything that is declared can run."""
-    return Diagnosis("warning", "", what, words, advice)
+    return Diagnosis("warning", "", subject, words, advice)
 
 
-def skipped(what: str, words: str, advice: str = "") -> Diagnosis:
+def skipped(subject: str, words: str, advice: str = "") -> Diagnosis:
     """Return what wasn't checked, and why."""
-    return Diagnosis("skipped", "", what, words, advice)
+    return Diagnosis("skipped", "", subject, words, advice)
 
 
-def ok(what: str, words: str) -> Diagnosis:
+def ok(subject: str, words: str) -> Diagnosis:
     """Return what is as it should be."""
-    return Diagnosis("ok", "", what, words)
+    return Diagnosis("ok", "", subject, words)

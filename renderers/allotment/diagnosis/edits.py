@@ -47,8 +47,8 @@ def _diagnoses(comparison: Comparison) -> Iterator[Diagnosis]:
         return
     edits = sorted(comparison.edits, key=lambda edit: (edit.kind not in _GUARDS, edit))
     for edit in edits[:MOST]:
-        what = f"{edit.kind} {names.namespace(edit.tenant)}/{printable(edit.name, 63)}"
-        yield (error if edit.kind in _GUARDS else warning)(what, edit.fault, edit.way_out)
+        subject = f"{edit.kind} {names.namespace(edit.tenant)}/{printable(edit.name, 63)}"
+        yield (error if edit.kind in _GUARDS else warning)(subject, edit.fault, edit.way_out)
     if len(edits) > MOST:
         more = f"{counted(len(edits) - MOST, 'more object')} aren't as published"
         yield warning(WHAT, more, "undo the edits above, then look again")

@@ -39,77 +39,84 @@ _TENANTS = names.labels(tenant="")
 def check_gateway(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the Gateway is there and programmed, and its listener takes tenants' routes."""
     spec = _spec(cluster)
-    what = _name(spec)
-    found = _gateway(looked, spec)
-    if found is None:
-        known = [f"{one['metadata']['namespace']}/{name_of(one)}" for one in looked.all(GATEWAYS)]
-        there = f"; there are {', '.join(sorted(known)[:8])}" if known else ""
+    subject = _name(spec)
+    gateway = _gateway(looked, spec)
+    if gateway is None:
+        gateway_names = [
+            f"{candidate['metadata']['namespace']}/{name_of(candidate)}" for candidate in looked.all(GATEWAYS)
+        ]
+        hint = f"; there are {', '.join(sorted(gateway_names)[:8])}" if gateway_names else ""
         yield error(
-            what,
-            f"isn't there{there}",
+            subject,
+            f"isn't there{hint}",
             "make it, or write another as spec.gateway: docs/start/first-cluster.md has one",
         )
         return
-    conditions = found.get("status", {}).get("conditions")
+    conditions = gateway.get("status", {}).get("conditions")
     unmet = [kind for kind in ("Accepted", "Programmed") if condition(conditions, kind).get("status") != "True"]
     for kind in unmet[:1]:
         yield error(
-            what,
+            subject,
             f"isn't {kind}: {said(condition(conditions, kind))}",
             f"kubectl -n {spec.gateway.namespace} describe gateway {spec.gateway.name}",
         )
     if not unmet:
-        yield ok(what, "is Programmed")
-    yield from _listener(found, spec)
+        yield ok(subject, "is Programmed")
+    yield from _listener(gateway, spec)
 
 
 def _listener(gateway: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
     name, host = spec.gateway.section_name, f"*.{spec.domain}"
-    what = f"{_name(spec)} listener {name}"
+    subject = f"{_name(spec)} listener {name}"
     listeners = gateway["spec"].get("listeners", ())
-    found = next((one for one in listeners if one["name"] == name), None)
-    if found is None:
-        there = ", ".join(sorted(one["name"] for one in listeners)) or "none"
+    listener = next((candidate for candidate in listeners if candidate["name"] == name), None)
+    if listener is None:
+        listener_names = ", ".join(sorted(candidate["name"] for candidate in listeners)) or "none"
         yield error(
-            what,
-            f"isn't there; there is {there}",
+            subject,
+            f"isn't there; there is {listener_names}",
             "add it to the Gateway, or write another as spec.gateway.sectionName",
         )
         return
-    wrong = [*_shape(what, found, host), *_routes(what, found, spec)]
-    yield from wrong or [ok(what, f"takes tenants' routes for {host}")]
-    status = next((one for one in gateway.get("status", {}).get("listeners", ()) if one.get("name") == name), None)
+    wrong = [*_shape(subject, listener, host), *_routes(subject, listener, spec)]
+    yield from wrong or [ok(subject, f"takes tenants' routes for {host}")]
+    status = next(
+        (candidate for candidate in gateway.get("status", {}).get("listeners", ()) if candidate.get("name") == name),
+        None,
+    )
     if status is None:
-        yield skipped(what, "the Gateway's status says nothing of it, so not whether its certificate is found")
+        yield skipped(subject, "the Gateway's status says nothing of it, so not whether its certificate is found")
         return
     for kind in ("Accepted", "ResolvedRefs", "Programmed"):
-        one = condition(status.get("conditions"), kind)
-        if one.get("status") == "False":
+        status_condition = condition(status.get("conditions"), kind)
+        if status_condition.get("status") == "False":
             yield error(
-                what,
-                f"isn't {kind}: {said(one)}",
+                subject,
+                f"isn't {kind}: {said(status_condition)}",
                 "look at the Secret that its tls.certificateRefs name, and its ports",
             )
             return
 
 
-def _shape(what: str, listener: Object, host: str) -> Iterator[Diagnosis]:
+def _shape(subject: str, listener: Object, host: str) -> Iterator[Diagnosis]:
     protocol, hostname = listener.get("protocol"), listener.get("hostname")
     if protocol != "HTTPS":
-        yield error(what, f"is {protocol}, and logins need HTTPS", "write protocol: HTTPS, with tls.certificateRefs")
+        yield error(subject, f"is {protocol}, and logins need HTTPS", "write protocol: HTTPS, with tls.certificateRefs")
     elif listener.get("tls", {}).get("mode", "Terminate") != "Terminate":
-        yield error(what, "passes TLS through, so nobody can be logged in there", "write tls.mode: Terminate")
+        yield error(subject, "passes TLS through, so nobody can be logged in there", "write tls.mode: Terminate")
     if hostname and hostname != host and not (hostname.startswith("*.") and host.endswith(hostname[1:])):
         yield error(
-            what, f"is of {hostname}, and instances are at {host}", f'write hostname: "{host}", or another spec.domain'
+            subject,
+            f"is of {hostname}, and instances are at {host}",
+            f'write hostname: "{host}", or another spec.domain',
         )
 
 
-def _routes(what: str, listener: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
+def _routes(subject: str, listener: Object, spec: ClusterSpec) -> Iterator[Diagnosis]:
     allowed = listener.get("allowedRoutes", {})
     kinds = allowed.get("kinds", ())
-    if kinds and not any(one.get("kind") == "HTTPRoute" for one in kinds):
-        yield error(what, "takes no HTTPRoute", "remove allowedRoutes.kinds, or add HTTPRoute")
+    if kinds and not any(route_kind.get("kind") == "HTTPRoute" for route_kind in kinds):
+        yield error(subject, "takes no HTTPRoute", "remove allowedRoutes.kinds, or add HTTPRoute")
     spaces = allowed.get("namespaces", {})
     source = spaces.get("from", "Same")
     label = f"those with the label {names.TENANT}"
@@ -117,15 +124,15 @@ def _routes(what: str, listener: Object, spec: ClusterSpec) -> Iterator[Diagnosi
         takes = selects(spaces.get("selector", {}), _TENANTS)
         if takes is None:
             yield skipped(
-                what,
+                subject,
                 "its selector of namespaces asks for labels that aren't ours: whether tenants have them isn't known",
             )
         elif not takes:
-            yield error(what, "its selector takes no tenant's namespace", f"let it take {label}")
+            yield error(subject, "its selector takes no tenant's namespace", f"let it take {label}")
     elif source != "All":
         where = f"namespace {spec.gateway.namespace}" if source == "Same" else "no namespace"
         yield error(
-            what,
+            subject,
             f"takes routes of {where} alone, and tenants' lie in {names.namespace('*')}",
             f"write allowedRoutes.namespaces.from: All, or Selector of {label}",
         )
@@ -137,89 +144,94 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool | No
     expressions = [
         {"key": key, "operator": "In", "values": [value]} for key, value in selector.get("matchLabels", {}).items()
     ]
-    known: bool | None = True
-    for one in [*expressions, *selector.get("matchExpressions", ())]:
-        there, value = one["key"] in labels, labels.get(one["key"], "")
-        if there and one["operator"] in ("Exists", "DoesNotExist"):
-            met: bool | None = one["operator"] == "Exists"
-        elif there and value:
-            met = (value in one.get("values", ())) is (one["operator"] == "In")
+    is_selected: bool | None = True
+    for expression in [*expressions, *selector.get("matchExpressions", ())]:
+        has_label, value = expression["key"] in labels, labels.get(expression["key"], "")
+        if has_label and expression["operator"] in ("Exists", "DoesNotExist"):
+            met: bool | None = expression["operator"] == "Exists"
+        elif has_label and value:
+            met = (value in expression.get("values", ())) is (expression["operator"] == "In")
         else:
             met = None
         if met is False:
             return False
-        known = known and met
-    return known
+        is_selected = is_selected and met
+    return is_selected
 
 
 def check_class(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the Gateway's class is accepted, by Envoy Gateway."""
-    found = _gateway(looked, _spec(cluster))
-    if found is None:
+    gateway = _gateway(looked, _spec(cluster))
+    if gateway is None:
         return
-    name = str(found["spec"].get("gatewayClassName"))
-    what = f"GatewayClass {name}"
-    one = next((one for one in looked.all(GATEWAY_CLASSES) if name_of(one) == name), None)
-    if one is None:
-        yield error(what, "isn't there, and the Gateway names it", "install Envoy Gateway, and make its class")
+    name = str(gateway["spec"].get("gatewayClassName"))
+    subject = f"GatewayClass {name}"
+    gateway_class = next((candidate for candidate in looked.all(GATEWAY_CLASSES) if name_of(candidate) == name), None)
+    if gateway_class is None:
+        yield error(subject, "isn't there, and the Gateway names it", "install Envoy Gateway, and make its class")
         return
     accepted, controller = (
-        condition(one.get("status", {}).get("conditions"), "Accepted"),
-        one["spec"].get("controllerName"),
+        condition(gateway_class.get("status", {}).get("conditions"), "Accepted"),
+        gateway_class["spec"].get("controllerName"),
     )
     if controller != CONTROLLER:
         yield warning(
-            what,
+            subject,
             f"is of the controller {controller}, and logins are SecurityPolicies of Envoy Gateway, by default {CONTROLLER}",
             "check that it is an Envoy Gateway under another name",
         )
     if accepted.get("status") == "False":
-        yield error(what, f"isn't accepted: {said(accepted)}", f"kubectl describe gatewayclass {name}")
+        yield error(subject, f"isn't accepted: {said(accepted)}", f"kubectl describe gatewayclass {name}")
     elif accepted.get("status") != "True":
-        yield warning(what, f"isn't accepted yet: {said(accepted)}", "check that Envoy Gateway runs")
+        yield warning(subject, f"isn't accepted yet: {said(accepted)}", "check that Envoy Gateway runs")
     elif controller == CONTROLLER:
-        yield ok(what, "is accepted")
+        yield ok(subject, "is accepted")
 
 
 def check_certificate(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the listener's certificate is of the domain, and how long it is good, as cert-manager says it."""
     spec = _spec(cluster)
-    found = _gateway(looked, spec) or {"spec": {}}
+    gateway = _gateway(looked, spec) or {"spec": {}}
     listener: Object = next(
-        (one for one in found["spec"].get("listeners", ()) if one["name"] == spec.gateway.section_name), {}
+        (
+            candidate
+            for candidate in gateway["spec"].get("listeners", ())
+            if candidate["name"] == spec.gateway.section_name
+        ),
+        {},
     )
     for reference in listener.get("tls", {}).get("certificateRefs", ()):
         space, secret = reference.get("namespace", spec.gateway.namespace), reference["name"]
-        what = f"Certificate in Secret {space}/{secret}"
+        subject = f"Certificate in Secret {space}/{secret}"
         try:
-            several = looked.all(CERTIFICATES)
+            certificates = looked.all(CERTIFICATES)
         except Unseen as unseen:
             if unseen.right or unseen.failed:
                 raise
-            several = []
-        one = next(
+            certificates = []
+        certificate = next(
             (
-                one
-                for one in several
-                if one["metadata"]["namespace"] == space and one["spec"].get("secretName") == secret
+                candidate
+                for candidate in certificates
+                if candidate["metadata"]["namespace"] == space and candidate["spec"].get("secretName") == secret
             ),
             None,
         )
-        if one is None:
+        if certificate is None:
             yield skipped(
-                what, "no Certificate of cert-manager writes it, and no Secret is read: when it expires isn't known"
+                subject, "no Certificate of cert-manager writes it, and no Secret is read: when it expires isn't known"
             )
         else:
-            yield from _dates(what, one, spec, looked.now)
+            yield from _dates(subject, certificate, spec, looked.now)
 
 
-def _dates(what: str, one: Object, spec: ClusterSpec, now: datetime.datetime) -> Iterator[Diagnosis]:
-    advice = f"kubectl -n {one['metadata']['namespace']} describe certificate {name_of(one)}"
-    status, host = one.get("status", {}), f"*.{spec.domain}"
-    if host not in one["spec"].get("dnsNames", ()):
+def _dates(subject: str, certificate: Object, spec: ClusterSpec, now: datetime.datetime) -> Iterator[Diagnosis]:
+    advice = f"kubectl -n {certificate['metadata']['namespace']} describe certificate {name_of(certificate)}"
+    status, host = certificate.get("status", {}), f"*.{spec.domain}"
+    if host not in certificate["spec"].get("dnsNames", ()):
         yield error(
-            what,
-            f"is of {', '.join(one['spec'].get('dnsNames', ())) or 'no name'}, and instances are at {host}",
+            subject,
+            f"is of {', '.join(certificate['spec'].get('dnsNames', ())) or 'no name'}, and instances are at {host}",
             f'add "{host}" to its dnsNames',
         )
     ready, end, renewal = (
@@ -228,61 +240,61 @@ def _dates(what: str, one: Object, spec: ClusterSpec, now: datetime.datetime) ->
         moment_of(status.get("renewalTime", "")),
     )
     if end is None:
-        yield error(what, f"isn't issued: {said(ready)}", advice)
+        yield error(subject, f"isn't issued: {said(ready)}", advice)
     elif end <= now:
-        yield error(what, f"expired on {end:%Y-%m-%d}", advice)
+        yield error(subject, f"expired on {end:%Y-%m-%d}", advice)
     elif now - LATE > renewal if renewal is not None else end - now < SOON:
-        yield warning(what, f"expires on {end:%Y-%m-%d} and isn't renewed: {said(ready)}", advice)
-    elif host in one["spec"].get("dnsNames", ()):
-        yield ok(what, f"is good until {end:%Y-%m-%d}")
+        yield warning(subject, f"expires on {end:%Y-%m-%d} and isn't renewed: {said(ready)}", advice)
+    elif host in certificate["spec"].get("dnsNames", ()):
+        yield ok(subject, f"is good until {end:%Y-%m-%d}")
 
 
 def check_proxies(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the Gateway's proxies run where tenants' network policies let them in from."""
     spec = _spec(cluster)
-    gateway, what = spec.gateway, f"{_name(spec)} proxies"
+    gateway, subject = spec.gateway, f"{_name(spec)} proxies"
     wanted = {OWNING_NAME: gateway.name, OWNING_NAMESPACE: gateway.namespace}
-    pods = [one for one in looked.all(OTHER_PODS) if wanted.items() <= one["metadata"].get("labels", {}).items()]
-    elsewhere = sorted({one["metadata"]["namespace"] for one in pods} - {gateway.namespace})
+    pods = [pod for pod in looked.all(OTHER_PODS) if wanted.items() <= pod["metadata"].get("labels", {}).items()]
+    elsewhere = sorted({pod["metadata"]["namespace"] for pod in pods} - {gateway.namespace})
     if not pods:
-        yield skipped(what, f"no pod has the label {OWNING_NAME}={gateway.name}")
+        yield skipped(subject, f"no pod has the label {OWNING_NAME}={gateway.name}")
     elif elsewhere:
         yield error(
-            what,
+            subject,
             f"run in {', '.join(elsewhere)}, and tenants' network policies let in what comes from {gateway.namespace}",
             "write deploy.type: GatewayNamespace in Envoy Gateway's Kubernetes provider",
         )
     else:
-        yield ok(what, f"run in {gateway.namespace}")
+        yield ok(subject, f"run in {gateway.namespace}")
 
 
 def check_logins(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether Envoy Gateway has taken the logins, which it does only where it finds the client's Secret."""
     spec = _spec(cluster)
-    what = "SecurityPolicies"
-    several = looked.all(LOGINS)
-    refused = [(one, refusal) for one in several if (refusal := _refusal(one))]
-    for one, words in refused[:1]:
+    subject = "SecurityPolicies"
+    policies = looked.all(LOGINS)
+    refused = [(policy, refusal) for policy in policies if (refusal := _refusal(policy))]
+    for policy, words in refused[:1]:
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         yield error(
-            what,
-            f"{len(refused)} of {len(several)} aren't accepted: {one['metadata']['namespace']}/{name_of(one)}: {words}{more}",
+            subject,
+            f"{len(refused)} of {len(policies)} aren't accepted: {policy['metadata']['namespace']}/{name_of(policy)}: {words}{more}",
             "until then nobody gets in there: change what it names, or restart Envoy Gateway",
         )
-    logins = [one for one in several if "oidc" in one["spec"]]
+    logins = [policy for policy in policies if "oidc" in policy["spec"]]
     secret = spec.oidc.client_secret_ref
     if not logins:
         yield skipped(
-            what,
+            subject,
             f"none has a login yet, and no Secret is read: whether {secret.namespace}/{secret.name} is there isn't known",
         )
     elif not refused:
-        yield ok(what, f"all {len(several)} are accepted, {len(logins)} of them with a login")
+        yield ok(subject, f"all {len(policies)} are accepted, {len(logins)} of them with a login")
 
 
-def _refusal(one: Object) -> str:
+def _refusal(policy: Object) -> str:
     """Return why a policy isn't accepted; empty where it is, or nobody has looked at it yet."""
-    for ancestor in one.get("status", {}).get("ancestors", ()):
+    for ancestor in policy.get("status", {}).get("ancestors", ()):
         accepted = condition(ancestor.get("conditions"), "Accepted")
         if accepted.get("status") == "False":
             return said(accepted)
@@ -291,7 +303,14 @@ def _refusal(one: Object) -> str:
 
 def _gateway(looked: Looked, spec: ClusterSpec) -> Object | None:
     wanted = spec.gateway.namespace, spec.gateway.name
-    return next((one for one in looked.all(GATEWAYS) if (one["metadata"]["namespace"], name_of(one)) == wanted), None)
+    return next(
+        (
+            candidate
+            for candidate in looked.all(GATEWAYS)
+            if (candidate["metadata"]["namespace"], name_of(candidate)) == wanted
+        ),
+        None,
+    )
 
 
 def _spec(cluster: Folder) -> ClusterSpec:

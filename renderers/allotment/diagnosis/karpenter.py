@@ -32,20 +32,20 @@ def check_pools(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Dia
     wanted = _bought(cluster)
     if not wanted:
         return
-    found = by_name(looked.all(POOLS))
+    node_pools = by_name(looked.all(POOLS))
     for name in wanted:
-        what = f"karpenter.sh NodePool {name}"
-        if name not in found:
+        subject = f"karpenter.sh NodePool {name}"
+        if name not in node_pools:
             advice = f"let Argo CD sync the Application {names.platform_application('node-pools', cluster.name)}"
-            yield error(what, "isn't there: no node is bought for its Stocks", advice)
+            yield error(subject, "isn't there: no node is bought for its Stocks", advice)
             continue
-        ready = condition(found[name].get("status", {}).get("conditions"), "Ready")
+        ready = condition(node_pools[name].get("status", {}).get("conditions"), "Ready")
         if ready.get("status") == "False":
-            yield error(what, f"isn't Ready: {said(ready)}", f"kubectl describe nodepools.karpenter.sh {name}")
+            yield error(subject, f"isn't Ready: {said(ready)}", f"kubectl describe nodepools.karpenter.sh {name}")
         elif not ready:
-            yield warning(what, "has no condition Ready: no Karpenter has looked at it", "check that Karpenter runs")
+            yield warning(subject, "has no condition Ready: no Karpenter has looked at it", "check that Karpenter runs")
         else:
-            yield ok(what, "is Ready")
+            yield ok(subject, "is Ready")
 
 
 def check_gates(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
@@ -53,44 +53,44 @@ def check_gates(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Dia
     where it is off, else by what Karpenter's Deployment is told."""
     if not _bought(cluster):
         return
-    declared, what = has_overlays(cluster), "feature gate NodeOverlay"
+    declared, subject = has_overlays(cluster), "feature gate NodeOverlay"
     is_on = _is_on(looked)
     if is_on is None:
         yield skipped(
-            what,
+            subject,
             "no NodeOverlay has a status, and no Deployment with the label app.kubernetes.io/name=karpenter says it",
         )
     elif declared and not is_on:
         yield error(
-            what,
+            subject,
             "is off, and spec.karpenter.featureGates names it: pools of slices never grow",
             f"set {_SWITCH}, or remove it from featureGates",
         )
     elif is_on and not declared:
         yield warning(
-            what,
+            subject,
             "is on, and spec.karpenter.featureGates doesn't name it: no pool of slices may grow",
             "write featureGates: [NodeOverlay]",
         )
     else:
-        yield ok(what, f"is {'on' if is_on else 'off'}, as declared")
-    for one in _overlays(looked):
-        ready = condition(one.get("status", {}).get("conditions"), "Ready")
-        if ready.get("status") == "False" and name_of(one) in _bought(cluster):
-            advice = f"kubectl describe nodeoverlays {name_of(one)}"
-            yield error(f"NodeOverlay {name_of(one)}", f"isn't Ready: {said(ready)}", advice)
+        yield ok(subject, f"is {'on' if is_on else 'off'}, as declared")
+    for overlay in _overlays(looked):
+        ready = condition(overlay.get("status", {}).get("conditions"), "Ready")
+        if ready.get("status") == "False" and name_of(overlay) in _bought(cluster):
+            advice = f"kubectl describe nodeoverlays {name_of(overlay)}"
+            yield error(f"NodeOverlay {name_of(overlay)}", f"isn't Ready: {said(ready)}", advice)
 
 
 def _is_on(looked: Looked) -> bool | None:
     """Return whether the gate is on; None where nothing says it. Raises Unseen where rights are missing."""
     overlays = _overlays(looked)
-    if any(one.get("status", {}).get("conditions") for one in overlays):
+    if any(overlay.get("status", {}).get("conditions") for overlay in overlays):
         return True
-    told = [words for one in looked.all(KARPENTERS) for words in _told(one)]
-    for words in told:
-        if found := _GATE.search(words):
-            return found[1].lower() == "true"
-    return False if told or overlays else None
+    gate_texts = [words for deployment in looked.all(KARPENTERS) for words in _told(deployment)]
+    for words in gate_texts:
+        if match := _GATE.search(words):
+            return match[1].lower() == "true"
+    return False if gate_texts or overlays else None
 
 
 def _overlays(looked: Looked) -> list[Object]:
@@ -105,10 +105,10 @@ def _overlays(looked: Looked) -> list[Object]:
 
 def _told(deployment: Object) -> Iterable[str]:
     """Yield what Karpenter's containers are told of gates; an empty text where they are told nothing."""
-    for one in deployment["spec"]["template"]["spec"].get("containers", ()):
-        gates = [str(each.get("value", "")) for each in one.get("env", ()) if each["name"] == "FEATURE_GATES"]
-        yield from [*gates, *(word for word in one.get("args", ()) if "feature-gates" in word)] or [""]
+    for container in deployment["spec"]["template"]["spec"].get("containers", ()):
+        gates = [str(each.get("value", "")) for each in container.get("env", ()) if each["name"] == "FEATURE_GATES"]
+        yield from [*gates, *(word for word in container.get("args", ()) if "feature-gates" in word)] or [""]
 
 
 def _bought(cluster: Folder) -> list[str]:
-    return [name for name, one in cluster.of(NodePool).items() if one.model.spec.karpenter is not None]
+    return [name for name, pool in cluster.of(NodePool).items() if pool.model.spec.karpenter is not None]

@@ -44,10 +44,12 @@ class Kind(NamedTuple):
     @property
     def right(self) -> str:
         """What reading it takes, in words."""
-        whole = f"{self.resource}.{self.group}" if self.group else self.resource
-        one = f" {self.name}" if self.name else ""
+        qualified_name = f"{self.resource}.{self.group}" if self.group else self.resource
+        name_suffix = f" {self.name}" if self.name else ""
         where = f" in namespace {self.namespace}" if self.namespace else ""
-        return f"{'get' if self.name else 'list'} of {whole}{one}{where}" + (" where Argo CD runs" if self.hub else "")
+        return f"{'get' if self.name else 'list'} of {qualified_name}{name_suffix}{where}" + (
+            " where Argo CD runs" if self.hub else ""
+        )
 
 
 NODES = Kind("", "v1", "nodes")
@@ -106,9 +108,9 @@ class Unseen(Exception):
     """Something couldn't be read: because a right is missing, which `right` names, or as `why` says; `failed` says that it should
     have been readable."""
 
-    def __init__(self, what: str, why: str, right: str = "", *, failed: bool = False) -> None:
-        super().__init__(f"{what}: {right or why}")
-        self.what = what
+    def __init__(self, subject: str, why: str, right: str = "", *, failed: bool = False) -> None:
+        super().__init__(f"{subject}: {right or why}")
+        self.what = subject
         self.why = why
         self.right = right
         self.failed = failed
@@ -145,14 +147,14 @@ class Looked(NamedTuple):
     def all(self, kind: Kind) -> list[Any]:
         """Return all objects of a kind: mappings, or LiveObjects of a kind of WHOLE. Raises Unseen."""
         answer = self.answers.get(kind, Answer(trouble="it wasn't asked for"))
-        whole = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
-        what = f"{whole} {kind.name}".strip()
+        qualified_name = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
+        subject = f"{qualified_name} {kind.name}".strip()
         if answer.status in _REFUSED:
-            raise Unseen(what, "", kind.right)
+            raise Unseen(subject, "", kind.right)
         if answer.status == _NOT_FOUND and not kind.name:
-            raise Unseen(what, f"the API server doesn't serve {kind.api}")
+            raise Unseen(subject, f"the API server doesn't serve {kind.api}")
         if answer.trouble or answer.status not in (_FOUND, _NOT_FOUND):
-            raise Unseen(what, answer.trouble or f"the API server answers {answer.status}", failed=True)
+            raise Unseen(subject, answer.trouble or f"the API server answers {answer.status}", failed=True)
         return list(answer.objects)
 
     def one(self, kind: Kind) -> Object | None:
@@ -160,21 +162,24 @@ class Looked(NamedTuple):
         return next(iter(self.all(kind)), None)
 
 
-def name_of(one: Object) -> str:
+def name_of(manifest: Object) -> str:
     """Return an object's name."""
-    return str(one["metadata"]["name"])
+    return str(manifest["metadata"]["name"])
 
 
-def by_name(several: Iterable[Object]) -> dict[str, Object]:
+def by_name(manifests: Iterable[Object]) -> dict[str, Object]:
     """Return objects by their names."""
-    return {name_of(one): one for one in several}
+    return {name_of(manifest): manifest for manifest in manifests}
 
 
-def condition(several: Iterable[Object] | None, kind: str) -> Object:
+def condition(conditions: Iterable[Object] | None, kind: str) -> Object:
     """Return the condition of a type; an empty mapping where there is none."""
-    return next((one for one in several or () if one.get("type") == kind), {})
+    return next((status_condition for status_condition in conditions or () if status_condition.get("type") == kind), {})
 
 
-def said(one: Object) -> str:
+def said(status_condition: Object) -> str:
     """Return what a condition says of itself: its reason and message."""
-    return ": ".join(text for text in (one.get("reason"), one.get("message")) if text) or "no reason is given"
+    return (
+        ": ".join(text for text in (status_condition.get("reason"), status_condition.get("message")) if text)
+        or "no reason is given"
+    )

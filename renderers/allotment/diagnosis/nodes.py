@@ -24,49 +24,49 @@ Room = tuple[int, int]  # millicores, bytes
 
 def check_pools(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield how many nodes each pool has, and what of them keeps units away, or lets others in."""
-    for one in pools_with_nodes(looked, cluster):
-        wrong = [*_number(one), *(found for node in one.nodes for found in _of_node(one, node))]
-        yield from wrong or [ok(f"NodePool {one.name}", _fine(one))]
+    for pool in pools_with_nodes(looked, cluster):
+        wrong = [*_number(pool), *(diagnosis for node in pool.nodes for diagnosis in _of_node(pool, node))]
+        yield from wrong or [ok(f"NodePool {pool.name}", _fine(pool))]
 
 
-def _fine(one: PoolNodes) -> str:
-    there = f"{counted(len(one.nodes), 'node')}, tainted and ready" if one.nodes else "no node now"
-    return f"{there}, {one.coming} more on the way" if one.coming else there
+def _fine(pool: PoolNodes) -> str:
+    summary = f"{counted(len(pool.nodes), 'node')}, tainted and ready" if pool.nodes else "no node now"
+    return f"{summary}, {pool.coming} more on the way" if pool.coming else summary
 
 
-def _number(one: PoolNodes) -> Iterator[Diagnosis]:
-    what, there = f"NodePool {one.name}", len(one.nodes)
-    if one.spec.static is not None and there < one.spec.static.nodes:
+def _number(pool: PoolNodes) -> Iterator[Diagnosis]:
+    subject, node_count = f"NodePool {pool.name}", len(pool.nodes)
+    if pool.spec.static is not None and node_count < pool.spec.static.nodes:
         nodes = (
-            f"{counted(there, 'node')} {'has' if there == 1 else 'have'} {one.labels}"
-            if there
-            else f"no node has {one.labels}"
+            f"{counted(node_count, 'node')} {'has' if node_count == 1 else 'have'} {pool.labels}"
+            if node_count
+            else f"no node has {pool.labels}"
         )
         yield error(
-            what,
-            f"{nodes}, and static.nodes is {one.spec.static.nodes}: units are sold that no node has",
-            f"kubectl label node NODE {one.labels.replace(',', ' ')}, or write static.nodes: {max(there, 1)} and lower its Stocks",
+            subject,
+            f"{nodes}, and static.nodes is {pool.spec.static.nodes}: units are sold that no node has",
+            f"kubectl label node NODE {pool.labels.replace(',', ' ')}, or write static.nodes: {max(node_count, 1)} and lower its Stocks",
         )
-    elif one.spec.static is not None and there > one.spec.static.nodes:
+    elif pool.spec.static is not None and node_count > pool.spec.static.nodes:
         yield warning(
-            what,
-            f"{there} nodes have {one.labels}, and static.nodes is {one.spec.static.nodes}: the rest is never sold",
-            f"write static.nodes: {there}, and raise its Stocks",
+            subject,
+            f"{node_count} nodes have {pool.labels}, and static.nodes is {pool.spec.static.nodes}: the rest is never sold",
+            f"write static.nodes: {node_count}, and raise its Stocks",
         )
-    elif one.spec.karpenter is not None and there + one.coming > one.spec.karpenter.max_nodes:
+    elif pool.spec.karpenter is not None and node_count + pool.coming > pool.spec.karpenter.max_nodes:
         yield warning(
-            what,
-            f"Karpenter has bought {there + one.coming} nodes, and maxNodes is {one.spec.karpenter.max_nodes}",
-            f"kubectl get nodeclaims --selector karpenter.sh/nodepool={one.name}; what is empty goes by itself",
+            subject,
+            f"Karpenter has bought {node_count + pool.coming} nodes, and maxNodes is {pool.spec.karpenter.max_nodes}",
+            f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; what is empty goes by itself",
         )
 
 
-def _of_node(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
+def _of_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
     name, taints = name_of(node), node.get("spec", {}).get("taints", ())
-    what = f"Node {name}"
+    subject = f"Node {name}"
     if not any(taint["key"] == names.GPU_TAINT and taint.get("effect") == "NoSchedule" for taint in taints):
         yield error(
-            what,
+            subject,
             f"lacks the taint {names.GPU_TAINT}:NoSchedule, so pods that use no GPU take the room of units",
             f"kubectl taint node {name} {names.GPU_TAINT}=true:NoSchedule",
         )
@@ -75,27 +75,31 @@ def _of_node(one: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         foreign = (key != names.GPU_TAINT or effect == "NoExecute") and not key.startswith(_KUBERNETES_OWN)
         if foreign and effect in ("NoSchedule", "NoExecute"):
             yield error(
-                what,
+                subject,
                 f"has the taint {key}:{effect}, which no unit tolerates, so nothing is scheduled there",
                 f"kubectl taint node {name} {key}:{effect}-",
             )
     if not is_ready(node):
-        yield error(what, f"isn't Ready, and the units of pool {one.name} count it", f"kubectl describe node {name}")
+        yield error(
+            subject, f"isn't Ready, and the units of pool {pool.name} count it", f"kubectl describe node {name}"
+        )
     elif node.get("spec", {}).get("unschedulable"):
         yield warning(
-            what, f"is cordoned, and the units of pool {one.name} count it", f"kubectl uncordon {name}, once it is well"
+            subject,
+            f"is cordoned, and the units of pool {pool.name} count it",
+            f"kubectl uncordon {name}, once it is well",
         )
 
 
 def check_zones(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield the nodes that are in no zone, where a plan lets copies be spread over zones: nothing spread is scheduled there."""
-    if not any("Zones" in one.model.spec.allow.spread for one in offers.platform.of(Plan).values()):
+    if not any("Zones" in plan.model.spec.allow.spread for plan in offers.platform.of(Plan).values()):
         return
-    for one in pools_with_nodes(looked, cluster):
-        without = [name_of(node) for node in one.nodes if not labels_of(node).get(TOPOLOGIES["Zones"])]
+    for pool in pools_with_nodes(looked, cluster):
+        without = [name_of(node) for node in pool.nodes if not labels_of(node).get(TOPOLOGIES["Zones"])]
         if without:
             yield warning(
-                f"NodePool {one.name}",
+                f"NodePool {pool.name}",
                 f"{', '.join(without[:8])} {'lacks' if len(without) == 1 else 'lack'} the label {TOPOLOGIES['Zones']}, so no copy"
                 " of an instance with spread: [Zones] is scheduled there",
                 f"kubectl label node {without[0]} {TOPOLOGIES['Zones']}=ZONE, or take Zones out of the plans' allow.spread",
@@ -104,16 +108,16 @@ def check_zones(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Dia
 
 def check_strays(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield the nodes with GPUs that are of no pool, and those that are of several."""
-    pools = [one.model for one in cluster.of(NodePool).values()]
+    pools = [node_pool.model for node_pool in cluster.of(NodePool).values()]
     for node in sorted(looked.all(NODES), key=name_of):
-        of = [pool.metadata.name for pool in pools if is_of(node, pool)]
-        if len(of) > 1:
+        pool_names = [pool.metadata.name for pool in pools if is_of(node, pool)]
+        if len(pool_names) > 1:
             yield error(
                 f"Node {name_of(node)}",
-                f"has the labels of the pools {', '.join(of)}, so its units are sold twice",
+                f"has the labels of the pools {', '.join(pool_names)}, so its units are sold twice",
                 "leave it the labels of one",
             )
-        elif not of and has_gpus(node):
+        elif not pool_names and has_gpus(node):
             yield warning(
                 f"Node {name_of(node)}",
                 "has GPUs, and the labels of no declared pool: nothing of it is sold",
@@ -126,33 +130,33 @@ def check_room(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diag
     to declare. Raises Unseen where pods may not be read, once nodes are found that have too little anyway."""
     unseen: Unseen | None = None
     try:
-        taken = _taken(looked)
+        usage = _taken(looked)
     except Unseen as error_:
-        unseen, taken = error_, {}
-    for one in pools_with_nodes(looked, cluster):
-        rooms = {name_of(node): _room(node, taken.get(name_of(node), (0, 0))) for node in one.nodes}
+        unseen, usage = error_, {}
+    for pool in pools_with_nodes(looked, cluster):
+        rooms = {name_of(node): _room(node, usage.get(name_of(node), (0, 0))) for node in pool.nodes}
         if not rooms:
             continue
-        declared, says = _declared_room(one)
+        declared, says = _declared_room(pool)
         least = min(room[0] for room in rooms.values()), min(room[1] for room in rooms.values())
         words = f"cpu {cpu_text(least[0])} and memory {_gibi(least[1])} are left for pods"
         if least[0] < declared[0] or least[1] < declared[1]:
             at = 0 if least[0] < declared[0] else 1
             name = min(rooms, key=lambda each: rooms[each][at])
             yield error(
-                f"NodePool {one.name}",
+                f"NodePool {pool.name}",
                 f"{words} on its smallest node ({name}), and {says}: units are sold that don't fit",
-                _room_to_declare(one, least),
+                _room_to_declare(pool, least),
             )
         elif unseen is None:
-            yield ok(f"NodePool {one.name}", f"{words} on its smallest node, and {says}")
+            yield ok(f"NodePool {pool.name}", f"{words} on its smallest node, and {says}")
     if unseen is not None:
         raise unseen
 
 
-def _declared_room(one: PoolNodes) -> tuple[Room, str]:
+def _declared_room(pool: PoolNodes) -> tuple[Room, str]:
     """Return the CPU and memory that a pool declares of each node, for units and for pods of storages, and the same in words."""
-    node, more = one.spec.node, one.spec.storage_pods
+    node, more = pool.spec.node, pool.spec.storage_pods
     says = f"node.cpu is {cpu_text(node.cpu)} and node.memory {size_text(node.memory)}"
     if more is None:
         return (node.cpu, node.memory), says
@@ -160,24 +164,24 @@ def _declared_room(one: PoolNodes) -> tuple[Room, str]:
     return (node.cpu + more.cpu, node.memory + more.memory), says
 
 
-def _room_to_declare(one: PoolNodes, least: Room) -> str:
-    more = one.spec.storage_pods
+def _room_to_declare(pool: PoolNodes, least: Room) -> str:
+    more = pool.spec.storage_pods
     cpu, memory = least if more is None else (max(0, least[0] - more.cpu), max(0, least[1] - more.memory))
     return f"write cpu: {cpu_text(_cores(cpu))}, memory: {size_text(_whole(memory))}"
 
 
 def _taken(looked: Looked) -> dict[str, Room]:
     """Return what pods that every node has request, by node."""
-    found: dict[str, Room] = {}
+    usage: dict[str, Room] = {}
     for pod in looked.all(OTHER_PODS):
-        owners = {one.get("kind") for one in pod["metadata"].get("ownerReferences", ())}
+        owners = {owner.get("kind") for owner in pod["metadata"].get("ownerReferences", ())}
         name = pod["spec"].get("nodeName")
         ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
         if name and not ended and owners & set(_EVERYWHERE):
             cpu, memory = (requested(pod["spec"], resource) for resource in ("cpu", "memory"))
-            before = found.get(name, (0, 0))
-            found[name] = before[0] + _up(cpu * 1000), before[1] + _up(memory)
-    return found
+            previous = usage.get(name, (0, 0))
+            usage[name] = previous[0] + _up(cpu * 1000), previous[1] + _up(memory)
+    return usage
 
 
 def requested(spec: Object, resource: str) -> Decimal:
@@ -187,26 +191,26 @@ def requested(spec: Object, resource: str) -> Decimal:
     Kubernetes: pkg/api, `PodRequests` of component-helpers' resource package.
     """
 
-    def of(one: Object) -> Decimal:
-        return amount(one.get("resources", {}).get("requests", {}).get(resource, 0))
+    def of(consumer: Object) -> Decimal:
+        return amount(consumer.get("resources", {}).get("requests", {}).get(resource, 0))
 
     total, highest, sidecars = sum(map(of, spec.get("containers", ())), Decimal(0)), Decimal(0), Decimal(0)
-    for one in spec.get("initContainers", ()):
-        if one.get("restartPolicy") == "Always":
-            sidecars += of(one)
+    for container in spec.get("initContainers", ()):
+        if container.get("restartPolicy") == "Always":
+            sidecars += of(container)
             highest = max(highest, sidecars)
         else:
-            highest = max(highest, sidecars + of(one))
+            highest = max(highest, sidecars + of(container))
     needed = max(total + sidecars, highest)
     if resource in spec.get("resources", {}).get("requests", {}):
         needed = of(spec)
     return needed + amount(spec.get("overhead", {}).get(resource, 0))
 
 
-def _room(node: Object, taken: Room) -> Room:
+def _room(node: Object, usage: Room) -> Room:
     allocatable = node.get("status", {}).get("allocatable", {})
     cpu, memory = amount(allocatable.get("cpu", 0)) * 1000, amount(allocatable.get("memory", 0))
-    return max(0, int(cpu) - taken[0]), max(0, int(memory) - taken[1])
+    return max(0, int(cpu) - usage[0]), max(0, int(memory) - usage[1])
 
 
 def _up(value: Decimal) -> int:

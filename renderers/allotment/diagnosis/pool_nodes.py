@@ -43,16 +43,16 @@ class PoolNodes(NamedTuple):
 def pools_with_nodes(looked: Looked, cluster: Folder) -> Iterator[PoolNodes]:
     """Yield each pool of a cluster with its nodes. Raises Unseen."""
     nodes = sorted(looked.all(NODES), key=name_of)
-    for one in cluster.of(NodePool).values():
-        of_it = [node for node in nodes if is_of(node, one.model)]
-        there = [node for node in of_it if one.model.spec.static or INITIALIZED in labels_of(node)]
-        yield PoolNodes(one.model, there, len(of_it) - len(there))
+    for pool in cluster.of(NodePool).values():
+        of_it = [node for node in nodes if is_of(node, pool.model)]
+        initialized_nodes = [node for node in of_it if pool.model.spec.static or INITIALIZED in labels_of(node)]
+        yield PoolNodes(pool.model, initialized_nodes, len(of_it) - len(initialized_nodes))
 
 
 def labels_of(node: Object) -> dict[str, str]:
     """Return a node's labels."""
-    found: dict[str, str] = node["metadata"].get("labels", {})
-    return found
+    labels: dict[str, str] = node["metadata"].get("labels", {})
+    return labels
 
 
 def is_of(node: Object, pool: NodePool) -> bool:

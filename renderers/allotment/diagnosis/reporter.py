@@ -14,14 +14,16 @@ VERBS = frozenset({"list", "watch"})
 
 def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether the role lets it list and watch each kind."""
-    what = f"ClusterRole {REPORTER_ROLE.name}"
-    found = looked.one(REPORTER_ROLE)
-    if found is None:
-        yield skipped(what, "isn't there: no reporter is installed from argo/add-ons, or it has a role of another name")
+    subject = f"ClusterRole {REPORTER_ROLE.name}"
+    cluster_role = looked.one(REPORTER_ROLE)
+    if cluster_role is None:
+        yield skipped(
+            subject, "isn't there: no reporter is installed from argo/add-ons, or it has a role of another name"
+        )
         return
     may = {
         (group, resource)
-        for rule in found.get("rules") or ()
+        for rule in cluster_role.get("rules") or ()
         if set(rule.get("verbs", ())) >= VERBS or "*" in rule.get("verbs", ())
         for group in rule.get("apiGroups", ())
         for resource in rule.get("resources", ())
@@ -34,16 +36,16 @@ def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis
     if lacking:
         advice = "kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
         yield error(
-            what, f"grants no list and watch of {', '.join(lacking)}: their state is reported as unknown", advice
+            subject, f"grants no list and watch of {', '.join(lacking)}: their state is reported as unknown", advice
         )
     else:
-        yield ok(what, "grants what the reporter watches")
+        yield ok(subject, "grants what the reporter watches")
 
 
 def watched() -> list[tuple[str, str]]:
     """Return group and resource of each kind that a reporter watches."""
-    found = []
-    for one in (*IN_CLUSTER, APPLICATIONS):
-        parts = one.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
-        found.append(("" if parts[0] == "api" else parts[1], parts[-1]))
-    return found
+    resources = []
+    for kind in (*IN_CLUSTER, APPLICATIONS):
+        parts = kind.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
+        resources.append(("" if parts[0] == "api" else parts[1], parts[-1]))
+    return resources

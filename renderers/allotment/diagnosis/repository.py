@@ -44,9 +44,9 @@ class Repository(NamedTuple):
     record_trouble: str = ""
 
 
-def diagnose(one: Repository) -> list[Diagnosis]:
+def diagnose(repository: Repository) -> list[Diagnosis]:
     """Return what is found about a repository, by topic."""
-    found: list[Diagnosis] = []
+    diagnoses: list[Diagnosis] = []
     for topic, check in (
         ("declarations", _declared),
         ("ci", _ci),
@@ -54,29 +54,29 @@ def diagnose(one: Repository) -> list[Diagnosis]:
         ("status", _status),
         ("keys", _keys),
     ):
-        found += (each._replace(topic=topic) for each in check(one))
-    return found
+        diagnoses += (each._replace(topic=topic) for each in check(repository))
+    return diagnoses
 
 
-def _declared(one: Repository) -> Iterator[Diagnosis]:
-    if one.errors:
-        yield error("declarations", f"allot validate finds {counted(one.errors, 'error')}", "allot validate")
-    if others := one.warnings - one.placeholders:
-        yield warning("declarations", f"allot validate finds {counted(others, 'warning')}", "allot validate")
-    if one.placeholders:
-        words = (
-            f"{counted(one.placeholders, 'value')} of the sample {'is' if one.placeholders == 1 else 'are'} still there"
-        )
+def _declared(repository: Repository) -> Iterator[Diagnosis]:
+    if repository.errors:
+        yield error("declarations", f"allot validate finds {counted(repository.errors, 'error')}", "allot validate")
+    if other_warnings := repository.warnings - repository.placeholders:
+        yield warning("declarations", f"allot validate finds {counted(other_warnings, 'warning')}", "allot validate")
+    if repository.placeholders:
+        words = f"{counted(repository.placeholders, 'value')} of the sample {'is' if repository.placeholders == 1 else 'are'} still there"
         yield warning("placeholders", words, "allot validate says where: write your own")
-    if not one.errors and not one.warnings:
+    if not repository.errors and not repository.warnings:
         yield ok("declarations", "allot validate finds nothing")
 
 
-def _ci(one: Repository) -> Iterator[Diagnosis]:
-    if one.missing:
+def _ci(repository: Repository) -> Iterator[Diagnosis]:
+    if repository.missing:
         advice = "allot init in a folder of its own writes them; copy them from there, unless your CI is another"
         yield warning(
-            "CI", f"has no {', '.join(one.missing)}: nothing here checks and publishes by a pinned program", advice
+            "CI",
+            f"has no {', '.join(repository.missing)}: nothing here checks and publishes by a pinned program",
+            advice,
         )
     else:
         yield ok("CI", "its workflow, and the files that pin its program, are there")
@@ -85,54 +85,54 @@ def _ci(one: Repository) -> Iterator[Diagnosis]:
     )
 
 
-def _branches(one: Repository) -> Iterator[Diagnosis]:
-    if one.clusters is None:
+def _branches(repository: Repository) -> Iterator[Diagnosis]:
+    if repository.clusters is None:
         yield skipped("rendered branches", "this repository has no remote named origin, which they would lie in")
         return
-    if one.trouble:
-        yield error("rendered branches", printable(one.trouble, 1000), "allot publish --dry-run")
-    if one.stopped:
-        yield error("publishing", f"has stopped: {printable(one.lag, 1000)}", printable(one.stopped, 4000))
-    elif one.lag:
-        yield warning(
-            "publishing", printable(one.lag, 1000), "allot status says why; allot publish --dry-run what is next"
+    if repository.trouble:
+        yield error("rendered branches", printable(repository.trouble, 1000), "allot publish --dry-run")
+    if repository.stopped:
+        yield error(
+            "publishing", f"has stopped: {printable(repository.lag, 1000)}", printable(repository.stopped, 4000)
         )
-    for tenant in one.retained[:MAX_RETAINED]:
+    elif repository.lag:
+        yield warning(
+            "publishing", printable(repository.lag, 1000), "allot status says why; allot publish --dry-run what is next"
+        )
+    for tenant in repository.retained[:MAX_RETAINED]:
         yield warning(
             f"tenant {tenant.tenant}", f"is retained: {printable(tenant.words, 1000)}", WAYS_OUT[tenant.reason]
         )
-    if one.record_trouble:
-        yield warning("retained tenants", printable(one.record_trouble, 1000), "the next publish replaces it")
-    for each in one.clusters:
-        what = f"rendered/{each.name}"
+    if repository.record_trouble:
+        yield warning("retained tenants", printable(repository.record_trouble, 1000), "the next publish replaces it")
+    for each in repository.clusters:
+        subject = f"rendered/{each.name}"
         if each.published:
-            yield ok(what, "is published")
-        elif not one.trouble:
-            yield error(what, "nothing was ever published there", "allot publish, or let CI do it")
-    if one.unpublished:
-        words = (
-            f"{counted(one.unpublished, 'change')} {'is' if one.unpublished == 1 else 'are'} merged and not published"
-        )
+            yield ok(subject, "is published")
+        elif not repository.trouble:
+            yield error(subject, "nothing was ever published there", "allot publish, or let CI do it")
+    if repository.unpublished:
+        words = f"{counted(repository.unpublished, 'change')} {'is' if repository.unpublished == 1 else 'are'} merged and not published"
         advice = "allot status --state merged --state kept --state removing says why"
         yield warning("rendered branches", words, advice)
 
 
-def _status(one: Repository) -> Iterator[Diagnosis]:
-    for each in one.clusters or ():
-        what = f"status/{each.name}"
+def _status(repository: Repository) -> Iterator[Diagnosis]:
+    for each in repository.clusters or ():
+        subject = f"status/{each.name}"
         advice = f"run allot run --report {each.name}, or allot report --cluster {each.name} in it"
         if each.trouble:
-            yield error(what, printable(each.trouble, 1000), advice)
+            yield error(subject, printable(each.trouble, 1000), advice)
         elif each.silent:
             yield error(
-                what, f"its cluster was seen {each.age} ago for the last time" if each.age else "is silent", advice
+                subject, f"its cluster was seen {each.age} ago for the last time" if each.age else "is silent", advice
             )
         else:
-            yield ok(what, f"is {each.age} old")
+            yield ok(subject, f"is {each.age} old")
 
 
-def _keys(one: Repository) -> Iterator[Diagnosis]:
-    if one.has_publisher_key:
+def _keys(repository: Repository) -> Iterator[Diagnosis]:
+    if repository.has_publisher_key:
         yield ok("spec.publisher.publicKey", "is declared: only what it signed counts as published")
     else:
         words = "isn't declared: whoever may push to rendered/* says what is published"
@@ -141,7 +141,7 @@ def _keys(one: Repository) -> Iterator[Diagnosis]:
             words,
             "declare it in platform/platform.yaml: docs/operate/repository.md of Allotment",
         )
-    without = [each.name for each in one.clusters or () if not each.has_key]
+    without = [each.name for each in repository.clusters or () if not each.has_key]
     if without:
         words = f"isn't declared of {', '.join(without)}: whoever may push to status/* says what runs there"
         yield warning(

@@ -325,12 +325,12 @@ SHAPES: dict[Kind, type] = {
 def check(kind: Kind, value: Any) -> dict[str, Any]:
     """Return an object of a kind without its fields that are null, which Kubernetes takes for absent. Raises ValueError, which
     names the field, where it has another shape."""
-    found = _without_nulls(value)
+    manifest = _without_nulls(value)
     try:
-        msgspec.convert(found, SHAPES[kind])
+        msgspec.convert(manifest, SHAPES[kind])
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
-    return dict(found)
+    return dict(manifest)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -41,19 +41,19 @@ def check_id_mapping(looked: Looked, offers: Offers, cluster: Folder) -> Iterato
     if place is None:
         return
     classes, spec = by_name(looked.all(STORAGE_CLASSES)), place.model.spec
-    volumes = [one.storage_class_name for one in spec.storages if not is_bucket(offers, one.storage_spec)]
+    volumes = [storage.storage_class_name for storage in spec.storages if not is_bucket(offers, storage.storage_spec)]
     for name in dict.fromkeys((*volumes, spec.disk_storage_class_name)):
         provisioner = str(classes.get(name, {}).get("provisioner", ""))
-        what = f"StorageClass {name}"
+        subject = f"StorageClass {name}"
         if system := _unmapped(provisioner):
             yield error(
-                what,
+                subject,
                 f"is of {provisioner}, which mounts {system}: pods of tenants have user namespaces (hostUsers: false), and the"
                 " kernel maps no owners there, so no container that mounts it starts",
                 "declare a class of another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany",
             )
         elif provisioner.endswith(_CEPHFS):
-            yield from _old_kernels(looked, what)
+            yield from _old_kernels(looked, subject)
 
 
 def _unmapped(provisioner: str) -> str:
@@ -62,12 +62,12 @@ def _unmapped(provisioner: str) -> str:
     return _UNMAPPED.get(provisioner) or next(of_suffix, "")
 
 
-def _old_kernels(looked: Looked, what: str) -> Iterator[Diagnosis]:
+def _old_kernels(looked: Looked, subject: str) -> Iterator[Diagnosis]:
     """Yield the nodes whose kernel doesn't map owners on CephFS."""
     old = [name_of(node) for node in looked.all(NODES) if (version := _kernel_of(node)) and version < CEPHFS_KERNEL]
     if old:
         yield error(
-            what,
+            subject,
             f"is of CephFS, and {counted(len(old), 'node')} ({', '.join(sorted(old)[:8])}) runs a kernel before"
             f" {'.'.join(map(str, CEPHFS_KERNEL))}, which doesn't mount CephFS in a user namespace: no container that mounts it"
             " starts there",
@@ -87,13 +87,13 @@ def check_classes(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[D
     if place is None:
         return
     classes, spec = by_name(looked.all(STORAGE_CLASSES)), place.model.spec
-    for one in spec.storages:
-        yield from _class_of(one, classes, volumes=not is_bucket(offers, one.storage_spec))
+    for storage in spec.storages:
+        yield from _class_of(storage, classes, volumes=not is_bucket(offers, storage.storage_spec))
     name = spec.disk_storage_class_name
-    found = classes.get(name)
-    if found is None:
+    storage_class = classes.get(name)
+    if storage_class is None:
         yield _missing(f"StorageClass {name}", "diskStorageClassName names it", name, classes)
-    elif (policy := found.get("reclaimPolicy", "Delete")) != "Delete":
+    elif (policy := storage_class.get("reclaimPolicy", "Delete")) != "Delete":
         yield error(
             f"StorageClass {name}",
             f"has reclaimPolicy {policy}: each stopped instance leaves a disk behind, and diskStorageClassName wants Delete",
@@ -103,66 +103,70 @@ def check_classes(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[D
         yield ok(f"StorageClass {name}", "deletes, as disks should")
 
 
-def _class_of(one: ClusterStorage, classes: dict[str, Object], *, volumes: bool) -> Iterator[Diagnosis]:
-    name = one.storage_class_name
-    found, what = classes.get(name), f"StorageClass {name}"
-    if found is None:
-        yield _missing(what, f"the storage {one.storage_spec} names it", name, classes)
+def _class_of(storage: ClusterStorage, classes: dict[str, Object], *, volumes: bool) -> Iterator[Diagnosis]:
+    name = storage.storage_class_name
+    storage_class, subject = classes.get(name), f"StorageClass {name}"
+    if storage_class is None:
+        yield _missing(subject, f"the storage {storage.storage_spec} names it", name, classes)
         return
     fine = True
-    if (policy := found.get("reclaimPolicy", "Delete")) != "Retain":
+    if (policy := storage_class.get("reclaimPolicy", "Delete")) != "Retain":
         fine = False
         yield error(
-            what,
-            f"has reclaimPolicy {policy}: data go with a claim that is deleted by mistake, and {one.storage_spec} wants Retain",
+            subject,
+            f"has reclaimPolicy {policy}: data go with a claim that is deleted by mistake, and {storage.storage_spec} wants Retain",
             _anew(name, "Retain"),
         )
-    if volumes and not found.get("allowVolumeExpansion"):
+    if volumes and not storage_class.get("allowVolumeExpansion"):
         fine = False
         yield warning(
-            what,
-            f"has allowVolumeExpansion: false: a storage of {one.storage_spec} whose size is raised doesn't grow",
+            subject,
+            f"has allowVolumeExpansion: false: a storage of {storage.storage_spec} whose size is raised doesn't grow",
             f"kubectl patch storageclass {name} --patch 'allowVolumeExpansion: true', where its driver expands volumes",
         )
     if fine:
-        binding = f", and binds {found['volumeBindingMode']}" if volumes and "volumeBindingMode" in found else ""
-        yield ok(what, f"retains{binding}")
+        binding = (
+            f", and binds {storage_class['volumeBindingMode']}"
+            if volumes and "volumeBindingMode" in storage_class
+            else ""
+        )
+        yield ok(subject, f"retains{binding}")
 
 
 def check_snapshots(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether each snapshot class is there, retains, and is of its storage class's driver."""
     place = cluster.one(Cluster)
-    wanted = [one for one in place.model.spec.storages if one.volume_snapshot_class_name] if place else []
+    wanted = [storage for storage in place.model.spec.storages if storage.volume_snapshot_class_name] if place else []
     if not wanted:
         return
-    found = by_name(looked.all(SNAPSHOT_CLASSES))
+    snapshot_classes = by_name(looked.all(SNAPSHOT_CLASSES))
     classes = by_name(looked.all(STORAGE_CLASSES))
-    for one in wanted:
-        name = one.volume_snapshot_class_name or ""
-        what, there = f"VolumeSnapshotClass {name}", found.get(name)
-        if there is None:
-            yield _missing(what, f"the storage {one.storage_spec} names it", name, found)
+    for storage in wanted:
+        name = storage.volume_snapshot_class_name or ""
+        subject, snapshot_class = f"VolumeSnapshotClass {name}", snapshot_classes.get(name)
+        if snapshot_class is None:
+            yield _missing(subject, f"the storage {storage.storage_spec} names it", name, snapshot_classes)
             continue
-        policy, driver = there.get("deletionPolicy"), there.get("driver")
-        provisioner = classes.get(one.storage_class_name, {}).get("provisioner", driver)
+        policy, driver = snapshot_class.get("deletionPolicy"), snapshot_class.get("driver")
+        provisioner = classes.get(storage.storage_class_name, {}).get("provisioner", driver)
         if policy != "Retain":
             yield error(
-                what,
-                f"has deletionPolicy {policy}: a snapshot goes with its object, and {one.storage_spec} wants Retain",
+                subject,
+                f"has deletionPolicy {policy}: a snapshot goes with its object, and {storage.storage_spec} wants Retain",
                 f"kubectl patch volumesnapshotclass {name} --type merge --patch 'deletionPolicy: Retain'",
             )
         if driver != provisioner:
             yield error(
-                what,
-                f"is of the driver {driver}, and StorageClass {one.storage_class_name} of {provisioner}: no snapshot is taken",
+                subject,
+                f"is of the driver {driver}, and StorageClass {storage.storage_class_name} of {provisioner}: no snapshot is taken",
                 "name a class of the same driver in volumeSnapshotClassName",
             )
         if policy == "Retain" and driver == provisioner:
-            yield ok(what, "retains")
+            yield ok(subject, "retains")
 
 
-def _missing(what: str, why: str, name: str, known: dict[str, Object]) -> Diagnosis:
-    return error(what, f"isn't there, and {why}{nearest(name, known)}", "make it, or declare another")
+def _missing(subject: str, why: str, name: str, candidates: dict[str, Object]) -> Diagnosis:
+    return error(subject, f"isn't there, and {why}{nearest(name, candidates)}", "make it, or declare another")
 
 
 def _anew(name: str, policy: str) -> str:

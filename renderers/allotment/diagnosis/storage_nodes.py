@@ -19,12 +19,12 @@ _WHAT = "nodes for storages"
 def check_storage_nodes(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether a node takes preparation Jobs and file accessors, where the cluster offers volumes. Raises Unseen."""
     place = cluster.one(Cluster)
-    if place is None or all(is_bucket(offers, one.storage_spec) for one in place.model.spec.storages):
+    if place is None or all(is_bucket(offers, storage.storage_spec) for storage in place.model.spec.storages):
         return
     if pools := pods.storage_pools(cluster):
         yield ok(
             _WHAT,
-            f"preparation Jobs and file accessors run on the pools {', '.join(one.metadata.name for one in pools)}",
+            f"preparation Jobs and file accessors run on the pools {', '.join(pool.metadata.name for pool in pools)}",
         )
         return
     takers = [node for node in looked.all(NODES) if not has_gpus(node) and not _repels(node.get("spec", {}))]
@@ -49,7 +49,7 @@ def _buys_nodes_without_gpus(looked: Looked) -> bool:
     except Unseen:  # no Karpenter, or no right to read it, which the topic karpenter reports
         return False
     return any(
-        one["metadata"].get("labels", {}).get(names.MANAGED_BY) != names.PROGRAM
-        and not _repels(one.get("spec", {}).get("template", {}).get("spec", {}))
-        for one in bought
+        pool["metadata"].get("labels", {}).get(names.MANAGED_BY) != names.PROGRAM
+        and not _repels(pool.get("spec", {}).get("template", {}).get("spec", {}))
+        for pool in bought
     )

@@ -17,20 +17,20 @@ _NUMBER = re.compile(r"^[0-9]{1,4}")
 
 def check(looked: Looked, offers: Offers, cluster: Folder) -> Iterator[Diagnosis]:
     """Yield whether what is rendered works with this version."""
-    what = "Kubernetes"
+    subject = "Kubernetes"
     major, minor = (_NUMBER.match(looked.version.get(part, "")) for part in ("major", "minor"))
     if major is None or minor is None:
-        yield skipped(what, "the API server doesn't say its version")
+        yield skipped(subject, "the API server doesn't say its version")
         return
-    found = int(major[0]), int(minor[0])
-    words, tested = f"{found[0]}.{found[1]}", f"{TESTED[0]}.{TESTED[1]}"
-    if found < OLDEST:
+    version = int(major[0]), int(minor[0])
+    words, tested = f"{version[0]}.{version[1]}", f"{TESTED[0]}.{TESTED[1]}"
+    if version < OLDEST:
         yield error(
-            what,
+            subject,
             f"it is {words}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST[0]}.{OLDEST[1]}",
             f"upgrade to {tested}, which Allotment is tested with",
         )
-    elif found < TESTED:
-        yield warning(what, f"it is {words}: Allotment is tested with {tested}", f"upgrade to {tested}")
+    elif version < TESTED:
+        yield warning(subject, f"it is {words}: Allotment is tested with {tested}", f"upgrade to {tested}")
     else:
-        yield ok(what, f"it is {words}")
+        yield ok(subject, f"it is {words}")

@@ -74,8 +74,8 @@ def folder_of(path: str) -> str:
 def declared_in(folder: str) -> str | None:
     """Return the file that declares the Application which reads a folder, BOOTSTRAP for the root's; None where none
     reads it."""
-    found = _kind_of(folder)
-    return found[0].declared_in.format(**found[1]) if found else None
+    folder_kind = _kind_of(folder)
+    return folder_kind[0].declared_in.format(**folder_kind[1]) if folder_kind else None
 
 
 def declared_by(path: str) -> frozenset[str]:
@@ -93,22 +93,26 @@ def declared_by(path: str) -> frozenset[str]:
 def unread(files: Collection[str]) -> Iterator[str]:
     """Yield in words, for each folder of a whole tree, that not exactly one Application reads it, or that it has no
     marker."""
-    there = set(files)
-    folders = {folder_of(path) for path in there}
+    file_paths = set(files)
+    folders = {folder_of(path) for path in file_paths}
     for folder in sorted(folders):
         reader = declared_in(folder)
-        if reader is None or (reader != BOOTSTRAP and reader not in there):
+        if reader is None or (reader != BOOTSTRAP and reader not in file_paths):
             yield f"no Application reads {folder}/"
-        elif not any(f"{folder}/{stem}{paths.ENDING}" in there for stem in paths.MARKERS):
+        elif not any(f"{folder}/{stem}{paths.ENDING}" in file_paths for stem in paths.MARKERS):
             yield f"{folder}/ has no marker"
-    for path in sorted(path for path in there if path.startswith("control/")):
+    for path in sorted(path for path in file_paths if path.startswith("control/")):
         yield from (f"{path} reads {folder}/, which is empty" for folder in declared_by(path) - folders)
 
 
 def marker_of(cluster: str, folder: str) -> tuple[str, str]:
     """Return the name and namespace of a folder's marker, both empty where no Application reads it."""
-    found = _kind_of(folder)
-    return (found[0].marker.format(c=cluster, **found[1]), found[0].space.format(**found[1])) if found else ("", "")
+    folder_kind = _kind_of(folder)
+    return (
+        (folder_kind[0].marker.format(c=cluster, **folder_kind[1]), folder_kind[0].space.format(**folder_kind[1]))
+        if folder_kind
+        else ("", "")
+    )
 
 
 def marker(cluster: str, folder: str, blobs: Iterable[tuple[str, str]], over: str = "") -> bytes:
@@ -158,11 +162,11 @@ def with_markers(cluster: str, tenant: str, files: Iterable[tuple[str, bytes]]) 
 
 def of_platform(files: Iterable[str]) -> set[str]:
     """Return the folders of a cluster's tree that are no tenant's, also those that are to hold a marker alone."""
-    found = {"control"}
+    folders = {"control"}
     for path in files:
         if path.startswith("control/"):
-            found |= declared_by(path)
-    return {folder for folder in found if not folder.startswith("tenants/")}
+            folders |= declared_by(path)
+    return {folder for folder in folders if not folder.startswith("tenants/")}
 
 
 def _content(blobs: Iterable[tuple[str, str]], over: str) -> str:
@@ -172,6 +176,6 @@ def _content(blobs: Iterable[tuple[str, str]], over: str) -> str:
 
 def _kind_of(folder: str) -> tuple[_Read, dict[str, str]] | None:
     for kind in _READ:
-        if found := kind.folder.fullmatch(folder):
-            return kind, found.groupdict()
+        if match := kind.folder.fullmatch(folder):
+            return kind, match.groupdict()
     return None

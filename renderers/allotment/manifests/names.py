@@ -124,9 +124,9 @@ def files_url(storage: str, tenant: str) -> str:
     return f"http://{files_service(storage)}.{namespace(tenant)}.svc:{FILES_PORT}/"
 
 
-def waiting_marker(thing: str, source: str) -> str:
+def waiting_marker(stem: str, source: str) -> str:
     """Return the name of the ConfigMap that stands where a thing waits for a storage to be prepared."""
-    return f"{thing}{WAITS}{source}"
+    return f"{stem}{WAITS}{source}"
 
 
 def rendered_branch(cluster: str) -> str:

@@ -35,15 +35,15 @@ class Spot(NamedTuple):
     @property
     def thing(self) -> str:
         """The declared name, where it is a thing's own file."""
-        found = thing_at(self.part, self.name)
-        return found[1] if found else self.name
+        resource = thing_at(self.part, self.name)
+        return resource[1] if resource else self.name
 
     @property
     def kind(self) -> str:
         """Whose own file it is: an instance's, a storage's or a snapshot's; empty where it keeps a folder or is
         leaving."""
-        found = thing_at(self.part, self.name)
-        return found[0].word if found else ""
+        resource = thing_at(self.part, self.name)
+        return resource[0].word if resource else ""
 
     @property
     def is_of_thing(self) -> bool:
@@ -94,14 +94,14 @@ def shard_file(letter: str) -> str:
 @lru_cache(maxsize=1 << 18)  # asked several times of every file, in each publish
 def spot_of(path: str) -> Spot | None:
     """Return what a tenant's path means; None for a path of the platform's, or none of ours."""
-    if found := _TENANT_FILE.fullmatch(path):
-        return Spot(found[1], found[2], found[3])
-    if found := _CONTROL_FILE.fullmatch(path):
-        return Spot(found[2], found[1], found[2])
+    if match := _TENANT_FILE.fullmatch(path):
+        return Spot(match[1], match[2], match[3])
+    if match := _CONTROL_FILE.fullmatch(path):
+        return Spot(match[2], match[1], match[2])
     return None
 
 
 def letter_of(path: str) -> str | None:
     """Return the letter whose shard a path holds."""
-    found = _SHARD_FILE.fullmatch(path)
-    return found[1] if found else None
+    match = _SHARD_FILE.fullmatch(path)
+    return match[1] if match else None

@@ -46,23 +46,23 @@ def identities(data: bytes) -> frozenset[tuple[str, str]]:
     Only those two lines of an object are read: that is some ten times as quick as `load`, and there are many files.
     """
     try:
-        return frozenset((_text(_KIND, one), _text(_NAME, one)) for one in split(data))
+        return frozenset((_text(_KIND, text), _text(_NAME, text)) for text in split(data))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise Malformed(str(error)) from None
 
 
 def without_replicas(data: bytes) -> frozenset[str]:
     """Return the names of a file's Deployments that have no replicas. Raises Malformed where an object has no name."""
-    texts = [one for one in split(data) if _NO_REPLICAS.search(one)]
-    return frozenset(_text(_NAME, one) for one in texts if _text(_KIND, one) == "Deployment")
+    texts = [text for text in split(data) if _NO_REPLICAS.search(text)]
+    return frozenset(_text(_NAME, text) for text in texts if _text(_KIND, text) == "Deployment")
 
 
 def _text(line: re.Pattern[str], text: str) -> str:
     """Return the text that a line has as its value."""
-    found = line.search(text)
-    if found is None:
+    match = line.search(text)
+    if match is None:
         raise Malformed("an object without kind or name")
-    value: str = json.loads(found[1]) if found[1].startswith('"') else found[1]
+    value: str = json.loads(match[1]) if match[1].startswith('"') else match[1]
     return value
 
 
@@ -79,27 +79,27 @@ def with_budget(data: bytes, tenant: str) -> bytes:
 def drifting(data: bytes) -> dict[tuple[str, str], Any]:
     """Return what Karpenter compares a pool's nodes with, by the kind and name of each object: the template of its
     NodePool, and its node class. Limits, budgets and overlays replace no node."""
-    found: dict[tuple[str, str], Any] = {}
-    for one in load(data):
-        if one["kind"] != "NodeOverlay":
-            spec = one["spec"]["template"] if one["kind"] == "NodePool" else one["spec"]
-            found[one["kind"], one["metadata"]["name"]] = spec
-    return found
+    specs: dict[tuple[str, str], Any] = {}
+    for manifest in load(data):
+        if manifest["kind"] != "NodeOverlay":
+            spec = manifest["spec"]["template"] if manifest["kind"] == "NodePool" else manifest["spec"]
+            specs[manifest["kind"], manifest["metadata"]["name"]] = spec
+    return specs
 
 
-def with_nodes_of(data: bytes, before: bytes) -> bytes:
+def with_nodes_of(data: bytes, previous: bytes) -> bytes:
     """Return a pool's file with the nodes that its predecessor had: its template and its node class, whatever else changed."""
-    old = {(one["kind"], one["metadata"]["name"]): one for one in load(before)}
+    old = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in load(previous)}
     objects = []
-    for one in load(data):
-        was = old.pop((one["kind"], one["metadata"]["name"]), None)
-        if was is None or one["kind"] == "NodeOverlay":
-            objects.append(one)
-        elif one["kind"] == "NodePool":
-            objects.append({**one, "spec": {**one["spec"], "template": was["spec"]["template"]}})
+    for manifest in load(data):
+        was = old.pop((manifest["kind"], manifest["metadata"]["name"]), None)
+        if was is None or manifest["kind"] == "NodeOverlay":
+            objects.append(manifest)
+        elif manifest["kind"] == "NodePool":
+            objects.append({**manifest, "spec": {**manifest["spec"], "template": was["spec"]["template"]}})
         else:
-            objects.append({**one, "spec": was["spec"]})
-    return dump([*objects, *(one for (kind, _), one in old.items() if kind != "NodeOverlay")])
+            objects.append({**manifest, "spec": was["spec"]})
+    return dump([*objects, *(manifest for (kind, _), manifest in old.items() if kind != "NodeOverlay")])
 
 
 def claim_of(cluster: str, tenant: str, data: bytes) -> Claim | None:
@@ -114,8 +114,8 @@ def claim_of(cluster: str, tenant: str, data: bytes) -> Claim | None:
 
 def volume_of(data: bytes) -> PublishedVolume | None:
     """Return what holds data in a storage's or snapshot's file; None where it waits, and there is nothing yet."""
-    one = load_one(split(data)[0])
-    kind, spec = one.get("kind", ""), one.get("spec", {})
+    manifest = load_one(split(data)[0])
+    kind, spec = manifest.get("kind", ""), manifest.get("spec", {})
     if kind == "PersistentVolumeClaim":
         size, modes = size_of(spec["resources"]["requests"]["storage"]), tuple(spec["accessModes"])
         about = kind, size, spec["storageClassName"], modes, ""
@@ -125,7 +125,7 @@ def volume_of(data: bytes) -> PublishedVolume | None:
         about = kind, 0, spec["volumeSnapshotClassName"], (), spec["source"]["persistentVolumeClaimName"]
     else:
         return None
-    annotations = one["metadata"]["annotations"]
+    annotations = manifest["metadata"]["annotations"]
     return PublishedVolume(*about, annotations[names.DELETION_POLICY], annotations[names.PROTECTED] == "true")
 
 
@@ -138,22 +138,25 @@ def awaits(data: bytes) -> str | None:
     return None
 
 
-def with_origin_of(data: bytes, before: bytes) -> bytes:
+def with_origin_of(data: bytes, previous: bytes) -> bytes:
     """Return a file whose volume or snapshot is made from what its predecessor's was: that can't change any more."""
-    one, old = load_one(split(data)[0]), load_one(split(before)[0])
-    if one.get("kind") != old.get("kind"):
+    manifest, old = load_one(split(data)[0]), load_one(split(previous)[0])
+    if manifest.get("kind") != old.get("kind"):
         return data
-    if one["kind"] == "VolumeSnapshot":
-        one["spec"] = old["spec"]
-    elif one["kind"] == "PersistentVolumeClaim":
+    if manifest["kind"] == "VolumeSnapshot":
+        manifest["spec"] = old["spec"]
+    elif manifest["kind"] == "PersistentVolumeClaim":
         origin = {key: value for key, value in old["spec"].items() if key == "dataSourceRef"}
-        one["spec"] = {**{key: value for key, value in one["spec"].items() if key != "dataSourceRef"}, **origin}
-    return _with_first(data, one)
+        manifest["spec"] = {
+            **{key: value for key, value in manifest["spec"].items() if key != "dataSourceRef"},
+            **origin,
+        }
+    return _with_first(data, manifest)
 
 
-def _with_first(data: bytes, one: Object) -> bytes:
+def _with_first(data: bytes, manifest: Object) -> bytes:
     """Return a file with another first object."""
-    return ("\n---\n".join([_written(one), *split(data)[1:]]) + "\n").encode()
+    return ("\n---\n".join([_written(manifest), *split(data)[1:]]) + "\n").encode()
 
 
 def declared_blob(data: bytes) -> str:
@@ -170,9 +173,9 @@ def predecessor_of(data: bytes) -> str:
 
 def with_predecessor(data: bytes, uid: str) -> bytes:
     """Return a storage's file that says whose preparation isn't its own."""
-    one = load_one(split(data)[0])
-    one["metadata"]["annotations"][names.PREDECESSOR] = uid
-    return _with_first(data, one)
+    manifest = load_one(split(data)[0])
+    manifest["metadata"]["annotations"][names.PREDECESSOR] = uid
+    return _with_first(data, manifest)
 
 
 def prepared_by(data: bytes) -> str:
@@ -181,8 +184,8 @@ def prepared_by(data: bytes) -> str:
 
     It is read from the text: a publish asks it of every storage there is.
     """
-    found = _PREPARED.search(data.partition(b"\n---\n")[0])
-    return found[1].decode("ascii") if found else ""
+    match = _PREPARED.search(data.partition(b"\n---\n")[0])
+    return match[1].decode("ascii") if match else ""
 
 
 def unkept_job(data: bytes) -> str:
@@ -209,7 +212,9 @@ def mounts_of(data: bytes) -> frozenset[str]:
     """Return the storages that an instance's file mounts."""
     deployment = load_one(split(data)[0])
     volumes = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("volumes", ())
-    return frozenset(one["persistentVolumeClaim"]["claimName"] for one in volumes if "persistentVolumeClaim" in one)
+    return frozenset(
+        volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume
+    )
 
 
 def lifecycle_of(data: bytes) -> str:
@@ -222,20 +227,20 @@ def leaving_volume(data: bytes, *, protected: bool) -> bytes:
     """Return what holds data, and its Jobs, let go; unprotected, Argo CD may prune it too and the cluster lets it go."""
     claim = load_one(split(data)[0])
     jobs = [load_one(text) for text in split(data)[1:] if _ran(text) is not None]
-    return dump([claim if protected else _unprotected(claim), *(_prunable(one) for one in jobs)])
+    return dump([claim if protected else _unprotected(claim), *(_prunable(job) for job in jobs)])
 
 
 def taken_back(data: bytes) -> bytes:
     """Return a leaving storage's or snapshot's file as one that is declared again: protected, not marked, its Jobs
     not pruned."""
-    one = load_one(split(data)[0])
+    manifest = load_one(split(data)[0])
     annotations = {
         names.SYNC_OPTIONS: names.KEEP,
-        **one["metadata"]["annotations"],
+        **manifest["metadata"]["annotations"],
         names.DELETION_POLICY: "Retain",
         names.PROTECTED: "true",
     }
-    first = _written({**one, "metadata": {**one["metadata"], "annotations": annotations}})
+    first = _written({**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}})
     return ("\n---\n".join([first, *(_kept(text) for text in split(data)[1:])]) + "\n").encode()
 
 
@@ -255,35 +260,35 @@ def _kept(text: str) -> str:
     """Return a Job, or what it runs, as one that Argo CD doesn't prune."""
     if names.KEEP in text:
         return text
-    one = load_one(text)
-    annotations = {names.SYNC_OPTIONS: names.KEEP, **one["metadata"].get("annotations", {})}
-    return _written({**one, "metadata": {**one["metadata"], "annotations": annotations}})
+    manifest = load_one(text)
+    annotations = {names.SYNC_OPTIONS: names.KEEP, **manifest["metadata"].get("annotations", {})}
+    return _written({**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}})
 
 
-def _prunable(one: Object) -> Object:
+def _prunable(manifest: Object) -> Object:
     annotations = {
-        key: value for key, value in one["metadata"].get("annotations", {}).items() if key != names.SYNC_OPTIONS
+        key: value for key, value in manifest["metadata"].get("annotations", {}).items() if key != names.SYNC_OPTIONS
     }
-    metadata = {key: value for key, value in one["metadata"].items() if key != "annotations"}
-    return {**one, "metadata": present({**metadata, "annotations": annotations})}
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "annotations"}
+    return {**manifest, "metadata": present({**metadata, "annotations": annotations})}
 
 
-def _written(one: Object) -> str:
-    return dump([one]).decode().removesuffix("\n")
+def _written(manifest: Object) -> str:
+    return dump([manifest]).decode().removesuffix("\n")
 
 
 def leaving_namespace(data: bytes) -> bytes:
     """Return a tenant's namespace and its isolation, all free to go."""
-    return dump([_unprotected(one) for one in load(data)])
+    return dump([_unprotected(manifest) for manifest in load(data)])
 
 
-def _unprotected(one: Object) -> Object:
-    metadata = one["metadata"]
-    kept = {key: value for key, value in metadata.get("annotations", {}).items() if key != names.SYNC_OPTIONS}
-    return {**one, "metadata": {**metadata, "annotations": {**kept, **UNPROTECTED}}}
+def _unprotected(manifest: Object) -> Object:
+    metadata = manifest["metadata"]
+    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != names.SYNC_OPTIONS}
+    return {**manifest, "metadata": {**metadata, "annotations": {**annotations, **UNPROTECTED}}}
 
 
-def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
+def with_jobs_of(data: bytes, previous: bytes, *, held: bool = False) -> bytes:
     """Return a file with the Jobs of its predecessor and what they run, byte for byte, where their names stand;
     `held`, with all.
 
@@ -291,7 +296,7 @@ def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
     that Argo CD doesn't prune it is written of each that isn't `held`. What it runs lay beside it once, and does so
     as long as it stands.
     """
-    old = {ran: text for text in split(before) if (ran := _ran(text)) is not None}
+    old = {ran: text for text in split(previous) if (ran := _ran(text)) is not None}
     if held:
         texts = [text for text in split(data) if _ran(text) is None]
         texts[1:1] = old.values()
@@ -303,7 +308,7 @@ def with_jobs_of(data: bytes, before: bytes, *, held: bool = False) -> bytes:
             if ran is None or ran[1] not in had:
                 texts.append(text)
             elif ran[0] == "Job":
-                texts += [_kept(one) for (_, name), one in old.items() if name == ran[1]]
+                texts += [_kept(old_text) for (_, name), old_text in old.items() if name == ran[1]]
     return ("\n---\n".join(texts) + "\n").encode()
 
 
@@ -312,5 +317,5 @@ def _ran(text: str) -> tuple[str, str] | None:
     lines = f"\n{text}\n"
     if "\nkind: Job\n" not in lines and "\nimmutable: true\n" not in lines:
         return None
-    one = load_one(text)
-    return one["kind"], one["metadata"]["name"]
+    manifest = load_one(text)
+    return manifest["kind"], manifest["metadata"]["name"]

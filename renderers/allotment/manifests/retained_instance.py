@@ -44,17 +44,17 @@ def with_published_deployment(published: bytes, rendered: bytes, words: str) -> 
 
 def without_waiting(data: bytes) -> bytes:
     """Return an instance's file that says no more that the instance waits for units of another GPUSpec."""
-    first, *others = split(data)
-    return _with_waiting(first, others, {}) if waiting_words(data) else data
+    first, *other_texts = split(data)
+    return _with_waiting(first, other_texts, {}) if waiting_words(data) else data
 
 
-def _with_waiting(first: str, others: Iterable[str], waiting: Mapping[str, str]) -> bytes:
+def _with_waiting(first: str, other_texts: Iterable[str], waiting: Mapping[str, str]) -> bytes:
     deployment = load_one(first)
     metadata = deployment["metadata"]
-    said = {names.WAITS_FOR, names.WAITS_REASON}
-    annotations = {key: value for key, value in metadata["annotations"].items() if key not in said}
+    waiting_keys = {names.WAITS_FOR, names.WAITS_REASON}
+    annotations = {key: value for key, value in metadata["annotations"].items() if key not in waiting_keys}
     text = dump([{**deployment, "metadata": {**metadata, "annotations": {**annotations, **waiting}}}])
-    return ("\n---\n".join([text.decode().removesuffix("\n"), *others]) + "\n").encode()
+    return ("\n---\n".join([text.decode().removesuffix("\n"), *other_texts]) + "\n").encode()
 
 
 def waiting_words(data: bytes) -> str:

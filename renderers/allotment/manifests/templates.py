@@ -20,12 +20,12 @@ _LABEL = re.compile(
 _END = b"---\n"  # of a file's first object, the Deployment
 
 
-def with_template_of(data: bytes, before: bytes) -> bytes:
+def with_template_of(data: bytes, previous: bytes) -> bytes:
     """Return an instance's file with the pod template of its predecessor, where the two differ in nothing but the
     plan's label and pods run of both."""
-    was, is_now = (_TEMPLATE.search(one.partition(_END)[0]) for one in (before, data))
+    was, is_now = (_TEMPLATE.search(content.partition(_END)[0]) for content in (previous, data))
     if was is None or is_now is None or _LABEL.sub(rb"\1", was[0], count=1) != is_now[0]:
         return data
-    if any(_STOPPED.search(one.partition(_END)[0]) for one in (before, data)):
+    if any(_STOPPED.search(content.partition(_END)[0]) for content in (previous, data)):
         return data
     return data[: is_now.start()] + was[0] + data[is_now.end() :]

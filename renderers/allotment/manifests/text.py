@@ -32,7 +32,7 @@ def scalar(text: str) -> str:
     """Return a text as YAML writes it: plain where every reader takes it for text, else in double quotes."""
     if is_plain(text):
         return text
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def is_plain(text: str) -> bool:
@@ -60,8 +60,8 @@ class _Keys(dict[str, _Written]):
     """Keys as they are written, by padding."""
 
     def __missing__(self, pad: str) -> _Written:
-        found = self[pad] = _Written(pad, ":")
-        return found
+        keys = self[pad] = _Written(pad, ":")
+        return keys
 
 
 _keys = _Keys()
@@ -87,17 +87,17 @@ def present(keys: Object) -> Object:
 def dump(objects: Iterable[Object]) -> bytes:
     """Return objects as a YAML stream, in their order, keys in theirs."""
     lines: list[str] = []
-    for one in objects:
+    for manifest in objects:
         if lines:
             lines.append("---")
-        _mapping(one, "", lines)
+        _mapping(manifest, "", lines)
     lines.append("")
     return "\n".join(lines).encode("utf-8")
 
 
-def _mapping(one: dict[str, Any], pad: str, lines: list[str]) -> None:
+def _mapping(mapping: dict[str, Any], pad: str, lines: list[str]) -> None:
     append, keys, values = lines.append, _keys[pad], _values
-    for key, value in one.items():
+    for key, value in mapping.items():
         kind = type(value)
         if kind is str:
             append(keys[key] + values[value])
@@ -177,12 +177,12 @@ def load_one(text: str) -> Object:
     """Return one object; see `load`."""
     reader = _Reader([_tokens.get(line) or _token(line) for line in text.split("\n")])
     try:
-        found = reader.mapping(0)
+        manifest = reader.mapping(0)
     except RecursionError:
         raise Malformed("too deep") from None
     if reader.at != reader.count:
         raise Malformed(f"line {reader.at + 1} is out of place")
-    return found
+    return manifest
 
 
 class _Line(NamedTuple):
@@ -209,16 +209,16 @@ class _Reader:
 
     def mapping(self, indent: int) -> Object:
         """Read the entries at a column; the first may stand behind a dash, two columns to the left."""
-        found: Object = {}
+        entries: Object = {}
         lines, count = self.lines, self.count
         while self.at < count:
             at, dash, key, value = lines[self.at]
             if dash:
-                if found or at != indent - 2:
+                if entries or at != indent - 2:
                     break
             elif at != indent:
                 break
-            if key is None or key in found:
+            if key is None or key in entries:
                 raise Malformed(f"line {self.at + 1}: no key of its own")
             self.at += 1
             if value is _NOTHING:
@@ -226,24 +226,24 @@ class _Reader:
                     value = self._sequence(indent)
                 else:
                     value = self.mapping(indent + 2)
-            found[key] = value
-        if not found:
+            entries[key] = value
+        if not entries:
             raise Malformed(f"line {self.at + 1}: a mapping without entries")
-        return found
+        return entries
 
     def _sequence(self, indent: int) -> list[Any]:
-        found: list[Any] = []
+        entries: list[Any] = []
         lines, count = self.lines, self.count
         while self.at < count:
             at, dash, key, value = lines[self.at]
             if not dash or at != indent:
                 break
             if key is None:
-                found.append(value)
+                entries.append(value)
                 self.at += 1
             else:
-                found.append(self.mapping(indent + 2))
-        return found
+                entries.append(self.mapping(indent + 2))
+        return entries
 
 
 def _token(line: str) -> _Line:
@@ -270,12 +270,12 @@ def _entry(text: str, dash: bool) -> tuple[str | None, Any]:
             return None, key
         rest = text[end:]
     else:
-        found = _KEY.match(text)
-        if found is None:
+        match = _KEY.match(text)
+        if match is None:
             if not dash:
                 raise Malformed(f"no key: {text!r}")
             return None, _value(text)
-        key, rest = found[1], text[found.end(1) :]
+        key, rest = match[1], text[match.end(1) :]
         if key in _WORDS:
             raise Malformed(f"key {key!r}")
     if rest == ":":

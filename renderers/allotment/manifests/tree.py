@@ -101,10 +101,10 @@ def _tenant_files(offers: Offers, cluster: Folder, tenant: Folder, standing: Sta
             if cluster_in(tenant, declared.model) == cluster.name:
                 path = paths.tenant_file(tenant.name, rendered.folder, declared.model.name + rendered.suffix)
                 objects = rendered.render(offers, cluster, tenant, standing, declared)
-                jobs += [one for one in objects if one["kind"] == "Job"]
+                jobs += [manifest for manifest in objects if manifest["kind"] == "Job"]
                 yield path, dump(objects)
-    for one in programs.render(tenant.name, jobs):
-        yield paths.tenant_file(tenant.name, "storage", one["metadata"]["name"]), dump([one])
+    for config_map in programs.render(tenant.name, jobs):
+        yield paths.tenant_file(tenant.name, "storage", config_map["metadata"]["name"]), dump([config_map])
 
 
 def render_cluster(

@@ -65,29 +65,29 @@ def verdict(rows: Sequence[Joined], goal: str, silent: Collection[str] = ()) -> 
     believed.
     """
     if goal == GONE:
-        failed = any(one.thing.blob or one.stage.progress == "failed" for one in rows)
+        failed = any(row.thing.blob or row.stage.progress == "failed" for row in rows)
         return "failed" if failed else "going" if rows else "reached"
-    declared = [one for one in rows if one.thing.blob]
+    declared = [row for row in rows if row.thing.blob]
     if not declared:
         return "failed"
-    found = [_of(one, goal, silent) for one in declared]
-    return "failed" if "failed" in found else "going" if "going" in found else "reached"
+    verdicts = [_of(row, goal, silent) for row in declared]
+    return "failed" if "failed" in verdicts else "going" if "going" in verdicts else "reached"
 
 
-def _of(one: Joined, goal: str, silent: Collection[str]) -> Verdict:
-    if one.thing.cluster in silent and one.seen is not None:
+def _of(row: Joined, goal: str, silent: Collection[str]) -> Verdict:
+    if row.thing.cluster in silent and row.seen is not None:
         return "going"
-    if one.is_current and _is_reached(one, goal):
+    if row.is_current and _is_reached(row, goal):
         return "reached"
-    return "going" if one.stage.progress == "going" else "failed"
+    return "going" if row.stage.progress == "going" else "failed"
 
 
-def _is_reached(one: Joined, goal: str) -> bool:
+def _is_reached(row: Joined, goal: str) -> bool:
     if goal == word.STOPPED:
-        return one.state == word.STOPPED and one.stage.progress == "done"
+        return row.state == word.STOPPED and row.stage.progress == "done"
     if goal in (word.READY, word.STARTING):
-        return one.state in (word.READY, word.RUNNING)
-    if goal == word.PREPARED and isinstance(one.seen, Storage):
-        prepared = any((each.type, each.status) == (word.PREPARED, "True") for each in one.seen.conditions)
-        return prepared or one.state == word.AVAILABLE_STORAGE
-    return one.state == goal
+        return row.state in (word.READY, word.RUNNING)
+    if goal == word.PREPARED and isinstance(row.seen, Storage):
+        prepared = any((each.type, each.status) == (word.PREPARED, "True") for each in row.seen.conditions)
+        return prepared or row.state == word.AVAILABLE_STORAGE
+    return row.state == goal

@@ -19,41 +19,45 @@ from allotment.observed.status import MOST_SECONDS, ColdStart, Condition, Instan
 KEPT = 20  # starts of a GPUSpec
 
 
-def cold_starts(before: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
+def cold_starts(previous: TenantStatus | None, now: TenantStatus) -> Iterator[ColdStart]:
     """Yield the cold starts of a tenant whose node came between two looks.
 
     What waits because it is published without replicas has no condition Scheduled: it looks for no node.
     """
-    waited = [one for one in before.instances if one.reason == word.NO_FREE_UNIT] if before else []
-    there = {one.name: one for one in now.instances} if waited else {}
-    for one in waited:
-        begun, ended = _scheduled(one), _scheduled(there.get(one.name))
+    waited = [instance for instance in previous.instances if instance.reason == word.NO_FREE_UNIT] if previous else []
+    instances = {instance.name: instance for instance in now.instances} if waited else {}
+    for instance in waited:
+        begun, ended = _scheduled(instance), _scheduled(instances.get(instance.name))
         if begun is None or ended is None or (begun.status, ended.status) != ("False", "True"):
             continue
         if not begun.last_transition_time:
             continue
         seconds = int(seconds_between(begun.last_transition_time, ended.last_transition_time))
-        name, spec = f"{now.tenant}/{one.name}", there[one.name].gpu_spec
+        name, spec = f"{now.tenant}/{instance.name}", instances[instance.name].gpu_spec
         yield ColdStart(spec, name, ended.last_transition_time, min(max(seconds, 0), MOST_SECONDS))
 
 
-def _scheduled(one: Instance | None) -> Condition | None:
-    return next((each for each in one.conditions if each.type == word.SCHEDULED), None) if one is not None else None
+def _scheduled(instance: Instance | None) -> Condition | None:
+    return (
+        next((each for each in instance.conditions if each.type == word.SCHEDULED), None)
+        if instance is not None
+        else None
+    )
 
 
-def newest(several: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
+def newest(starts: Iterable[ColdStart]) -> tuple[ColdStart, ...]:
     """Return the last KEPT starts of each GPUSpec, each once, by GPUSpec and time."""
     by_spec: dict[str, dict[tuple[str, str], ColdStart]] = defaultdict(dict)
-    for one in several:
-        by_spec[one.gpu_spec].setdefault((one.time, one.instance), one)
-    return tuple(found[key] for _, found in sorted(by_spec.items()) for key in sorted(found)[-KEPT:])
+    for start in starts:
+        by_spec[start.gpu_spec].setdefault((start.time, start.instance), start)
+    return tuple(spec_starts[key] for _, spec_starts in sorted(by_spec.items()) for key in sorted(spec_starts)[-KEPT:])
 
 
-def cold_times(several: Iterable[ColdStart]) -> dict[str, ColdTime]:
+def cold_times(starts: Iterable[ColdStart]) -> dict[str, ColdTime]:
     """Return how long the last KEPT starts of each GPUSpec took, by its name; a GPUSpec of which none is known has none."""
     by_spec: dict[str, list[int]] = defaultdict(list)
-    for one in newest(several):
-        by_spec[one.gpu_spec].append(one.seconds)
+    for start in newest(starts):
+        by_spec[start.gpu_spec].append(start.seconds)
     return {spec: _time(sorted(seconds)) for spec, seconds in by_spec.items()}
 
 

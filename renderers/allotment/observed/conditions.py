@@ -19,20 +19,20 @@ class Found(NamedTuple):
 
 
 class Conditions:
-    """The conditions of one thing as they are found; `before` has the times of those whose status stands."""
+    """The conditions of one thing as they are found; `previous` has the times of those whose status stands."""
 
-    def __init__(self, before: Sequence[Condition], now: str) -> None:
-        self._known = {one.type: one for one in before}
+    def __init__(self, previous: Sequence[Condition], now: str) -> None:
+        self._known = {condition.type: condition for condition in previous}
         self._now = now
         self._found: list[Condition] = []
 
     def add(self, kind: str, status: str, reason: str, message: str = "", time: str = "") -> None:
         """Note a condition; `time` is when it came about, where an object says so. No time lies ahead or goes back."""
         since = time if time and time < self._now else self._now
-        before = self._known.get(kind)
-        if before is not None:
-            known = before.last_transition_time
-            since = known if before.status == status or known > since else since
+        previous = self._known.get(kind)
+        if previous is not None:
+            previous_time = previous.last_transition_time
+            since = previous_time if previous.status == status or previous_time > since else since
         self._found.append(Condition(kind, status, reason, message, since))
 
     def all(self) -> tuple[Condition, ...]:
@@ -40,12 +40,12 @@ class Conditions:
         return tuple(self._found)
 
 
-def add_departure(found: Conditions, marked: bool, unprotected: bool) -> None:
+def add_departure(conditions: Conditions, marked: bool, unprotected: bool) -> None:
     """Note how far what holds data is on its way out: since when the cluster has it marked, and since when it may go."""
     if marked:
-        found.add(word.MARKED, "True", word.DELETION_DECLARED)
+        conditions.add(word.MARKED, "True", word.DELETION_DECLARED)
     if unprotected:
-        found.add(word.UNPROTECTED, "True", word.LET_GO)
+        conditions.add(word.UNPROTECTED, "True", word.LET_GO)
 
 
 def seconds_between(time: str, now: str) -> float:

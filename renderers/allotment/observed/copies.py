@@ -72,18 +72,18 @@ class Copy(NamedTuple):
 
 def copy_of(view: InstanceView, pod: Pod) -> Copy:
     """Return how far a pod has come."""
-    found = _found(view, pod)
+    pod_state = _found(view, pod)
     if not pod.unhealthy:
-        return found
-    if found.state == word.RUNNING:
-        return Copy(found.state, word.GPU_UNHEALTHY, f"its GPU went bad, and its program may fail: {_ANOTHER_GPU}")
-    return found._replace(message=f"{found.message}; its GPU went bad: {_ANOTHER_GPU}")
+        return pod_state
+    if pod_state.state == word.RUNNING:
+        return Copy(pod_state.state, word.GPU_UNHEALTHY, f"its GPU went bad, and its program may fail: {_ANOTHER_GPU}")
+    return pod_state._replace(message=f"{pod_state.message}; its GPU went bad: {_ANOTHER_GPU}")
 
 
 def _found(view: InstanceView, pod: Pod) -> Copy:
     if pod.phase == "Failed":
-        found = _thrown_out(pod)
-        return found._replace(message=f"{found.message}; it is started anew")
+        pod_state = _thrown_out(pod)
+        return pod_state._replace(message=f"{pod_state.message}; it is started anew")
     if pod.lost:
         return Copy(word.WAITING, word.NODE_LOST, f"its node {printable(pod.node, 63)} {_LOST}")
     if pod.waiting in IMAGE_REASONS:
@@ -125,7 +125,9 @@ def _never_answered(pod: Pod) -> bool:
 
 def _thrown_out(pod: Pod) -> Copy:
     if pod.reason == "Evicted":
-        lacked = next((what for what, said in _LACKED.items() if any(one in pod.words for one in said)), "")
+        lacked = next(
+            (shortage for shortage, phrases in _LACKED.items() if any(phrase in pod.words for phrase in phrases)), ""
+        )
         return Copy(
             word.FAILED, word.EVICTED, f"its node ran out of {lacked} and ended it" if lacked else "its node ended it"
         )
@@ -138,14 +140,14 @@ def _thrown_out(pod: Pod) -> Copy:
 
 
 def _image_words(image: str, pod: Pod) -> str:
-    said, image = _ABOUT_A_DIGEST.split(pod.waiting_words.lower())[-1], printable(image, 160)
+    error_text, image = _ABOUT_A_DIGEST.split(pod.waiting_words.lower())[-1], printable(image, 160)
     if pod.waiting == "InvalidImageName":
         return f"image name is invalid: {image}"
-    if "not found" in said or "manifest unknown" in said:
+    if "not found" in error_text or "manifest unknown" in error_text:
         return f"image not found: {image}"
-    if any(one in said for one in ("unauthorized", "denied", "forbidden")):
+    if any(phrase in error_text for phrase in ("unauthorized", "denied", "forbidden")):
         return f"the registry gives no access to image {image}"
-    if "no space left" in said:
+    if "no space left" in error_text:
         return f"the node has no room for image {image}"
     return f"image can't be pulled: {image}"
 
@@ -156,13 +158,13 @@ def _not_made(pod: Pod) -> Copy:
 
 def _config_words(pod: Pod) -> str:
     """Return in fixed words why a container can't be made, and else the kubelet's word for it."""
-    said = pod.waiting_words
-    if missing := _MISSING.search(said):
+    error_text = pod.waiting_words
+    if missing := _MISSING.search(error_text):
         return f"it has no {'Secret' if missing[1] == 'secret' else 'ConfigMap'} {missing[2]}"
-    if refused := _NO_COMMAND.search(said):
+    if refused := _NO_COMMAND.search(error_text):
         denied = refused[1] == "permission denied"
         return "its command is no program that may run" if denied else "its command isn't in the image"
-    if _NO_ID_MAPPING.search(said):
+    if _NO_ID_MAPPING.search(error_text):
         return "the file system of a storage that it mounts doesn't work in user namespaces; tell the platform team"
     return printable(pod.waiting if pod.waiting in CONFIG_REASONS else pod.ended, 40)
 
@@ -188,17 +190,19 @@ def _unscheduled(view: InstanceView, pod: Pod) -> Copy:
     return Copy(word.INIT, word.SCHEDULING, f"a unit of {spec} is being handed over")
 
 
-def _in_place_of(view: InstanceView, pod: Pod, found: Copy) -> Copy:
+def _in_place_of(view: InstanceView, pod: Pod, pod_state: Copy) -> Copy:
     """Return the same with why the pod before it is no more, where its node threw that out just before this one was made."""
-    before = [
-        one
-        for one in view.pods
-        if one.owner == pod.owner and one.phase == "Failed" and _made_for(pod, one.ended_at or one.scheduled_at)
+    failed_pods = [
+        candidate
+        for candidate in view.pods
+        if candidate.owner == pod.owner
+        and candidate.phase == "Failed"
+        and _made_for(pod, candidate.ended_at or candidate.scheduled_at)
     ]
-    if not before:
-        return found
-    last = max(before, key=lambda one: (one.created, one.name))
-    return found._replace(message=f"{found.message}; {_thrown_out(last).message}")
+    if not failed_pods:
+        return pod_state
+    last = max(failed_pods, key=lambda candidate: (candidate.created, candidate.name))
+    return pod_state._replace(message=f"{pod_state.message}; {_thrown_out(last).message}")
 
 
 def _made_for(pod: Pod, ended: str) -> bool:

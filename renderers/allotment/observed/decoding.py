@@ -110,27 +110,27 @@ class WatchedKind:
     def page(self, data: bytes) -> Page:
         """Return a page of a list. Raises Unreadable."""
         try:
-            found = self._pages.decode(data)
+            object_list = self._pages.decode(data)
         except (msgspec.ValidationError, RecursionError):
             return self._page_of_some(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreadable(str(error)) from None
-        read = [self._flat(one) for one in found.items or ()]
-        return Page(found.metadata.resource_version, found.metadata.continue_, read, 0)
+        read = [self._flat(raw_object) for raw_object in object_list.items or ()]
+        return Page(object_list.metadata.resource_version, object_list.metadata.continue_, read, 0)
 
     def _page_of_some(self, data: bytes) -> Page:
         """One object of a strange shape doesn't hide the others."""
         try:
-            found = _ITEMS.decode(data)
+            object_list = _ITEMS.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(str(error)) from None
         read, skipped = list[Seen](), 0
-        for item in found.items or ():
+        for item in object_list.items or ():
             try:
                 read.append(self._flat(self._one.decode(item)))
             except (msgspec.DecodeError, RecursionError):
                 skipped += 1
-        return Page(found.metadata.resource_version, found.metadata.continue_, read, skipped)
+        return Page(object_list.metadata.resource_version, object_list.metadata.continue_, read, skipped)
 
     def event(self, line: bytes) -> Event:
         """Return what a line of a watch says. Raises Unreadable."""

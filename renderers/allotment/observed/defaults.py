@@ -90,8 +90,8 @@ _POD: dict[str, Default] = {
     "volumes/*/ephemeral/volumeClaimTemplate/metadata": _is({}, {"creationTimestamp": None}),
     "volumes/*/ephemeral/volumeClaimTemplate/spec/volumeMode": _is("Filesystem"),
     **{
-        f"{several}/*/{field}": default
-        for several in ("containers", "initContainers")
+        f"{containers_field}/*/{field}": default
+        for containers_field in ("containers", "initContainers")
         for field, default in _CONTAINER.items()
     },
 }

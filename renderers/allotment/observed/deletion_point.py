@@ -19,7 +19,11 @@ LOST = "its data may be deleted at any moment: a new declaration of its name get
 
 def marked_since(conditions: Iterable[Condition]) -> str:
     """Return since when a volume is seen to be marked for deletion, by its API server's clock; empty where it is not."""
-    marks = (one.last_transition_time or "" for one in conditions if one.type == word.MARKED and one.status == "True")
+    marks = (
+        condition.last_transition_time or ""
+        for condition in conditions
+        if condition.type == word.MARKED and condition.status == "True"
+    )
     return next(marks, "")
 
 

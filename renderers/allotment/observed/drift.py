@@ -83,22 +83,22 @@ class _Comparison:
 
     def object(self, published: Object, live: Object) -> Iterator[Difference]:
         """Yield the differences of `metadata` and of the other fields."""
-        ours, theirs = published.get("metadata", {}), live.get("metadata", {})
+        published_metadata, live_metadata = published.get("metadata", {}), live.get("metadata", {})
         root = _Path().key("metadata")
         for name in _COMPARED:
             path = root.key(name)
             if name == "finalizers":
-                yield from self._finalizers(ours.get(name) or [], theirs.get(name) or [], path)
+                yield from self._finalizers(published_metadata.get(name) or [], live_metadata.get(name) or [], path)
             else:
-                yield from self._mapping(ours.get(name) or {}, theirs.get(name) or {}, path)
+                yield from self._mapping(published_metadata.get(name) or {}, live_metadata.get(name) or {}, path)
         head = {"apiVersion", "kind", "metadata", "status"}
         wanted = {key: value for key, value in published.items() if key not in head}
-        found = {key: value for key, value in live.items() if key not in head}
-        yield from self._mapping(wanted, found, _Path())
+        live_fields = {key: value for key, value in live.items() if key not in head}
+        yield from self._mapping(wanted, live_fields, _Path())
 
     def _finalizers(self, published: Sequence[str], live: Sequence[str], path: _Path) -> Iterator[Difference]:
-        known = {*published, *FINALIZERS.get(self._kind, ())}
-        yield from (Difference(path.element(name).shown, "added") for name in live if name not in known)
+        known_finalizers = {*published, *FINALIZERS.get(self._kind, ())}
+        yield from (Difference(path.element(name).shown, "added") for name in live if name not in known_finalizers)
         yield from (Difference(path.element(name).shown, "missing") for name in published if name not in live)
 
     def _mapping(self, published: Mapping[str, Any], live: Mapping[str, Any], path: _Path) -> Iterator[Difference]:
@@ -132,8 +132,8 @@ class _Comparison:
         if keys is not None:
             yield from self._keyed(_by_key(published, keys), _by_key(live, keys), path)
         elif len(published) == len(live) and all(isinstance(each, Mapping) for each in (*published, *live)):
-            for index, (ours, theirs) in enumerate(zip(published, live, strict=True)):
-                yield from self._value(ours, theirs, path.element(index))
+            for index, (published_element, live_element) in enumerate(zip(published, live, strict=True)):
+                yield from self._value(published_element, live_element, path.element(index))
         elif published != live:
             yield Difference(path.shown, "changed")
 

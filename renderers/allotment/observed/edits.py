@@ -76,13 +76,18 @@ def with_edits(status: TenantStatus, edits: Iterable[Edit]) -> TenantStatus:
     """Return a status with a condition for each edit."""
     by_thing: dict[tuple[str, str], list[Edit]] = defaultdict(list)
     reported = {
-        (kind.word, one.name) for kind in THINGS.values() if kind.reported for one in getattr(status, kind.plural)
+        (kind.word, resource.name)
+        for kind in THINGS.values()
+        if kind.reported
+        for resource in getattr(status, kind.plural)
     }
     for edit in edits:
         by_thing[edit.thing if edit.thing in reported else ("", "")].append(edit)
 
-    def edited(kind: str, things: Sequence[T]) -> tuple[T, ...]:
-        return tuple(_with_conditions(one, _conditions(by_thing.get((kind, one.name), ()))) for one in things)
+    def edited(kind: str, resources: Sequence[T]) -> tuple[T, ...]:
+        return tuple(
+            _with_conditions(resource, _conditions(by_thing.get((kind, resource.name), ()))) for resource in resources
+        )
 
     return msgspec.structs.replace(
         status,
@@ -93,50 +98,55 @@ def with_edits(status: TenantStatus, edits: Iterable[Edit]) -> TenantStatus:
     )
 
 
-def with_conditions_of(status: TenantStatus, before: TenantStatus | None) -> TenantStatus:
+def with_conditions_of(status: TenantStatus, previous: TenantStatus | None) -> TenantStatus:
     """Return a status that says of edits the same as its predecessor, because nothing is known of them now."""
-    if before is None:
+    if previous is None:
         return status
 
-    def same(things: Sequence[T], known: Sequence[T]) -> tuple[T, ...]:
-        conditions = {one.name: [each for each in one.conditions if each.type in TYPES] for one in known}
-        return tuple(_with_conditions(one, conditions.get(one.name, ())) for one in things)
+    def same(resources: Sequence[T], previous_resources: Sequence[T]) -> tuple[T, ...]:
+        conditions = {
+            resource.name: [each for each in resource.conditions if each.type in TYPES]
+            for resource in previous_resources
+        }
+        return tuple(_with_conditions(resource, conditions.get(resource.name, ())) for resource in resources)
 
     return msgspec.structs.replace(
         status,
-        instances=same(status.instances, before.instances),
-        storages=same(status.storages, before.storages),
-        snapshots=same(status.snapshots, before.snapshots),
-        conditions=before.conditions,
+        instances=same(status.instances, previous.instances),
+        storages=same(status.storages, previous.storages),
+        snapshots=same(status.snapshots, previous.snapshots),
+        conditions=previous.conditions,
     )
 
 
-def _with_conditions(thing: T, conditions: Iterable[Condition]) -> T:
+def _with_conditions(resource: T, conditions: Iterable[Condition]) -> T:
     """Return a thing with conditions, and with their messages beside its own."""
-    found: tuple[Condition, ...] = tuple(conditions)
-    if not found:
-        return thing
-    message = "; ".join(part for part in (thing.message, *(one.message for one in found)) if part)
-    return msgspec.structs.replace(thing, message=message, conditions=(*thing.conditions, *found))
+    edit_conditions: tuple[Condition, ...] = tuple(conditions)
+    if not edit_conditions:
+        return resource
+    message = "; ".join(
+        part for part in (resource.message, *(condition.message for condition in edit_conditions)) if part
+    )
+    return msgspec.structs.replace(resource, message=message, conditions=(*resource.conditions, *edit_conditions))
 
 
 def _conditions(edits: Iterable[Edit]) -> Iterator[Condition]:
-    several = sorted(edits)
+    sorted_edits = sorted(edits)
     for kind, reason, is_foreign in (
         (word.AS_PUBLISHED, word.EDITED_BY_HAND, False),
         (word.ONLY_PUBLISHED, word.FOREIGN_OBJECT, True),
     ):
-        own = [edit for edit in several if edit.is_foreign == is_foreign]
+        own = [edit for edit in sorted_edits if edit.is_foreign == is_foreign]
         if own:
             words = [f"{edit.words} (undo: {edit.way_out})" for edit in own[:MOST_OBJECTS]]
             more = [f"and {len(own) - MOST_OBJECTS} more objects"] if len(own) > MOST_OBJECTS else []
             yield Condition(kind, "False", reason, "; ".join([*words, *more]), min(edit.since for edit in own))
 
 
-def conditions_of(status: TenantStatus, thing: tuple[str, str]) -> dict[str, str]:
+def conditions_of(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:
     """Return since when a status says of a thing, or of the tenant (both empty), that something isn't as published: by the
     condition's type."""
-    kind, name = thing
-    things = getattr(status, THINGS[kind].plural) if kind else ()
-    conditions = next((one.conditions for one in things if one.name == name), status.conditions)
-    return {one.type: one.last_transition_time for one in conditions if one.type in TYPES}
+    kind, name = resource_key
+    resources = getattr(status, THINGS[kind].plural) if kind else ()
+    conditions = next((resource.conditions for resource in resources if resource.name == name), status.conditions)
+    return {condition.type: condition.last_transition_time for condition in conditions if condition.type in TYPES}

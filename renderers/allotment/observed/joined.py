@@ -97,7 +97,7 @@ class Joined(NamedTuple):
         if self.seen is None or self.is_current or not self.seen.observed_blob:
             return ""
         state = "" if self.stage.state == "removing" else self.stage.state
-        said = ", ".join(part for part in (state, self.stage.words) if part)
+        description = ", ".join(part for part in (state, self.stage.words) if part)
         if self.thing.blob:
-            return f"changed since: {said}"
-        return "" if removed.staying(self.seen) else f"removed: {said}"
+            return f"changed since: {description}"
+        return "" if removed.staying(self.seen) else f"removed: {description}"

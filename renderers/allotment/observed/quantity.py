@@ -18,7 +18,7 @@ _FACTORS = {
 
 def amount(text: object) -> Decimal:
     """Return a quantity as a number: cores, bytes, devices. What is no quantity is 0: an API server writes no such."""
-    found = _QUANTITY.match(str(text))
-    if found is None or not any(letter.isdigit() for letter in found[1]):
+    match = _QUANTITY.match(str(text))
+    if match is None or not any(letter.isdigit() for letter in match[1]):
         return Decimal(0)
-    return Decimal(found[1] + (found[2] or "")) * _FACTORS.get(found[3] or "", Decimal(1))
+    return Decimal(match[1] + (match[2] or "")) * _FACTORS.get(match[3] or "", Decimal(1))

@@ -52,12 +52,12 @@ class Published(NamedTuple):
     objects: frozenset[tuple[str, str]]
     time: str
 
-    def lacks(self, one: Object) -> bool:
+    def lacks(self, live_object: Object) -> bool:
         """Return whether an object isn't published.
 
         One that is no older than this look may have been published after it: nothing is known of that yet.
         """
-        return one.created < self.time and not self._has(one)
+        return live_object.created < self.time and not self._has(live_object)
 
     def has_instance(self, name: str) -> bool:
         """Return whether an instance's Deployment is published."""
@@ -67,12 +67,12 @@ class Published(NamedTuple):
         """Return whether an instance is published without replicas."""
         return (WITHOUT_REPLICAS, name) in self.objects
 
-    def is_too_old_for(self, one: Object) -> bool:
+    def is_too_old_for(self, live_object: Object) -> bool:
         """Return whether only a later look can tell of an object."""
-        return one.created >= self.time and not self._has(one)
+        return live_object.created >= self.time and not self._has(live_object)
 
-    def _has(self, one: Object) -> bool:
-        return (KINDS[type(one)], one.name) in self.objects
+    def _has(self, live_object: Object) -> bool:
+        return (KINDS[type(live_object)], live_object.name) in self.objects
 
 
 class TenantSeen(NamedTuple):
@@ -107,65 +107,80 @@ class Left(NamedTuple):
 
 def by_thing(objects: Iterable[Object]) -> dict[tuple[type, str], list[Object]]:
     """Return objects by the type and name of the instance, storage or snapshot that they belong to."""
-    found: dict[tuple[type, str], list[Object]] = defaultdict(list)
-    for one in objects:
-        if isinstance(one, VolumeSnapshot):
-            found[Snapshot, one.snapshot].append(one)
-        elif isinstance(one, Deployment | Route) and one.instance:
-            found[Instance, one.instance].append(one)
+    objects_by_resource: dict[tuple[type, str], list[Object]] = defaultdict(list)
+    for live_object in objects:
+        if isinstance(live_object, VolumeSnapshot):
+            objects_by_resource[Snapshot, live_object.snapshot].append(live_object)
+        elif isinstance(live_object, Deployment | Route) and live_object.instance:
+            objects_by_resource[Instance, live_object.instance].append(live_object)
         else:
-            found[Storage, one.storage].append(one)
-    return found
+            objects_by_resource[Storage, live_object.storage].append(live_object)
+    return objects_by_resource
 
 
-def with_removed(thing: T, objects: Sequence[Object], before: T | None, look: TenantSeen) -> T:
+def with_removed(resource: T, objects: Sequence[Object], previous: T | None, look: TenantSeen) -> T:
     """Return a thing with what of it is removed and still there; `objects` are all that the cluster has of it.
 
     Where it isn't known what is published, what was said of objects that are still there stays as it was.
     """
     own = _own(objects)
-    known = {one.type: one for one in before.conditions if _is_of_removed(one)} if before is not None else {}
+    previous_conditions = (
+        {condition.type: condition for condition in previous.conditions if _is_of_removed(condition)}
+        if previous is not None
+        else {}
+    )
     if look.published is None:
-        there = {_type(one, own) for one in objects}
-        if isinstance(thing, Instance) and _runs(own, thing):
-            there |= {word.STOPPED_DECLARED} if own is not None else {word.STOPPED_DECLARED, word.DECLARED}
-        found = [one for kind, one in known.items() if kind in there]
+        present_types = {_type(live_object, own) for live_object in objects}
+        if isinstance(resource, Instance) and _runs(own, resource):
+            present_types |= {word.STOPPED_DECLARED} if own is not None else {word.STOPPED_DECLARED, word.DECLARED}
+        conditions = [condition for kind, condition in previous_conditions.items() if kind in present_types]
     else:
-        found = [_condition(one, own, thing, known, look.now) for one in _removed(objects, own, look.published)]
-        if isinstance(thing, Instance) and _runs(own, thing):
-            if look.published.has_stopped(thing.name):
-                found.append(_still_running(known, look.now))
-            elif own is None and not look.published.has_instance(thing.name):
-                found.append(_ending(word.DECLARED, word.STILL_RUNNING, "", known, look.now))
-    return _saying(thing, found, look) if found else thing
+        conditions = [
+            _condition(live_object, own, resource, previous_conditions, look.now)
+            for live_object in _removed(objects, own, look.published)
+        ]
+        if isinstance(resource, Instance) and _runs(own, resource):
+            if look.published.has_stopped(resource.name):
+                conditions.append(_still_running(previous_conditions, look.now))
+            elif own is None and not look.published.has_instance(resource.name):
+                conditions.append(_ending(word.DECLARED, word.STILL_RUNNING, "", previous_conditions, look.now))
+    return _saying(resource, conditions, look) if conditions else resource
 
 
 def _own(objects: Sequence[Object]) -> Object | None:
     """Return the object without which a thing isn't there; a volume rather than a bucket, of several the last."""
-    found = [one for one in objects if _is_own(one)]
-    return max(enumerate(found), key=lambda one: (not isinstance(one[1], BucketClaim), one[0]))[1] if found else None
+    own_objects = [live_object for live_object in objects if _is_own(live_object)]
+    return (
+        max(enumerate(own_objects), key=lambda pair: (not isinstance(pair[1], BucketClaim), pair[0]))[1]
+        if own_objects
+        else None
+    )
 
 
-def _is_own(one: Object) -> bool:
-    if isinstance(one, Deployment):
-        return bool(one.instance)
-    return isinstance(one, VolumeClaim | BucketClaim | VolumeSnapshot)
+def _is_own(live_object: Object) -> bool:
+    if isinstance(live_object, Deployment):
+        return bool(live_object.instance)
+    return isinstance(live_object, VolumeClaim | BucketClaim | VolumeSnapshot)
 
 
 def _removed(objects: Sequence[Object], own: Object | None, published: Published) -> list[Object]:
     """Return what isn't published: the thing itself, or else what belongs to it. A Job that has ended doesn't count."""
     if own is not None and published.lacks(own):
         return [own]
-    return [one for one in objects if one is not own and published.lacks(one) and not _has_ended(one)]
+    return [
+        live_object
+        for live_object in objects
+        if live_object is not own and published.lacks(live_object) and not _has_ended(live_object)
+    ]
 
 
-def _has_ended(one: Object) -> bool:
-    return isinstance(one, Job) and (one.succeeded or bool(one.failure))
+def _has_ended(live_object: Object) -> bool:
+    return isinstance(live_object, Job) and (live_object.succeeded or bool(live_object.failure))
 
 
-def _type(one: Object, own: Object | None) -> str:
+def _type(live_object: Object, own: Object | None) -> str:
     """Return the type of an object's condition: of the thing itself, or with the kind and name of what belongs to it."""
-    return word.DECLARED if one is own else f"{word.DECLARED}.{KINDS[type(one)]}.{one.name}"
+    return word.DECLARED if live_object is own else f"{word.DECLARED}.{KINDS[type(live_object)]}.{live_object.name}"
 
 
 def _is_of_removed(condition: Condition) -> bool:
@@ -174,92 +189,116 @@ def _is_of_removed(condition: Condition) -> bool:
     return condition.type == word.DECLARED or condition.type.startswith(f"{word.DECLARED}.")
 
 
-def _condition(one: Object, own: Object | None, thing: Thing, known: dict[str, Condition], now: str) -> Condition:
-    return _ending(_type(one, own), _reason(one, thing), "" if one is own else f"{_what(one)} is ", known, now)
+def _condition(
+    live_object: Object, own: Object | None, resource: Thing, previous_conditions: dict[str, Condition], now: str
+) -> Condition:
+    return _ending(
+        _type(live_object, own),
+        _reason(live_object, resource),
+        "" if live_object is own else f"{_what(live_object)} is ",
+        previous_conditions,
+        now,
+    )
 
 
-def _ending(kind: str, reason: str, what: str, known: dict[str, Condition], now: str) -> Condition:
+def _ending(kind: str, reason: str, subject: str, previous_conditions: dict[str, Condition], now: str) -> Condition:
     """Return that something is removed; `reason` is what it goes on doing if that takes too long."""
-    since = (known[kind].last_transition_time if kind in known else "") or now
+    since = (previous_conditions[kind].last_transition_time if kind in previous_conditions else "") or now
     if seconds_between(since, now) < SECONDS:
-        return Condition(kind, "False", word.REMOVED, f"{what}being removed", since)
-    return Condition(kind, "False", reason, f"{what}removed, {STATES[reason]}: not published since {since}", since)
+        return Condition(kind, "False", word.REMOVED, f"{subject}being removed", since)
+    return Condition(kind, "False", reason, f"{subject}removed, {STATES[reason]}: not published since {since}", since)
 
 
-def _runs(own: Object | None, thing: Instance) -> bool:
+def _runs(own: Object | None, instance: Instance) -> bool:
     """Return whether an instance has pods, or will; of one whose Deployment is gone pods may be left."""
     if own is None:
-        return bool(thing.pods)
-    return isinstance(own, Deployment) and bool(own.replicas or own.there or thing.pods)
+        return bool(instance.pods)
+    return isinstance(own, Deployment) and bool(own.replicas or own.there or instance.pods)
 
 
-def _still_running(known: dict[str, Condition], now: str) -> Condition:
+def _still_running(previous_conditions: dict[str, Condition], now: str) -> Condition:
     """Return that an instance is published without replicas and runs."""
     kind = word.STOPPED_DECLARED
-    since = (known[kind].last_transition_time if kind in known else "") or now
+    since = (previous_conditions[kind].last_transition_time if kind in previous_conditions else "") or now
     if seconds_between(since, now) < STOPPED_SECONDS:
         return Condition(kind, "False", word.STOPPING, "being stopped", since)
     words = f"declared stopped, still running: published without replicas since {since}"
     return Condition(kind, "False", word.STOPPED_STILL_RUNNING, words, since)
 
 
-def _what(one: Object) -> str:
+def _what(live_object: Object) -> str:
     """Return what belongs to a thing in words."""
-    if isinstance(one, Route):
-        return f"its address {printable(one.url, 200)}" if one.url else f"its route {one.name}"
-    if isinstance(one, Deployment) and one.name == names.files_service(one.storage):
+    if isinstance(live_object, Route):
+        return f"its address {printable(live_object.url, 200)}" if live_object.url else f"its route {live_object.name}"
+    if isinstance(live_object, Deployment) and live_object.name == names.files_service(live_object.storage):
         return "its file server"
-    return f"its preparation {one.name}" if isinstance(one, Job) else f"its {KINDS[type(one)]} {one.name}"
+    return (
+        f"its preparation {live_object.name}"
+        if isinstance(live_object, Job)
+        else f"its {KINDS[type(live_object)]} {live_object.name}"
+    )
 
 
-def _reason(one: Object, thing: Thing) -> str:
+def _reason(live_object: Object, resource: Thing) -> str:
     """Return what a removed object that stays goes on doing."""
-    if isinstance(one, Route):
+    if isinstance(live_object, Route):
         return word.STILL_OPEN
-    if isinstance(one, Job):
+    if isinstance(live_object, Job):
         return word.STILL_RUNNING
-    if isinstance(one, Deployment) and (one.ending or one.replicas or one.there or thing.reason == word.TERMINATING):
+    if isinstance(live_object, Deployment) and (
+        live_object.ending or live_object.replicas or live_object.there or resource.reason == word.TERMINATING
+    ):
         return word.STILL_RUNNING
     return word.STILL_THERE
 
 
-def _saying(thing: T, found: Sequence[Condition], look: TenantSeen) -> T:
+def _saying(resource: T, conditions: Sequence[Condition], look: TenantSeen) -> T:
     """Return a thing with these conditions; its message says what stays, and nothing else where that is the thing
     itself."""
-    said: list[Condition] = [one for one in found if one.reason in STATES]
-    reason, message = thing.reason, thing.message
-    if said:
-        gone = next((one for one in said if one.type in (word.DECLARED, word.STOPPED_DECLARED)), None)
-        words = [*(one.message for one in said), way_out(thing, look.tenant, look.cluster, look.parts)]
-        if gone is not None:
-            reason = gone.reason
+    stuck_conditions: list[Condition] = [condition for condition in conditions if condition.reason in STATES]
+    reason, message = resource.reason, resource.message
+    if stuck_conditions:
+        own_condition = next(
+            (condition for condition in stuck_conditions if condition.type in (word.DECLARED, word.STOPPED_DECLARED)),
+            None,
+        )
+        words = [
+            *(condition.message for condition in stuck_conditions),
+            way_out(resource, look.tenant, look.cluster, look.parts),
+        ]
+        if own_condition is not None:
+            reason = own_condition.reason
         elif message:
             words.insert(0, message)
         message = "; ".join(words)
-    return msgspec.structs.replace(thing, reason=reason, message=message, conditions=(*thing.conditions, *found))
+    return msgspec.structs.replace(
+        resource, reason=reason, message=message, conditions=(*resource.conditions, *conditions)
+    )
 
 
-def way_out(thing: Thing, tenant: str, cluster: str, parts: Collection[str]) -> str:
+def way_out(resource: Thing, tenant: str, cluster: str, parts: Collection[str]) -> str:
     """Return what to do about what stays of a thing; `parts` are the tenant's Applications that there are."""
     if (
-        isinstance(thing, Instance) and thing.pods and not thing.units
+        isinstance(resource, Instance) and resource.pods and not resource.units
     ):  # its Deployment is gone, so Argo CD knows of none
         return f"ask the platform team to delete its pods in Namespace {names.namespace(tenant)}"
-    part = "compute" if isinstance(thing, Instance) else "storage"
+    part = "compute" if isinstance(resource, Instance) else "storage"
     application = names.application(tenant, cluster, part)
     if part in parts:
         return f"ask the platform team to refresh Application {application}"
     return f"ask the platform team to delete it: Application {application} is gone"
 
 
-def going(thing: Thing) -> list[Condition]:
+def going(resource: Thing) -> list[Condition]:
     """Return the conditions of what is removed and may be going just now."""
-    return [one for one in thing.conditions if _is_of_removed(one) and one.reason not in STATES]
+    return [
+        condition for condition in resource.conditions if _is_of_removed(condition) and condition.reason not in STATES
+    ]
 
 
-def staying(thing: Thing) -> list[Condition]:
+def staying(resource: Thing) -> list[Condition]:
     """Return the conditions of what is removed and stays."""
-    return [one for one in thing.conditions if _is_of_removed(one) and one.reason in STATES]
+    return [condition for condition in resource.conditions if _is_of_removed(condition) and condition.reason in STATES]
 
 
 def _things(status: TenantStatus) -> list[Thing]:
@@ -268,18 +307,18 @@ def _things(status: TenantStatus) -> list[Thing]:
 
 def left(status: TenantStatus) -> Iterator[Left]:
     """Yield all that a cluster still has of a tenant although it is removed, and for too long."""
-    parts = [one.name for one in status.applications]
-    for thing in _things(status):
-        for condition in staying(thing):
-            way = way_out(thing, status.tenant, status.cluster, parts)
-            yield Left(type(thing).__name__.lower(), status.tenant, thing.name, condition, way)
+    parts = [application.name for application in status.applications]
+    for resource in _things(status):
+        for condition in staying(resource):
+            way = way_out(resource, status.tenant, status.cluster, parts)
+            yield Left(type(resource).__name__.lower(), status.tenant, resource.name, condition, way)
 
 
 def awaits_look(objects: Iterable[Object], published: Published) -> bool:
     """Return whether only a later look at the branch can tell of an object whether it is published."""
-    return any(published.is_too_old_for(one) for one in objects)
+    return any(published.is_too_old_for(live_object) for live_object in objects)
 
 
 def may_change(status: TenantStatus) -> bool:
     """Return whether time alone makes what is going into what stays."""
-    return any(going(thing) for thing in _things(status))
+    return any(going(resource) for resource in _things(status))

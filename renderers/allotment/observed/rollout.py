@@ -88,7 +88,7 @@ _ELSE = "see `allot status`"
 
 
 def stage(
-    thing: Merged,
+    resource: Merged,
     published: MergedBlobs | None,
     statuses: Sequence[TenantStatus],
     silent: Mapping[str, str] = MappingProxyType({}),
@@ -98,75 +98,77 @@ def stage(
     nothing, or nothing certain, is known of a cluster. `retained` is the tenant in the record of the retained tenants."""
     if published is None:
         return Stage("going", "merged", "not published yet")
-    if published.source != thing.blob:
+    if published.source != resource.blob:
         return Stage("done", "overtaken", "a later change replaced this one")
-    if published.rendered != thing.blob and published.waits and thing.blob:
+    if published.rendered != resource.blob and published.waits and resource.blob:
         return Stage("going", "waiting", published.waits, way_out=_WAYS_OUT[word.RESIZE_PENDING])
-    if published.rendered != thing.blob:
-        what = "still published as it was before" if published.rendered else "not published"
+    if published.rendered != resource.blob:
+        description = "still published as it was before" if published.rendered else "not published"
         if retained is None:
-            return Stage("failed", "kept", what, way_out="run `allot validate`, or `allot publish --dry-run`")
-        words = f"{what}: its tenant is retained: {retained.words}"
+            return Stage("failed", "kept", description, way_out="run `allot validate`, or `allot publish --dry-run`")
+        words = f"{description}: its tenant is retained: {retained.words}"
         return Stage("failed", "kept", words, way_out=WAYS_OUT[retained.reason])
-    seen = _seen(thing, statuses)
-    if not thing.blob and published.leaving is not None:
+    seen = _seen(resource, statuses)
+    if not resource.blob and published.leaving is not None:
         mark = marked_since(seen.conditions) if seen is not None else ""
         words = saving_words(mark, published.leaving.after) if published.leaving.protected else LOST
-        return (_left(thing, seen, statuses) if seen is not None else None) or Stage("going", "removing", words)
-    if not thing.blob:
+        return (_left(resource, seen, statuses) if seen is not None else None) or Stage("going", "removing", words)
+    if not resource.blob:
         if seen is None:
             return Stage("done", "gone")
-        return _left(thing, seen, statuses) or Stage("going", "published", "being removed")
-    if seen is None or seen.observed_blob != thing.blob:
-        return _unsynced(thing, statuses, silent)
-    if any(one.type == word.DECLARED for one in seen.conditions):
+        return _left(resource, seen, statuses) or Stage("going", "published", "being removed")
+    if seen is None or seen.observed_blob != resource.blob:
+        return _unsynced(resource, statuses, silent)
+    if any(condition.type == word.DECLARED for condition in seen.conditions):
         return Stage("going", "published", "its cluster's status is of the time when it was removed")
-    found = _of_instance(seen) if isinstance(seen, Instance) else _of_data(seen)
+    runtime_stage = _of_instance(seen) if isinstance(seen, Instance) else _of_data(seen)
     going = removed.going(seen)
-    if going and found.progress == "done":
-        found = Stage("going", found.state, _words(going), found.url)
-    if found.progress == "failed":
-        return found  # its message says what stays, too
-    return _left(thing, seen, statuses) or found
+    if going and runtime_stage.progress == "done":
+        runtime_stage = Stage("going", runtime_stage.state, _words(going), runtime_stage.url)
+    if runtime_stage.progress == "failed":
+        return runtime_stage  # its message says what stays, too
+    return _left(resource, seen, statuses) or runtime_stage
 
 
-def _left(thing: Merged, seen: Thing, statuses: Sequence[TenantStatus]) -> Stage | None:
+def _left(resource: Merged, seen: Thing, statuses: Sequence[TenantStatus]) -> Stage | None:
     """Return that something is removed and stays; None where nothing is."""
     stays = removed.staying(seen)
     if not stays:
         return None
-    status = _status(thing, statuses)
-    parts = [one.name for one in status.applications] if status is not None else []
-    way_out = removed.way_out(seen, thing.tenant, thing.cluster, parts)
+    status = _status(resource, statuses)
+    parts = [application.name for application in status.applications] if status is not None else []
+    way_out = removed.way_out(seen, resource.tenant, resource.cluster, parts)
     return Stage("failed", removed.STATES[stays[0].reason], _words(stays), way_out=way_out)
 
 
 def _words(conditions: Sequence[Condition]) -> str:
-    return "; ".join(one.message for one in conditions)
+    return "; ".join(condition.message for condition in conditions)
 
 
-def _status(thing: Merged, statuses: Sequence[TenantStatus]) -> TenantStatus | None:
+def _status(resource: Merged, statuses: Sequence[TenantStatus]) -> TenantStatus | None:
     """Return what the cluster of a thing says of its tenant."""
-    return next((one for one in statuses if (one.tenant, one.cluster) == (thing.tenant, thing.cluster)), None)
+    return next(
+        (status for status in statuses if (status.tenant, status.cluster) == (resource.tenant, resource.cluster)), None
+    )
 
 
-def _seen(thing: Merged, statuses: Sequence[TenantStatus]) -> Thing | None:
-    status = _status(thing, statuses)
+def _seen(resource: Merged, statuses: Sequence[TenantStatus]) -> Thing | None:
+    status = _status(resource, statuses)
     if status is None:
         return None
-    several: Sequence[Thing] = getattr(status, THINGS[thing.kind].plural)
-    return next((one for one in several if one.name == thing.name), None)
+    resources: Sequence[Thing] = getattr(status, THINGS[resource.kind].plural)
+    return next((candidate for candidate in resources if candidate.name == resource.name), None)
 
 
-def _unsynced(thing: Merged, statuses: Sequence[TenantStatus], silent: Mapping[str, str]) -> Stage:
+def _unsynced(resource: Merged, statuses: Sequence[TenantStatus], silent: Mapping[str, str]) -> Stage:
     """Return that Argo CD hasn't applied it, or can't: another thing of its Application may be refused. Where nothing
     is known of its cluster, that is said instead."""
-    part = THINGS[thing.kind].part
-    status = _status(thing, statuses)
-    if status is None and thing.cluster in silent:
-        return Stage("going", "published", f"what runs in {thing.cluster} isn't known: {silent[thing.cluster]}")
-    for one in status.applications if status is not None else ():
-        if one.name == part and one.health == "Degraded" and one.sync != "Synced":
+    part = THINGS[resource.kind].part
+    status = _status(resource, statuses)
+    if status is None and resource.cluster in silent:
+        return Stage("going", "published", f"what runs in {resource.cluster} isn't known: {silent[resource.cluster]}")
+    for application in status.applications if status is not None else ():
+        if application.name == part and application.health == "Degraded" and application.sync != "Synced":
             return Stage("failed", "published", "Argo CD can't apply it", way_out=_WAYS_OUT[word.SYNC_FAILED])
     return Stage("going", "published", "Argo CD hasn't applied it yet")
 

@@ -8,11 +8,11 @@ from allotment.observed.objects import VolumeSnapshot
 from allotment.observed.status import Snapshot
 
 
-def snapshot(live: VolumeSnapshot, synced: Found, now: str, before: Snapshot | None) -> Snapshot:
-    """Return a snapshot's status; `before` has the times of what hasn't changed since."""
-    known = before if before is not None and before.uid == live.uid else None
+def snapshot(live: VolumeSnapshot, synced: Found, now: str, previous: Snapshot | None) -> Snapshot:
+    """Return a snapshot's status; `previous` has the times of what hasn't changed since."""
+    predecessor = previous if previous is not None and previous.uid == live.uid else None
     state, reason, message = _state(live)
-    conditions = Conditions(known.conditions if known else (), now)
+    conditions = Conditions(predecessor.conditions if predecessor else (), now)
     conditions.add(word.SYNCED, *synced)
     add_departure(conditions, live.marked, live.unprotected)
     return Snapshot(
@@ -21,7 +21,7 @@ def snapshot(live: VolumeSnapshot, synced: Found, now: str, before: Snapshot | N
         state=state,
         reason=reason,
         message=message,
-        since=known.since if known and known.state == state else now,
+        since=predecessor.since if predecessor and predecessor.state == state else now,
         uid=live.uid,
         storage=live.of,
         restore_size=live.restore_size,
@@ -30,11 +30,11 @@ def snapshot(live: VolumeSnapshot, synced: Found, now: str, before: Snapshot | N
     )
 
 
-def waiting(name: str, source: str, now: str, before: Snapshot | None) -> Snapshot:
+def waiting(name: str, source: str, now: str, previous: Snapshot | None) -> Snapshot:
     """Return the status of a snapshot that isn't taken yet: its storage is still being prepared."""
-    same = before is not None and before.reason == word.SOURCE_UNPREPARED
-    since = before.since if before is not None and same else now
-    blob = before.observed_blob if before is not None else ""
+    same = previous is not None and previous.reason == word.SOURCE_UNPREPARED
+    since = previous.since if previous is not None and same else now
+    blob = previous.observed_blob if previous is not None else ""
     words = f"waits for storage {source} to be prepared"
     return Snapshot(name, blob, word.PENDING, word.SOURCE_UNPREPARED, words, since, storage=source)
 

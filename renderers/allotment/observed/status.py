@@ -228,30 +228,34 @@ def text_of(status: TenantStatus | ClusterStatus) -> bytes:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
+        return {key: _plain(element) for key, element in value.items()}
+    return [_plain(element) for element in value] if isinstance(value, tuple | list) else value
 
 
 def read_tenant(data: bytes) -> TenantStatus:
     """Return a tenant's status from its file. Raises Malformed where it is no such file, and Implausible."""
-    found = _read(data, TenantStatus, "tenant")
-    _check_times(found)
-    for kind, several in (("instance", found.instances), ("storage", found.storages), ("snapshot", found.snapshots)):
-        _check_names(kind, several)
-    return found
+    status = _read(data, TenantStatus, "tenant")
+    _check_times(status)
+    for kind, resources in (
+        ("instance", status.instances),
+        ("storage", status.storages),
+        ("snapshot", status.snapshots),
+    ):
+        _check_names(kind, resources)
+    return status
 
 
 def read_cluster(data: bytes) -> ClusterStatus:
     """Return a cluster's status from its file. Raises Malformed where it is no such file, and Implausible."""
-    found = _read(data, ClusterStatus, "cluster")
-    _check_times(found)
-    _check_names("stock", found.stocks)
-    return found
+    status = _read(data, ClusterStatus, "cluster")
+    _check_times(status)
+    _check_names("stock", status.stocks)
+    return status
 
 
-def _check_names(kind: str, several: Sequence[Instance | Storage | Snapshot | Stock]) -> None:
+def _check_names(kind: str, entries: Sequence[Instance | Storage | Snapshot | Stock]) -> None:
     """Raise Implausible where two of them have one name."""
-    for name, count in Counter(one.name for one in several).items():
+    for name, count in Counter(entry.name for entry in entries).items():
         if count > 1:
             raise Implausible(f"it names {kind} {quoted(name)} {count} times")
 
@@ -269,9 +273,9 @@ def _check_times(part: _Part) -> None:
 
 def _read(data: bytes, kind: type[S], key: str) -> S:
     try:
-        one = load_one(split(data)[0])
-        if (one.get("apiVersion"), one.get("kind")) != (API_VERSION, kind.__name__):
+        document = load_one(split(data)[0])
+        if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, kind.__name__):
             raise Malformed(f"no {kind.__name__}")
-        return msgspec.convert({**one["status"], key: one["metadata"]["name"]}, kind)
+        return msgspec.convert({**document["status"], key: document["metadata"]["name"]}, kind)
     except (KeyError, TypeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise Malformed(f"no {kind.__name__}: {error}") from None

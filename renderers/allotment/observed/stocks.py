@@ -19,31 +19,33 @@ def stocks(
     none whose device went bad, since the node offers that one to nobody any more.
     """
     ready = Counter(pod.stock for pod in pods if pod.ready and not pod.ending and not pod.unhealthy)
-    left = Counter({key: units for key, units in held.items() if units})
-    found = sorted(placeholders, key=lambda one: (not one.reserved_for, one.stock))
+    remaining = Counter({key: units for key, units in held.items() if units})
+    sorted_placeholders = sorted(
+        placeholders, key=lambda placeholder: (not placeholder.reserved_for, placeholder.stock)
+    )
     shared: dict[str, int] = defaultdict(int)
     used: dict[str, int] = {}
-    for one in found:
-        if one.reserved_for:
-            key = (one.gpu_spec, one.reserved_for)
-            used[one.stock] = min(one.units, left[key])
-            left[key] -= used[one.stock]
-    for (spec, _), units in left.items():
+    for placeholder in sorted_placeholders:
+        if placeholder.reserved_for:
+            key = (placeholder.gpu_spec, placeholder.reserved_for)
+            used[placeholder.stock] = min(placeholder.units, remaining[key])
+            remaining[key] -= used[placeholder.stock]
+    for (spec, _), units in remaining.items():
         shared[spec] += units
-    for one in found:
-        if not one.reserved_for:
-            used[one.stock] = min(one.units, shared[one.gpu_spec])
-            shared[one.gpu_spec] -= used[one.stock]
+    for placeholder in sorted_placeholders:
+        if not placeholder.reserved_for:
+            used[placeholder.stock] = min(placeholder.units, shared[placeholder.gpu_spec])
+            shared[placeholder.gpu_spec] -= used[placeholder.stock]
     return tuple(
         Stock(
-            name=one.stock,
-            gpu_spec=one.gpu_spec,
-            count=one.units,
-            held=used[one.stock],
-            free=one.units - used[one.stock],
-            ready=min(ready[one.stock], one.units),
-            tenant=one.reserved_for,
-            node_pool=one.node_pool,
+            name=placeholder.stock,
+            gpu_spec=placeholder.gpu_spec,
+            count=placeholder.units,
+            held=used[placeholder.stock],
+            free=placeholder.units - used[placeholder.stock],
+            ready=min(ready[placeholder.stock], placeholder.units),
+            tenant=placeholder.reserved_for,
+            node_pool=placeholder.node_pool,
         )
-        for one in sorted(found, key=lambda one: one.stock)
+        for placeholder in sorted(sorted_placeholders, key=lambda placeholder: placeholder.stock)
     )

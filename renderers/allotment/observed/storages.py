@@ -63,71 +63,75 @@ class StorageView(NamedTuple):
     awaited: str = ""
 
 
-def storage(view: StorageView, before: Storage | None) -> Storage:
-    """Return a storage's status; `before` has the times of what hasn't changed since."""
+def storage(view: StorageView, previous: Storage | None) -> Storage:
+    """Return a storage's status; `previous` has the times of what hasn't changed since."""
     claim = view.claim
-    known = before if before is not None and before.claim == claim.uid else None  # made anew it is another volume
+    predecessor = (
+        previous if previous is not None and previous.claim == claim.uid else None
+    )  # made anew it is another volume
     prepare = _prepare(view)
-    completed = _completed_before(view, prepare, known)
-    found = _state(view, completed or prepare)
-    if completed is not None and found.state == word.AVAILABLE_STORAGE:
-        found = found._replace(message=_running_again(completed))
+    completed = _completed_before(view, prepare, predecessor)
+    storage_state = _state(view, completed or prepare)
+    if completed is not None and storage_state.state == word.AVAILABLE_STORAGE:
+        storage_state = storage_state._replace(message=_running_again(completed))
     prepare = completed or prepare
     urls = sorted(route.url for route in view.routes if route.url)
     return Storage(
         name=claim.storage,
         observed_blob=claim.blob,
-        state=found.state,
-        reason=found.reason,
-        message=found.message,
-        since=known.since if known and known.state == found.state else _reached(found.state, prepare, view.now),
+        state=storage_state.state,
+        reason=storage_state.reason,
+        message=storage_state.message,
+        since=predecessor.since
+        if predecessor and predecessor.state == storage_state.state
+        else _reached(storage_state.state, prepare, view.now),
         claim=claim.uid,
         size=claim.requested,
         capacity=claim.capacity,
         url=urls[0] if urls else "",
         in_cluster_url=names.files_url(claim.storage, claim.tenant) if view.accessor is not None else "",
         prepare=prepare,
-        conditions=_conditions(view, prepare, Conditions(known.conditions if known else (), view.now)),
+        conditions=_conditions(view, prepare, Conditions(predecessor.conditions if predecessor else (), view.now)),
     )
 
 
-def bucket(live: BucketClaim, synced: Found, now: str, before: Storage | None) -> Storage:
+def bucket(live: BucketClaim, synced: Found, now: str, previous: Storage | None) -> Storage:
     """Return the status of a storage that is a bucket."""
-    known = before if before is not None and before.claim == live.uid else None
+    predecessor = previous if previous is not None and previous.claim == live.uid else None
     if live.phase == "Bound":
-        found = State(word.AVAILABLE_STORAGE, word.BUCKET_BOUND)
+        storage_state = State(word.AVAILABLE_STORAGE, word.BUCKET_BOUND)
     elif live.phase == "Failed":
-        found = State(word.FAILED, word.BUCKET_FAILED, "the object store can't make it: ask the platform team")
+        storage_state = State(word.FAILED, word.BUCKET_FAILED, "the object store can't make it: ask the platform team")
     else:
-        found = State(word.PENDING, word.BINDING, "it has no bucket yet")
-    conditions = Conditions(known.conditions if known else (), now)
+        storage_state = State(word.PENDING, word.BINDING, "it has no bucket yet")
+    conditions = Conditions(predecessor.conditions if predecessor else (), now)
     conditions.add(word.SYNCED, *synced)
-    conditions.add(word.BOUND, "True" if live.phase == "Bound" else "False", found.reason)
+    conditions.add(word.BOUND, "True" if live.phase == "Bound" else "False", storage_state.reason)
     add_departure(conditions, live.marked, live.unprotected)
     return Storage(
         name=live.storage,
         observed_blob=live.blob,
-        state=found.state,
-        reason=found.reason,
-        message=found.message,
-        since=known.since if known and known.state == found.state else now,
+        state=storage_state.state,
+        reason=storage_state.reason,
+        message=storage_state.message,
+        since=predecessor.since if predecessor and predecessor.state == storage_state.state else now,
         claim=live.uid,
         size=live.size,
         conditions=conditions.all(),
     )
 
 
-def unborn(name: str, source: str, now: str, before: Storage | None) -> Storage:
+def unborn(name: str, source: str, now: str, previous: Storage | None) -> Storage:
     """Return the status of a storage whose volume is made from another's, which isn't prepared yet."""
-    found = _awaiting(source)
-    same = before is not None and before.state == found.state
+    storage_state = _awaiting(source)
+    same = previous is not None and previous.state == storage_state.state
     return Storage(
         name,
-        before.observed_blob if before is not None else "",
-        found.state,
-        found.reason,
-        found.message,
-        before.since if before is not None and same else now,
+        previous.observed_blob if previous is not None else "",
+        storage_state.state,
+        storage_state.reason,
+        storage_state.message,
+        previous.since if previous is not None and same else now,
     )
 
 
@@ -174,12 +178,14 @@ def _prepare(view: StorageView) -> Preparation | None:
     )
 
 
-def _completed_before(view: StorageView, prepare: Preparation | None, known: Storage | None) -> Preparation | None:
+def _completed_before(
+    view: StorageView, prepare: Preparation | None, predecessor: Storage | None
+) -> Preparation | None:
     """Return the attempt that filled the volume, where somebody deleted its Job, which is to run again or runs; else None.
     The marker on the volume keeps the second run from writing."""
-    if known is None or known.prepare is None or known.prepare.state != word.SUCCEEDED:
+    if predecessor is None or predecessor.prepare is None or predecessor.prepare.state != word.SUCCEEDED:
         return None
-    earlier = known.prepare
+    earlier = predecessor.prepare
     name = name_of(view.claim.storage, earlier.input_hash, earlier.attempt)
     if view.claim.prepares == name and all(job.name != name for job in view.jobs):
         return earlier
@@ -246,18 +252,18 @@ def _state(view: StorageView, prepare: Preparation | None) -> State:
 
 
 def _failure(prepare: Preparation) -> str:
-    again = "`allot recover` tries again"
+    retry_hint = "`allot recover` tries again"
     if prepare.reason == word.OF_ANOTHER_VOLUME:
-        return f"attempt {prepare.attempt} prepared a volume that is gone; {again}"
+        return f"attempt {prepare.attempt} prepared a volume that is gone; {retry_hint}"
     if prepare.reason == word.DEADLINE_EXCEEDED:
-        return f"preparation failed in attempt {prepare.attempt}: it took too long; {again}"
+        return f"preparation failed in attempt {prepare.attempt}: it took too long; {retry_hint}"
     if prepare.reason == word.SUPERSEDED:
         why = "another has begun on the volume since, and this one left it as it is"
         return f"preparation failed in attempt {prepare.attempt}: {why}; raise spec.prepare.attempt to overwrite it"
     if prepare.reason in _WORDS:
-        return f"preparation failed in attempt {prepare.attempt}: {_WORDS[prepare.reason]}; {again}"
+        return f"preparation failed in attempt {prepare.attempt}: {_WORDS[prepare.reason]}; {retry_hint}"
     code = f"exit {prepare.exit_code}" if prepare.exit_code is not None else "its pod never ran"
-    return f"preparation failed in attempt {prepare.attempt}: {code}; {again}"
+    return f"preparation failed in attempt {prepare.attempt}: {code}; {retry_hint}"
 
 
 def _running_again(prepare: Preparation) -> str:
@@ -274,32 +280,32 @@ def _going_on(prepare: Preparation) -> str:
     return f"preparation waits for its pod, attempt {prepare.attempt}"
 
 
-def _conditions(view: StorageView, prepare: Preparation | None, found: Conditions) -> tuple[Condition, ...]:
+def _conditions(view: StorageView, prepare: Preparation | None, conditions: Conditions) -> tuple[Condition, ...]:
     claim = view.claim
-    found.add(word.SYNCED, *view.synced)
+    conditions.add(word.SYNCED, *view.synced)
     if claim.phase == "Bound":
-        found.add(word.BOUND, "True", word.VOLUME_BOUND)
+        conditions.add(word.BOUND, "True", word.VOLUME_BOUND)
     else:
-        found.add(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING)
+        conditions.add(word.BOUND, "False", word.VOLUME_LOST if claim.phase == "Lost" else word.BINDING)
     if prepare is None and view.awaited:
-        found.add(word.PREPARED, "False", word.SOURCE_UNPREPARED, _awaiting(view.awaited).message)
+        conditions.add(word.PREPARED, "False", word.SOURCE_UNPREPARED, _awaiting(view.awaited).message)
     elif prepare is None and claim.prepares:
-        found.add(word.PREPARED, "False", word.JOB_PENDING)
+        conditions.add(word.PREPARED, "False", word.JOB_PENDING)
     elif prepare is None:
-        found.add(word.PREPARED, "True", word.NOTHING_TO_PREPARE)
+        conditions.add(word.PREPARED, "True", word.NOTHING_TO_PREPARE)
     elif prepare.state == word.SUCCEEDED:
-        found.add(word.PREPARED, "True", prepare.reason, "", prepare.completion_time)
+        conditions.add(word.PREPARED, "True", prepare.reason, "", prepare.completion_time)
     else:
-        found.add(word.PREPARED, "False", prepare.reason, _state(view, prepare).message)
+        conditions.add(word.PREPARED, "False", prepare.reason, _state(view, prepare).message)
     if claim.capacity and _bytes(claim.capacity) >= _bytes(claim.requested):
-        found.add(word.RESIZED, "True", word.AS_DECLARED)
+        conditions.add(word.RESIZED, "True", word.AS_DECLARED)
     elif claim.capacity:
         sizes = f"{printable(claim.capacity, 20)} of {printable(claim.requested, 20)}"
-        found.add(word.RESIZED, "False", word.RESIZING, sizes)
-    add_departure(found, claim.marked, claim.unprotected)
+        conditions.add(word.RESIZED, "False", word.RESIZING, sizes)
+    add_departure(conditions, claim.marked, claim.unprotected)
     if view.accessor is not None:
-        found.add(word.ACCESSOR_AVAILABLE, *_accessor(view.accessor))
-    return found.all()
+        conditions.add(word.ACCESSOR_AVAILABLE, *_accessor(view.accessor))
+    return conditions.all()
 
 
 def _bytes(quantity: str) -> int:

@@ -51,8 +51,8 @@ class Live(NamedTuple):
     def of(objects: Iterable[Seen]) -> Live:
         """Return objects sorted by what they are."""
         kinds: dict[type, list[Seen]] = defaultdict(list)
-        for one in objects:
-            kinds[type(one)].append(one)
+        for live_object in objects:
+            kinds[type(live_object)].append(live_object)
         about = Deployment, ReplicaSet, Pod, Job, VolumeClaim, BucketClaim, VolumeSnapshot
         order = *about, Route, Application, Namespace, DisruptionBudget, LiveObject
         return Live(*(kinds[kind] for kind in order))  # type: ignore[arg-type]
@@ -65,13 +65,13 @@ class Live(NamedTuple):
     @property
     def is_of_tenant(self) -> bool:
         """Whether anything here has the tenant's label, rather than only to lie in a namespace that is named like its own."""
-        return any(several for several in self if several is not self.whole)
+        return any(objects for objects in self if objects is not self.whole)
 
     def published_last(self, published: removed.Published) -> Live:
         """Return the same with what isn't published first: of two that claim to be one thing, the last counts."""
 
-        def is_published(one: removed.Object) -> bool:
-            return not published.lacks(one)
+        def is_published(live_object: removed.Object) -> bool:
+            return not published.lacks(live_object)
 
         return self._replace(
             deployments=sorted(self.deployments, key=is_published),
@@ -90,47 +90,58 @@ def tenant_status(
     cluster: str,
     live: Live,
     *,
-    before: TenantStatus | None,
+    previous: TenantStatus | None,
     now: str,
     sources: Sources | None = None,
     published: removed.Published | None = None,
 ) -> TenantStatus:
-    """Return a tenant's status. Its transitions are those since `before`, whose own are left behind.
+    """Return a tenant's status. Its transitions are those since `previous`, whose own are left behind.
 
     `published` is what the rendered branch has of the tenant, None where that isn't known.
     """
     if published is not None:
         live = live.published_last(published)
-    parts = {one.name.rpartition("--")[2]: one for one in live.applications}
+    parts = {application.name.rpartition("--")[2]: application for application in live.applications}
     look = removed.TenantSeen(tenant, cluster, parts, published, now)
-    there = removed.by_thing(live.rendered)
+    objects_by_resource = removed.by_thing(live.rendered)
 
-    def judged(thing: removed.T, known: Mapping[str, removed.T]) -> removed.T:
-        return removed.with_removed(thing, there.get((type(thing), thing.name), ()), known.get(thing.name), look)
+    def judged(resource: removed.T, previous_resources: Mapping[str, removed.T]) -> removed.T:
+        return removed.with_removed(
+            resource,
+            objects_by_resource.get((type(resource), resource.name), ()),
+            previous_resources.get(resource.name),
+            look,
+        )
 
-    known_storages = {one.name: one for one in before.storages} if before else {}
-    known_instances = {one.name: one for one in before.instances} if before else {}
+    known_storages = {storage.name: storage for storage in previous.storages} if previous else {}
+    known_instances = {instance.name: instance for instance in previous.instances} if previous else {}
     waiting = _waiting(parts.get("storage"))
     stored = _storages(live, parts.get("storage"), waiting, known_storages, now)
-    kept = tuple(judged(one, known_storages) for one in stored)
-    known_snapshots = {one.name: one for one in before.snapshots} if before else {}
+    storage_statuses = tuple(judged(storage, known_storages) for storage in stored)
+    known_snapshots = {snapshot.name: snapshot for snapshot in previous.snapshots} if previous else {}
     shots = _snapshots(live, parts.get("storage"), waiting, known_snapshots, now)
-    taken = tuple(judged(one, known_snapshots) for one in shots)
-    by_name = {one.name: one for one in kept}
+    snapshot_statuses = tuple(judged(snapshot, known_snapshots) for snapshot in shots)
+    by_name = {storage.name: storage for storage in storage_statuses}
     running = _instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
-    run = tuple(judged(one, known_instances) for one in running)
+    run = tuple(judged(instance, known_instances) for instance in running)
     return TenantStatus(
         tenant=tenant,
         cluster=cluster,
-        applications=tuple(_part(name, one, before, sources or {}) for name, one in sorted(parts.items())),
+        applications=tuple(
+            _part(name, application, previous, sources or {}) for name, application in sorted(parts.items())
+        ),
         instances=run,
-        storages=kept,
-        snapshots=taken,
-        namespace=next((word.UNPROTECTED if one.unprotected else word.PROTECTED for one in live.namespaces), ""),
-        disruption=word.PROTECTED if any(one.name == disruption.ALL and not one.ending for one in live.budgets) else "",
+        storages=storage_statuses,
+        snapshots=snapshot_statuses,
+        namespace=next(
+            (word.UNPROTECTED if namespace.unprotected else word.PROTECTED for namespace in live.namespaces), ""
+        ),
+        disruption=word.PROTECTED
+        if any(budget.name == disruption.ALL and not budget.ending for budget in live.budgets)
+        else "",
         transitions=(
-            *_transitions(known_instances, run, known_storages, kept, now),
-            *_taken(known_snapshots, taken, now),
+            *_transitions(known_instances, run, known_storages, storage_statuses, now),
+            *_taken(known_snapshots, snapshot_statuses, now),
         ),
     )
 
@@ -142,59 +153,75 @@ def _waiting(application: Application | None) -> dict[str, str]:
     return {parts[0]: parts[1] for parts in split if len(parts) == 2}
 
 
-def _part(name: str, one: Application, before: TenantStatus | None, sources: Sources) -> ApplicationStatus:
-    known = {part.name: part for part in before.applications} if before else {}
+def _part(name: str, application: Application, previous: TenantStatus | None, sources: Sources) -> ApplicationStatus:
+    previous_parts = {part.name: part for part in previous.applications} if previous else {}
     if name in sources:
         commit, tree = sources[name]
     else:
-        commit, tree = (known[name].source_commit, known[name].tree) if name in known else ("", "")
-    return ApplicationStatus(name, one.sync or "Unknown", one.health or "Unknown", commit, tree)
+        commit, tree = (
+            (previous_parts[name].source_commit, previous_parts[name].tree) if name in previous_parts else ("", "")
+        )
+    return ApplicationStatus(name, application.sync or "Unknown", application.health or "Unknown", commit, tree)
 
 
 def _snapshots(
-    live: Live, application: Application | None, waiting: Mapping[str, str], before: Mapping[str, Snapshot], now: str
+    live: Live,
+    application: Application | None,
+    waiting: Mapping[str, str],
+    previous_snapshots: Mapping[str, Snapshot],
+    now: str,
 ) -> Iterator[Snapshot]:
-    there = {one.snapshot: one for one in live.snapshots if one.snapshot}
-    awaited = {
-        thing.removesuffix(SNAPSHOT.suffix): source
-        for thing, source in waiting.items()
-        if thing.endswith(SNAPSHOT.suffix)
+    volume_snapshots = {
+        volume_snapshot.snapshot: volume_snapshot for volume_snapshot in live.snapshots if volume_snapshot.snapshot
     }
-    for name in sorted(there.keys() | awaited.keys()):
-        if name in there:
-            found = synced(application, "VolumeSnapshot", there[name].name, live=True)
-            yield snapshots.snapshot(there[name], found, now, before.get(name))
+    awaited = {
+        waiting_name.removesuffix(SNAPSHOT.suffix): source
+        for waiting_name, source in waiting.items()
+        if waiting_name.endswith(SNAPSHOT.suffix)
+    }
+    for name in sorted(volume_snapshots.keys() | awaited.keys()):
+        if name in volume_snapshots:
+            sync_condition = synced(application, "VolumeSnapshot", volume_snapshots[name].name, live=True)
+            yield snapshots.snapshot(volume_snapshots[name], sync_condition, now, previous_snapshots.get(name))
         else:
-            yield snapshots.waiting(name, awaited[name], now, before.get(name))
+            yield snapshots.waiting(name, awaited[name], now, previous_snapshots.get(name))
 
 
 def _storages(
-    live: Live, application: Application | None, waiting: Mapping[str, str], before: Mapping[str, Storage], now: str
+    live: Live,
+    application: Application | None,
+    waiting: Mapping[str, str],
+    previous_storages: Mapping[str, Storage],
+    now: str,
 ) -> Iterator[Storage]:
-    claims = {one.storage: one for one in live.claims if one.storage}
-    buckets = {one.storage: one for one in live.buckets if one.storage and one.storage not in claims}
+    claims = {volume_claim.storage: volume_claim for volume_claim in live.claims if volume_claim.storage}
+    buckets = {
+        bucket_claim.storage: bucket_claim
+        for bucket_claim in live.buckets
+        if bucket_claim.storage and bucket_claim.storage not in claims
+    }
     unborn = {name for name in waiting if "--" not in name}
     for name in sorted(claims.keys() | buckets.keys() | unborn):
         claim = claims.get(name)
         if claim is None and name in buckets:
-            found = synced(application, "ObjectBucketClaim", name, live=True)
-            yield storages.bucket(buckets[name], found, now, before.get(name))
+            sync_condition = synced(application, "ObjectBucketClaim", name, live=True)
+            yield storages.bucket(buckets[name], sync_condition, now, previous_storages.get(name))
             continue
         if claim is None:
-            yield storages.unborn(name, waiting[name], now, before.get(name))
+            yield storages.unborn(name, waiting[name], now, previous_storages.get(name))
             continue
         yield storages.storage(
             storages.StorageView(
                 claim=claim,
                 jobs=[job for job in live.jobs if job.storage == name],
                 pods=[pod for pod in live.pods if pod.storage == name],
-                accessor=next((one for one in live.deployments if one.storage == name), None),
+                accessor=next((deployment for deployment in live.deployments if deployment.storage == name), None),
                 routes=[route for route in live.routes if route.storage == name],
                 synced=synced(application, "PersistentVolumeClaim", claim.name, live=True),
                 now=now,
                 awaited=waiting.get(name, ""),
             ),
-            before.get(name),
+            previous_storages.get(name),
         )
 
 
@@ -202,11 +229,11 @@ def _instances(
     cluster: str,
     live: Live,
     application: Application | None,
-    before: Mapping[str, Instance],
-    kept: dict[str, Storage],
+    previous_instances: Mapping[str, Instance],
+    storage_statuses: dict[str, Storage],
     now: str,
 ) -> Iterator[Instance]:
-    there = {one.instance: one for one in live.deployments if one.instance}
+    deployments = {deployment.instance: deployment for deployment in live.deployments if deployment.instance}
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in live.pods:
         pods[pod.instance].append(pod)
@@ -215,44 +242,46 @@ def _instances(
         rollouts[each.owner].append(each)
     unborn = {name for kind, name in application.resources if kind == "Deployment"} if application else set()
     orphans = {
-        name: left for name, several in pods.items() if (left := [pod for pod in several if instances.is_holding(pod)])
+        name: holding_pods
+        for name, owned_pods in pods.items()
+        if (holding_pods := [pod for pod in owned_pods if instances.is_holding(pod)])
     }
-    for name in sorted(there.keys() | unborn | orphans.keys() - {""}):
-        if name not in there and name in orphans:
-            yield instances.orphaned(name, orphans[name], before.get(name), now)
+    for name in sorted(deployments.keys() | unborn | orphans.keys() - {""}):
+        if name not in deployments and name in orphans:
+            yield instances.orphaned(name, orphans[name], previous_instances.get(name), now)
             continue
-        if name not in there:
-            yield _unborn(name, application, before.get(name), now)
+        if name not in deployments:
+            yield _unborn(name, application, previous_instances.get(name), now)
             continue
         view = InstanceView(
             cluster=cluster,
-            deployment=there[name],
-            rollout=rollouts[there[name].uid],
+            deployment=deployments[name],
+            rollout=rollouts[deployments[name].uid],
             pods=pods[name],
             routes=[route for route in live.routes if route.instance == name],
-            storages=kept,
+            storages=storage_statuses,
             synced=synced(application, "Deployment", name, live=True),
             now=now,
         )
-        yield instances.instance(view, before.get(name))
+        yield instances.instance(view, previous_instances.get(name))
 
 
-def _unborn(name: str, application: Application | None, before: Instance | None, now: str) -> Instance:
+def _unborn(name: str, application: Application | None, previous: Instance | None, now: str) -> Instance:
     """An instance that is published, and that the cluster hasn't got."""
-    found = synced(application, "Deployment", name, live=False)
-    failed = found.reason == word.SYNC_FAILED
+    sync_condition = synced(application, "Deployment", name, live=False)
+    failed = sync_condition.reason == word.SYNC_FAILED
     state = word.FAILED if failed else word.INIT
-    same = before is not None and before.state == state
-    conditions = Conditions(before.conditions if before else (), now)
-    conditions.add(word.SYNCED, *found)
+    same = previous is not None and previous.state == state
+    conditions = Conditions(previous.conditions if previous else (), now)
+    conditions.add(word.SYNCED, *sync_condition)
     return Instance(
         name,
-        before.observed_blob if before else "",
+        previous.observed_blob if previous else "",
         state,
-        found.reason,
-        found.message,
-        before.since if before is not None and same else now,
-        gpu_spec=before.gpu_spec if before else "",
+        sync_condition.reason,
+        sync_condition.message,
+        previous.since if previous is not None and same else now,
+        gpu_spec=previous.gpu_spec if previous else "",
         conditions=conditions.all(),
     )
 
@@ -261,26 +290,31 @@ def _transitions(
     instances_before: Mapping[str, Instance],
     run: Sequence[Instance],
     storages_before: Mapping[str, Storage],
-    kept: Sequence[Storage],
+    storage_statuses: Sequence[Storage],
     now: str,
 ) -> Iterator[Transition]:
-    there = {one.name for one in run} if instances_before else set()
-    for name in sorted(instances_before.keys() - there):
+    instance_names = {instance.name for instance in run} if instances_before else set()
+    for name in sorted(instances_before.keys() - instance_names):
         yield Transition(INSTANCE.kind.name, name, instances_before[name].state, "", "", now)
-    for one in run:
-        before = instances_before.get(one.name)
-        state = before.state if before else ""
-        if before is not None and before.state == one.state:
+    for instance in run:
+        previous = instances_before.get(instance.name)
+        state = previous.state if previous else ""
+        if previous is not None and previous.state == instance.state:
             continue
-        for target, time in instances.steps(before, one):
+        for target, time in instances.steps(previous, instance):
             yield Transition(
-                INSTANCE.kind.name, one.name, state, target, one.reason if target == one.state else "", time
+                INSTANCE.kind.name,
+                instance.name,
+                state,
+                target,
+                instance.reason if target == instance.state else "",
+                time,
             )
             state = target
-    stored = {each.name for each in kept}
+    stored = {each.name for each in storage_statuses}
     for name in sorted(storages_before.keys() - stored):
         yield Transition(STORAGE.kind.name, name, storages_before[name].state, "", "", now)
-    for each in kept:
+    for each in storage_statuses:
         was = storages_before.get(each.name)
         if was is not None and was.claim != each.claim:
             yield Transition(STORAGE.kind.name, each.name, was.state, "", word.VOLUME_LOST, now)
@@ -291,14 +325,23 @@ def _transitions(
             )
 
 
-def _taken(before: Mapping[str, Snapshot], taken: Sequence[Snapshot], now: str) -> Iterator[Transition]:
-    there = {one.name for one in taken}
-    for name in sorted(before.keys() - there):
-        yield Transition(SNAPSHOT.kind.name, name, before[name].state, "", "", now)
-    for one in taken:
-        was = before.get(one.name)
-        if was is None or was.state != one.state:
-            yield Transition(SNAPSHOT.kind.name, one.name, was.state if was else "", one.state, one.reason, one.since)
+def _taken(
+    previous_snapshots: Mapping[str, Snapshot], snapshot_statuses: Sequence[Snapshot], now: str
+) -> Iterator[Transition]:
+    snapshot_names = {snapshot.name for snapshot in snapshot_statuses}
+    for name in sorted(previous_snapshots.keys() - snapshot_names):
+        yield Transition(SNAPSHOT.kind.name, name, previous_snapshots[name].state, "", "", now)
+    for snapshot in snapshot_statuses:
+        was = previous_snapshots.get(snapshot.name)
+        if was is None or was.state != snapshot.state:
+            yield Transition(
+                SNAPSHOT.kind.name,
+                snapshot.name,
+                was.state if was else "",
+                snapshot.state,
+                snapshot.reason,
+                snapshot.since,
+            )
 
 
 def unsettled(status: TenantStatus) -> bool:

@@ -73,7 +73,11 @@ def consoles(source: Source) -> Consoles:
     clusters = [(name, _cluster_of(source, name)) for name in cluster_names(source)]
     return Consoles(
         platform.spec.argocd.url if platform and platform.spec.argocd else "",
-        {name: one.spec.monitoring.grafana_url for name, one in clusters if one and one.spec.monitoring},
+        {
+            name: cluster.spec.monitoring.grafana_url
+            for name, cluster in clusters
+            if cluster and cluster.spec.monitoring
+        },
     )
 
 

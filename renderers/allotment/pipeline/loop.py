@@ -107,8 +107,8 @@ class Loop(ABC):
             self.log.warning("clone replaced", message=damage.words)
             self._woken.set()
             return Failure("damaged", f"the local clone was damaged, and is fetched again: {damage.words}", seconds=0)
-        again = f"in {damage.seconds:.0f} seconds at the earliest"
-        return Failure("damaged", f"the local clone is damaged, and is replaced {again}: {damage.words}")
+        retry_delay = f"in {damage.seconds:.0f} seconds at the earliest"
+        return Failure("damaged", f"the local clone is damaged, and is replaced {retry_delay}: {damage.words}")
 
     def is_due(self) -> bool:
         """Return whether a turn is taken now: after an error there is none for a while."""

@@ -35,18 +35,18 @@ class Recovered(NamedTuple):
     overwrites: str
 
 
-def recovered(root: Path, ref: str, what: str, reason: str, found: Now, *, force: bool) -> Recovered:
+def recovered(root: Path, ref: str, storage_path: str, reason: str, reported_status: Now, *, force: bool) -> Recovered:
     """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again; nothing points at it yet.
 
     Raises Refused unless the last attempt was seen to fail, or `force`.
     """
     source = CommitSource(root, ref)
-    tenant, _, name = what.partition("/")
+    tenant, _, name = storage_path.partition("/")
     declared = _declared(source, tenant, name)
     spec = declared.model.spec
     assert spec.prepare is not None
-    seen = _seen(found, spec.cluster, tenant, name)
-    because = _because(f"{tenant}/{name}", spec.cluster, spec.prepare, seen, found, force)
+    seen = _seen(reported_status, spec.cluster, tenant, name)
+    because = _because(f"{tenant}/{name}", spec.cluster, spec.prepare, seen, reported_status, force)
     attempt = spec.prepare.attempt + 1
     if attempt > MOST_ATTEMPTS:
         raise Refused(
@@ -64,10 +64,10 @@ def recovered(root: Path, ref: str, what: str, reason: str, found: Now, *, force
     return Recovered(commit, f"refs/heads/recover/{tenant}/{name}-{attempt}", attempt, because, overwrites)
 
 
-def point(remote: Remote, made: Recovered) -> None:
+def point(remote: Remote, recovery: Recovered) -> None:
     """Give the commit its branch. Raises Refused where one of that name is there already."""
-    if not remote.push({made.branch: made.commit}):
-        name = made.branch.removeprefix("refs/heads/")
+    if not remote.push({recovery.branch: recovery.commit}):
+        name = recovery.branch.removeprefix("refs/heads/")
         raise Refused(f"{quoted(str(remote))} has a branch {name} already: somebody recovers the storage, or delete it")
 
 
@@ -88,31 +88,40 @@ def _declared(source: CommitSource, tenant: str, name: str) -> Declared[GPUStora
     return declared  # type: ignore[return-value]  # it is one, as was just seen
 
 
-def _seen(found: Now, cluster: str, tenant: str, name: str) -> Storage | None:
-    for status in found.tenants:
+def _seen(reported_status: Now, cluster: str, tenant: str, name: str) -> Storage | None:
+    for status in reported_status.tenants:
         if (status.tenant, status.cluster) == (tenant, cluster):
-            return next((one for one in status.storages if one.name == name), None)
+            return next((storage for storage in status.storages if storage.name == name), None)
     return None
 
 
-def _because(what: str, cluster: str, declared: Prepare, seen: Storage | None, found: Now, force: bool) -> str:
+def _because(
+    storage_path: str, cluster: str, declared: Prepare, seen: Storage | None, reported_status: Now, force: bool
+) -> str:
     """Return in words what the last attempt came to. Raises Refused where that is no reason for another, and nobody
     forces it."""
     last = seen.prepare if seen is not None else None
-    doubt = found.troubles.get(cluster)
+    doubt = reported_status.troubles.get(cluster)
     if last is None or doubt:
         why = doubt or f"{cluster} reports no preparation of it"
-        return _forced(force, f"it isn't known how attempt {declared.attempt} of {what} ended: {printable(why, 200)}")
+        return _forced(
+            force, f"it isn't known how attempt {declared.attempt} of {storage_path} ended: {printable(why, 200)}"
+        )
     if last.attempt != declared.attempt or last.input_hash != input_hash(declared):
-        return _forced(force, f"attempt {declared.attempt} of {what} as it is declared hasn't begun on {cluster} yet")
+        return _forced(
+            force, f"attempt {declared.attempt} of {storage_path} as it is declared hasn't begun on {cluster} yet"
+        )
     if last.state == word.SUCCEEDED:
-        return _forced(force, f"attempt {last.attempt} of {what} succeeded on {cluster} at {last.completion_time}")
+        return _forced(
+            force, f"attempt {last.attempt} of {storage_path} succeeded on {cluster} at {last.completion_time}"
+        )
     if last.reason == word.SUPERSEDED:
         return _forced(
-            force, f"attempt {last.attempt} of {what} came too late: a later one has filled the volume on {cluster}"
+            force,
+            f"attempt {last.attempt} of {storage_path} came too late: a later one has filled the volume on {cluster}",
         )
     if last.state != word.FAILED:
-        return _forced(force, f"attempt {last.attempt} of {what} on {cluster} is {last.state} ({last.reason})")
+        return _forced(force, f"attempt {last.attempt} of {storage_path} on {cluster} is {last.state} ({last.reason})")
     return f"Attempt {last.attempt} failed on {cluster} at {last.completion_time}: {_how(last)}"
 
 

@@ -32,12 +32,12 @@ def check_tenant(gate: Gate, offers: Offers, tenant: Folder, files: Iterable[tup
     """Raise IsolationBroken where one of a tenant's files, rendered now, holds anything that it may not have."""
     from allotment.manifests.gate.entitlements import Entitlements
 
-    of: dict[str, Entitlements] = {}
+    entitlements: dict[str, Entitlements] = {}
     for path, data in files:
         cluster = path.partition("/")[0]
-        if cluster not in of:
-            of[cluster] = Entitlements.of(offers, offers.clusters[cluster], tenant)
-        gate.check(path, data, of[cluster])
+        if cluster not in entitlements:
+            entitlements[cluster] = Entitlements.of(offers, offers.clusters[cluster], tenant)
+        gate.check(path, data, entitlements[cluster])
 
 
 class Renderer(Generic[M]):
@@ -57,7 +57,7 @@ class Renderer(Generic[M]):
     def __call__(self, offers: Offers, some: list[Entrant]) -> list[M | Stopped | None]:
         """Return what was made of each tenant: None of one that has no files, why nothing may be of one that is
         stopped."""
-        every = [self._rendered(offers, *one) for one in some]
+        every = [self._rendered(offers, *render_input) for render_input in some]
         gate = self._gate_of(offers)
         return [self._checked(gate, offers, entrant[0], files) for entrant, files in zip(some, every, strict=True)]
 
@@ -128,8 +128,8 @@ def marker_files(
     gate = gate_of(offers)
     for cluster, files in trees.items():
         wanted = folders.of_platform(files) | set((touched or {}).get(cluster, ()))
-        made = dict(folders.markers(cluster, wanted, files, (over or {}).get(cluster)))
-        for path, data in made.items():
+        markers = dict(folders.markers(cluster, wanted, files, (over or {}).get(cluster)))
+        for path, data in markers.items():
             gate.check(f"{cluster}/{path}", data)
             yield f"{cluster}/{path}", data
-        gate.check_tree(cluster, files.keys() | made.keys())
+        gate.check_tree(cluster, files.keys() | markers.keys())

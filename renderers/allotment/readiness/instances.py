@@ -21,7 +21,7 @@ def app_version(offers: Offers, instance: GPUInstance) -> AppVersion | None:
     app = offers.platform.of(App).get(choice.name) if choice else None
     if app is None or choice is None:
         return None
-    return next((one for one in app.model.spec.versions if one.version == choice.version), None)
+    return next((version for version in app.model.spec.versions if version.version == choice.version), None)
 
 
 class Wait(NamedTuple):
@@ -78,7 +78,7 @@ def replicas_of(offers: Offers, tenant: Folder, standing: Standing, instance: GP
 
 def claims(offers: Offers, tenant: Folder, standing: Standing) -> list[Claim]:
     """Return what the tenant's instances hold, also while they wait."""
-    return [_claim(offers, tenant, standing, one) for one in holding(tenant)]
+    return [_claim(offers, tenant, standing, instance) for instance in holding(tenant)]
 
 
 def _claim(offers: Offers, tenant: Folder, standing: Standing, instance: Declared[GPUInstance]) -> Claim:

@@ -22,7 +22,7 @@ def placed(offers: Offers, storage: GPUStorage) -> ClusterStorage | None:
     cluster = offers.clusters.get(storage.spec.cluster)
     declared = cluster.one(Cluster) if cluster is not None else None
     entries = declared.model.spec.storages if declared is not None else []
-    return next((one for one in entries if one.storage_spec == storage.spec.storage_spec), None)
+    return next((entry for entry in entries if entry.storage_spec == storage.spec.storage_spec), None)
 
 
 def is_bucket(offers: Offers, storage: GPUStorage) -> bool:

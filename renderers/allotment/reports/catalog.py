@@ -40,15 +40,15 @@ class Shown(NamedTuple):
         return self.who.name if self.who is not None else ""
 
 
-def tables(found: Catalog, shown: Shown) -> RenderableType:
+def tables(offered_catalog: Catalog, shown: Shown) -> RenderableType:
     """Return all of a catalog."""
     parts: list[RenderableType] = [] if shown.who is None else [_asking(shown.who, shown.currency)]
-    parts += _sheets(found, shown, barred=False)
-    if barred := _sheets(found, shown, barred=True):
+    parts += _sheets(offered_catalog, shown, barred=False)
+    if barred := _sheets(offered_catalog, shown, barred=True):
         parts += [plain(f"Not for {shown.tenant} now"), *barred]
     if not parts:
         return Text("nothing is on offer")
-    return Group(*[one for part in parts for one in (Text(), part)][1:])
+    return Group(*[renderable for part in parts for renderable in (Text(), part)][1:])
 
 
 class Declarations(NamedTuple):
@@ -70,29 +70,33 @@ class Declarations(NamedTuple):
         return f"the work tree at {commit}{beside}" if commit else "the work tree"
 
 
-def spending_tables(several: Sequence[Spending], currency: str, day: datetime.date, of: Declarations) -> Group:
+def spending_tables(
+    spendings: Sequence[Spending], currency: str, day: datetime.date, declarations: Declarations
+) -> Group:
     """Return the costs of all tenants a month, below a title with the day, the hours and the source of the declarations."""
-    title = f"Forecast of {HOURS_A_MONTH} hours at the prices of {day}, from {of.words}. It is not a bill."
-    return Group(Text(title), spending_table(several, currency))
+    title = f"Forecast of {HOURS_A_MONTH} hours at the prices of {day}, from {declarations.words}. It is not a bill."
+    return Group(Text(title), spending_table(spendings, currency))
 
 
-def spending_table(several: Sequence[Spending], currency: str) -> Sheet:
+def spending_table(spendings: Sequence[Spending], currency: str) -> Sheet:
     """Return a row a tenant with what it costs a month, and one with all of them together."""
     sheet = Sheet("TENANT", "PLAN", f"{currency}/MONTH", "BUDGET", "LEFT", "NOTE", long=("NOTE",))
-    for one in several:
-        notes = [*_not_counted(one.invalid), *_left_out(one.without_price)]
-        if one.is_over and one.budget is not None:
-            notes.append("over its budget" + (", which only warns" if one.budget.enforcement == "Warn" else ""))
+    for spending in spendings:
+        notes = [*_not_counted(spending.invalid), *_left_out(spending.without_price)]
+        if spending.is_over and spending.budget is not None:
+            notes.append("over its budget" + (", which only warns" if spending.budget.enforcement == "Warn" else ""))
         sheet.add(
-            plain(one.tenant),
-            plain(one.plan or "can't be read"),
-            plain(_amount(one.cost)),
-            plain("-" if one.budget is None else money_text(one.budget.per_month)),
-            plain("-" if one.left is None else money_text(one.left)),
+            plain(spending.tenant),
+            plain(spending.plan or "can't be read"),
+            plain(_amount(spending.cost)),
+            plain("-" if spending.budget is None else money_text(spending.budget.per_month)),
+            plain("-" if spending.left is None else money_text(spending.left)),
             words("; ".join(notes)),
         )
-    notes = _not_counted(sum(one.invalid for one in several)) + _left_out(sum(one.without_price for one in several))
-    sheet.add(*map(plain, ("TOTAL", "", _amount(total_cost(several)), "", "")), words("; ".join(notes)))
+    notes = _not_counted(sum(spending.invalid for spending in spendings)) + _left_out(
+        sum(spending.without_price for spending in spendings)
+    )
+    sheet.add(*map(plain, ("TOTAL", "", _amount(total_cost(spendings)), "", "")), words("; ".join(notes)))
     return sheet
 
 
@@ -110,13 +114,13 @@ def _left_out(without_price: int) -> list[str]:
     return [f"{counted(without_price, 'resource')} without a price left out"] if without_price else []
 
 
-def _sheets(found: Catalog, shown: Shown, *, barred: bool) -> list[Sheet]:
+def _sheets(offered_catalog: Catalog, shown: Shown, *, barred: bool) -> list[Sheet]:
     sheets = (
-        _gpus([one for one in found.gpus if bool(one.barred) is barred], shown),
-        _storages([one for one in found.storages if bool(one.barred) is barred], shown),
-        _apps([one for one in found.apps if bool(one.barred) is barred]),
+        _gpus([offer for offer in offered_catalog.gpus if bool(offer.barred) is barred], shown),
+        _storages([offer for offer in offered_catalog.storages if bool(offer.barred) is barred], shown),
+        _apps([offer for offer in offered_catalog.apps if bool(offer.barred) is barred]),
     )
-    return [one for one in sheets if one]
+    return [sheet for sheet in sheets if sheet]
 
 
 def _asking(who: Asking, currency: str) -> Facts:
@@ -128,17 +132,19 @@ def _asking(who: Asking, currency: str) -> Facts:
         ("Lifecycle", who.lifecycle if who.lifecycle != "Active" else ""),
     ]
     if limits is not None:
-        gpus = [f"{_left(used.gpus.get(one, Fraction(0)), limits.gpus[one])} {one}" for one in sorted(limits.gpus)]
+        gpus = [
+            f"{_left(used.gpus.get(model, Fraction(0)), limits.gpus[model])} {model}" for model in sorted(limits.gpus)
+        ]
         counts = (
-            f"{_left(getattr(used, what), getattr(limits, what))} {what}"
-            for what in ("instances", "storages", "snapshots")
+            f"{_left(getattr(used, field), getattr(limits, field))} {field}"
+            for field in ("instances", "storages", "snapshots")
         )
         size = f"{size_text(max(0, limits.storage - used.storage))} of {size_text(limits.storage)} of storage"
         facts.append(("Left", ", ".join([*gpus, *counts, size])))
     if plan is not None and (budget := plan.model.spec.budget) is not None:
         warns = ", only a warning" if budget.enforcement == "Warn" else ""
-        left = money_text(budget.per_month - who.cost)
-        facts.append(("Budget left", f"{left} of {money_text(budget.per_month)} {currency} a month{warns}"))
+        remaining = money_text(budget.per_month - who.cost)
+        facts.append(("Budget left", f"{remaining} of {money_text(budget.per_month)} {currency} a month{warns}"))
     elif plan is not None:
         facts.append(("Cost", f"{money_text(who.cost)} {currency} a month, and no budget"))
     if plan is not None:
@@ -152,21 +158,23 @@ def _left(used: Fraction | int, limit: int) -> str:
     return f"{decimal_text(Fraction(max(limit - used, 0)))} of {limit}"
 
 
-def _gpus(several: Sequence[GPUOffer], shown: Shown) -> Sheet:
+def _gpus(offers: Sequence[GPUOffer], shown: Shown) -> Sheet:
     price = f"{shown.currency}/H"
     sheet = Sheet("GPU SPEC", "CLUSTER", "GPU", "SHARING", price, "FREE", "READY", "NOTE", long=("NOTE",))
-    for one in several:
-        spec, own = one.spec.model.spec, one.own(shown.tenant)
-        ready = ready_units(one, shown.ready, shown.tenant)
+    for offer in offers:
+        spec, own = offer.spec.model.spec, offer.own(shown.tenant)
+        ready = ready_units(offer, shown.ready, shown.tenant)
         sheet.add(
-            plain(one.spec.model.name),
-            plain(one.cluster),
+            plain(offer.spec.model.name),
+            plain(offer.cluster),
             plain(f"{spec.gpu.count} {spec.gpu.model}"),
             plain(_sharing(spec)),
             plain(price_on(spec.prices, shown.day).per_hour if is_sold(spec.prices, shown.day) else "-"),
-            plain(f"{one.free + own.free}/{one.units + own.units}"),
+            plain(f"{offer.free + own.free}/{offer.units + own.units}"),
             plain("-" if ready is None else ready),
-            words("; ".join([*_not_sold(spec.prices, shown.day), *(_barriers(one.barred) or _gpu_notes(one, shown))])),
+            words(
+                "; ".join([*_not_sold(spec.prices, shown.day), *(_barriers(offer.barred) or _gpu_notes(offer, shown))])
+            ),
         )
     return sheet
 
@@ -183,8 +191,8 @@ def _sharing(spec: GPUSpecSpec) -> str:
     return f"{way} {physical_gpus(spec)}" if replicas_of(spec.sharing) is not None else way
 
 
-def _gpu_notes(one: GPUOffer, shown: Shown) -> Iterator[str]:
-    spec = one.spec.model.spec
+def _gpu_notes(offer: GPUOffer, shown: Shown) -> Iterator[str]:
+    spec = offer.spec.model.spec
     if spec.lifecycle != "Active":
         yield f"it is {spec.lifecycle}"
     yield f"{cpu_text(spec.cpu)} CPU, {size_text(spec.memory)} memory, {size_text(spec.disk)} disk"
@@ -194,48 +202,50 @@ def _gpu_notes(one: GPUOffer, shown: Shown) -> Iterator[str]:
         yield "Spot: the cloud may take it back"
     if (later := next_price(spec.prices, shown.day)) is not None:
         yield f"{later.per_hour} {shown.currency}/h from {later.start}"
-    for each in one.reserved:
+    for each in offer.reserved:
         yield f"{each.units} held for {each.tenant}, {each.free} free"
 
 
-def _storages(several: Sequence[StorageOffer], shown: Shown) -> Sheet:
+def _storages(offers: Sequence[StorageOffer], shown: Shown) -> Sheet:
     price = f"{shown.currency}/GIB/MONTH"
     sheet = Sheet("STORAGE SPEC", "CLUSTER", "ACCESS", "SIZE", price, "FREE", "NOTE", long=("NOTE",))
-    for one in several:
-        spec = one.spec.model.spec
+    for offer in offers:
+        spec = offer.spec.model.spec
         sheet.add(
-            plain(one.spec.model.name),
-            plain(one.cluster),
+            plain(offer.spec.model.name),
+            plain(offer.cluster),
             plain(spec.volume.access_mode if spec.volume is not None else "Bucket"),
             plain(f"{size_text(spec.size.min)} to {size_text(spec.size.max)}"),
             plain(price_on(spec.prices, shown.day).per_gib_month if is_sold(spec.prices, shown.day) else "-"),
-            plain(_roughly(one.free)),
+            plain(_roughly(offer.free)),
             words(
-                "; ".join([*_not_sold(spec.prices, shown.day), *(_barriers(one.barred) or _storage_notes(one, shown))])
+                "; ".join(
+                    [*_not_sold(spec.prices, shown.day), *(_barriers(offer.barred) or _storage_notes(offer, shown))]
+                )
             ),
         )
     return sheet
 
 
-def _storage_notes(one: StorageOffer, shown: Shown) -> Iterator[str]:
-    spec = one.spec.model.spec
+def _storage_notes(offer: StorageOffer, shown: Shown) -> Iterator[str]:
+    spec = offer.spec.model.spec
     if spec.lifecycle != "Active":
         yield f"it is {spec.lifecycle}"
-    if (price := snapshot_price(one, shown.day)) is not None:
+    if (price := snapshot_price(offer, shown.day)) is not None:
         yield f"snapshots {price}"
     if (later := next_price(spec.prices, shown.day)) is not None:
         yield f"{later.per_gib_month} from {later.start}"
 
 
-def _apps(several: Sequence[AppOffer]) -> Sheet:
+def _apps(offers: Sequence[AppOffer]) -> Sheet:
     sheet = Sheet("APP", "VERSION", "OPEN TO", "NOTE", long=("NOTE",))
-    for one in several:
-        version = one.version
+    for offer in offers:
+        version = offer.version
         sheet.add(
-            plain(one.app.model.name),
+            plain(offer.app.model.name),
             plain(version.version),
             plain(", ".join(sorted({port.exposure for port in version.container.ports})) or "-"),
-            words("; ".join(_barriers(one.barred) or _app_notes(version))),
+            words("; ".join(_barriers(offer.barred) or _app_notes(version))),
         )
     return sheet
 
@@ -249,8 +259,8 @@ def _app_notes(version: AppVersion) -> Iterator[str]:
         yield f"uses {', '.join(folder.path for folder in version.folders)}"
 
 
-def _barriers(several: Iterable[Barrier]) -> list[str]:
-    return [f"{one.words} ({one.path})" for one in several]
+def _barriers(barriers: Iterable[Barrier]) -> list[str]:
+    return [f"{barrier.words} ({barrier.path})" for barrier in barriers]
 
 
 def _roughly(size: int) -> str:

@@ -36,7 +36,7 @@ def owned(spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str]
     lines: dict[str, Owned] = {}
     for rule in sorted(spec.paths, key=lambda rule: _specificity(rule.path)):
         for pattern, tenant in _of_tenants(rule.path, tenants):
-            by_role = any(one.tenant_role for one in rule.approvers)
+            by_role = any(approver.tenant_role for approver in rule.approvers)
             people = members(tenant) if tenant else None
             owners = _owners(spec, rule.approvers, people) or platform
             lines[pattern if by_role else rule.path] = Owned(pattern if by_role else rule.path, owners)
@@ -55,19 +55,19 @@ def codeowners(owners: Sequence[Owned], forge: str) -> str:
 def _owners(spec: OwnershipSpec, approvers: Collection[Approver], people: Members | None) -> tuple[str, ...]:
     names: list[str] = []
     teams = {team.name: team for team in spec.teams}
-    for one in approvers:
-        if one.login:
-            names.append(_at(account(one.login)))
-        elif one.tenant_role:
-            names += [_at(one) for one in sorted(accounts_of(people, one.tenant_role))]
-        elif one.team and (team := teams.get(one.team)):
+    for approver in approvers:
+        if approver.login:
+            names.append(_at(account(approver.login)))
+        elif approver.tenant_role:
+            names += [_at(owner) for owner in sorted(accounts_of(people, approver.tenant_role))]
+        elif approver.team and (team := teams.get(approver.team)):
             names += [*([team.forge_team] if team.forge_team else []), *(_at(account(each)) for each in team.logins)]
     return tuple(dict.fromkeys(names))
 
 
-def _at(one: Account) -> str:
+def _at(owner: Account) -> str:
     """Return how a forge's file names a person: it knows logins alone."""
-    return f"@{one.login}"
+    return f"@{owner.login}"
 
 
 def _of_tenants(pattern: str, tenants: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -99,16 +99,20 @@ def _regexes(platform: tuple[str, ...], lines: Sequence[Owned]) -> Iterator[str]
     patterns = [line.pattern for line in lines]
     yield f"{_but(patterns)}.* {' '.join(platform)}"
     for line in lines:
-        narrower = [one for one in patterns if one != line.pattern and covers(line.pattern, one)]
+        narrower = [
+            narrow_pattern
+            for narrow_pattern in patterns
+            if narrow_pattern != line.pattern and covers(line.pattern, narrow_pattern)
+        ]
         yield f"{_but(narrower)}{_regex(line.pattern)} {' '.join(line.owners)}"
 
 
 def _but(patterns: list[str]) -> str:
-    return f"(?!(?:{'|'.join(_regex(one) for one in patterns)})$)" if patterns else ""
+    return f"(?!(?:{'|'.join(_regex(pattern) for pattern in patterns)})$)" if patterns else ""
 
 
 def _regex(pattern: str) -> str:
     """Return a pattern as a regular expression without a backslash, which Gitea's reader of the file takes for its own."""
-    whole = pattern.removesuffix("/**")
-    text = _IN_PATTERNS.sub(lambda found: "[.]" if found.group() == "." else "[^/]*", whole)
-    return f"{text}/.+" if whole != pattern else text
+    folder = pattern.removesuffix("/**")
+    text = _IN_PATTERNS.sub(lambda match: "[.]" if match.group() == "." else "[^/]*", folder)
+    return f"{text}/.+" if folder != pattern else text

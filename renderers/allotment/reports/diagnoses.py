@@ -14,20 +14,22 @@ from allotment.reports.sheets import Sheet, plain, words
 _STYLES = {"error": "bold red", "warning": "yellow", "skipped": "dim", "ok": "green"}
 
 
-def sheet(found: Sequence[Diagnosis]) -> Sheet:
+def sheet(diagnoses: Sequence[Diagnosis]) -> Sheet:
     """Return a table of diagnoses."""
     table = Sheet("RESULT", "TOPIC", "OBJECT", "WHAT", "WHAT TO DO", long=("WHAT", "WHAT TO DO"))
-    for one in found:
-        result = Text(one.severity, style=_STYLES[one.severity])
-        table.add(result, plain(one.topic), plain(one.what), words(one.words), words(one.advice))
+    for diagnosis in diagnoses:
+        result = Text(diagnosis.severity, style=_STYLES[diagnosis.severity])
+        table.add(
+            result, plain(diagnosis.topic), plain(diagnosis.what), words(diagnosis.words), words(diagnosis.advice)
+        )
     return table
 
 
-def summary(found: Sequence[Diagnosis]) -> str:
+def summary(diagnoses: Sequence[Diagnosis]) -> str:
     """Return how many there are of each, such as `1 error, 2 warnings, 1 skipped, 20 ok`."""
-    counts = Counter(one.severity for one in found)
-    parts = [counted(counts[one], one) for one in ("error", "warning") if counts[one]]
+    counts = Counter(diagnosis.severity for diagnosis in diagnoses)
+    parts = [counted(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
     return (
-        ", ".join([*parts, *(f"{counts[one]} {one}" for one in ("skipped", "ok") if counts[one])])
+        ", ".join([*parts, *(f"{counts[severity]} {severity}" for severity in ("skipped", "ok") if counts[severity])])
         or "nothing was found"
     )

@@ -34,7 +34,7 @@ def page(subject: str) -> ExplainOutput:
         rule = subject.removeprefix("rule ").strip()
         return ExplainOutput(subject=f"rule {rule}", description=rule_page(rule))
     rules = rule_pages()
-    kind_name = next((known for known in KINDS if known.lower() == name.lower()), None)
+    kind_name = next((candidate for candidate in KINDS if candidate.lower() == name.lower()), None)
     if kind_name is None and subject in rules:
         return page(f"rule {subject}")
     if kind_name is None:
@@ -42,18 +42,20 @@ def page(subject: str) -> ExplainOutput:
     kind = KINDS[kind_name]
     model, itself, path = kind.model, None, kind.name
     for field in fields:
-        known = {str(one.alias): one for one in model.model_fields.values()} if is_model(model) else {}
-        if field not in known:
-            raise Refused(f"{path} has no field {quoted(field)}{nearest(field, known)}")
+        fields_by_alias = (
+            {str(field_info.alias): field_info for field_info in model.model_fields.values()} if is_model(model) else {}
+        )
+        if field not in fields_by_alias:
+            raise Refused(f"{path} has no field {quoted(field)}{nearest(field, fields_by_alias)}")
         itself = field_page(kind, model, field)
         path += f".{field}"
-        model = element(known[field].annotation)
+        model = element(fields_by_alias[field].annotation)
     return ExplainOutput(
         subject=path,
         file=kind.path,
         description=described(itself, model) + (f"\n\nRule {subject}: {rules[subject]}" if subject in rules else ""),
         itself=itself,
-        fields=tuple(field_page(kind, model, str(one.alias)) for one in model.model_fields.values())
+        fields=tuple(field_page(kind, model, str(field_info.alias)) for field_info in model.model_fields.values())
         if is_model(model)
         else (),
     )
@@ -61,9 +63,9 @@ def page(subject: str) -> ExplainOutput:
 
 def _reason_page(name: str) -> ExplainOutput:
     pages = reason_pages()
-    known = next((one for one in pages if one.lower() == name.lower()), None)
-    if known is not None:
-        return ExplainOutput(subject=f"reason {known}", description=pages[known])
+    reason = next((candidate for candidate in pages if candidate.lower() == name.lower()), None)
+    if reason is not None:
+        return ExplainOutput(subject=f"reason {reason}", description=pages[reason])
     if name and (fields := _field_paths(name)):
         return ExplainOutput(
             subject=f"field {name}", description="The fields of this name, by their paths.", fields=fields
@@ -96,23 +98,25 @@ def described(itself: FieldOutput | None, model: Any) -> str:
     """Return what is said of a field and of what is below it, as paragraphs."""
     below = inspect.getdoc(model) or "" if is_model(model) else ""
     above = itself.description if itself is not None else ""
-    return "\n\n".join(dict.fromkeys(one for one in (above, below) if one and not below.startswith(f"{one}\n")))
+    return "\n\n".join(
+        dict.fromkeys(paragraph for paragraph in (above, below) if paragraph and not below.startswith(f"{paragraph}\n"))
+    )
 
 
 def field_page(kind: Kind, model: Any, alias: str) -> FieldOutput:
     """Return what is said of one field of a model."""
-    field = next(one for one in model.model_fields.values() if one.alias == alias)
+    field = next(field_info for field_info in model.model_fields.values() if field_info.alias == alias)
     below = element(field.annotation)
     about = field.description or (first_line(below) if is_model(below) else "")
     if model is Metadata and alias == "name":
         longest = LONGEST_NAME.get(kind.name) or LONGEST_NAME.get(_folder(kind), DEFAULT_LONGEST)
-        said = f"3 to {longest} characters of {NAME_RULE}"
+        limit_text = f"3 to {longest} characters of {NAME_RULE}"
     else:
-        said = limits(_schema(model)["properties"][alias])
+        limit_text = limits(_schema(model)["properties"][alias])
     return FieldOutput(
         name=alias,
         type=type_text(field),
-        limits=said,
+        limits=limit_text,
         required=field.is_required(),
         default=_default(field),
         description=about or (KIND_WORDS if alias == "kind" else ""),
@@ -133,8 +137,8 @@ def _schema(model: Any) -> dict[str, Any]:
 def limits(node: dict[str, Any]) -> str:
     """Return, in words, what a field's JSON Schema says beside its type; of a list also what it says of its entries."""
     if "anyOf" in node:
-        node = next((one for one in node["anyOf"] if one.get("type") != "null"), node)
-    said = []
+        node = next((alternative for alternative in node["anyOf"] if alternative.get("type") != "null"), node)
+    constraints = []
     for least, most, unit in (
         ("minimum", "maximum", None),
         ("minLength", "maxLength", ("character", "characters")),
@@ -143,12 +147,12 @@ def limits(node: dict[str, Any]) -> str:
     ):
         bounds = node.get(least), node.get(most)
         if words := _between(*bounds):
-            said.append(f"{words} {unit[bounds not in _SINGULAR]}" if unit else words)
+            constraints.append(f"{words} {unit[bounds not in _SINGULAR]}" if unit else words)
     if node.get("pattern") == NAME_PATTERN:
-        said.append(NAME_RULE)
+        constraints.append(NAME_RULE)
     if isinstance(node.get("items"), dict) and (each := limits(node["items"])):
-        said.append(f"each {each}")
-    return ", ".join(said)
+        constraints.append(f"each {each}")
+    return ", ".join(constraints)
 
 
 _SINGULAR = ((1, None), (None, 1), (1, 1))  # lower and upper bounds that are read with a singular noun
@@ -197,17 +201,17 @@ def type_text(field: Any) -> str:
 
 
 def _type(annotation: Any, metadata: typing.Sequence[Any] = ()) -> str:
-    for one in metadata:
-        schema = getattr(one, "json_schema", None)
+    for constraint in metadata:
+        schema = getattr(constraint, "json_schema", None)
         if isinstance(schema, dict):
             return _of_schema(schema)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _type(arguments[0], annotation.__metadata__)
     if len(arguments) > 1 and type(None) in arguments:
-        return _type(next(one for one in arguments if one is not type(None)))
+        return _type(next(argument for argument in arguments if argument is not type(None)))
     if origin is typing.Literal:
-        return " | ".join(str(one) for one in arguments)
+        return " | ".join(str(argument) for argument in arguments)
     if origin is list:
         return f"list of {_type(arguments[0])}"
     if origin is dict:

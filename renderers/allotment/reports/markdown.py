@@ -27,10 +27,10 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        one
-        if one == "\n" or unicodedata.category(one) not in _HIDDEN
-        else one.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for one in text
+        character
+        if character == "\n" or unicodedata.category(character) not in _HIDDEN
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
     )
 
 
@@ -59,7 +59,7 @@ def fenced(lines: Sequence[str], language: str = "") -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return a table's lines, or that there is none; cells are Markdown already."""
-    found = [f"| {' | '.join(row)} |" for row in rows]
-    if not found:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if not lines:
         return ["None."]
-    return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *found]
+    return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *lines]

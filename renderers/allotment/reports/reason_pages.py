@@ -318,9 +318,11 @@ def _sentence(text: str) -> str:
 def reason_pages() -> dict[str, str]:
     """Return the pages of all conditions and reasons by their names, sorted."""
     pages = {
-        name: f"A condition of {'everything' if one.of == 'all' else one.of}, which is True when: {one.when}."
-        for name, one in CONDITIONS.items()
+        name: f"A condition of {'everything' if condition.of == 'all' else condition.of}, which is True when: {condition.when}."
+        for name, condition in CONDITIONS.items()
     }
-    pages |= {name: f"{_sentence(one.means)}\n\nWhat to do: {_sentence(one.to_do)}" for name, one in REASONS.items()}
+    pages |= {
+        name: f"{_sentence(reason.means)}\n\nWhat to do: {_sentence(reason.to_do)}" for name, reason in REASONS.items()
+    }
     pages |= dict.fromkeys(WELL, "It says why a condition holds: all is well.")
     return dict(sorted(pages.items()))

@@ -53,16 +53,16 @@ def _lines(rollout: Rollout) -> Iterator[str]:
     yield f"### {_SIGNS[rollout.progress]} Rollout of {code(rollout.merged[:12])}: {rollout.words}"
     yield ""
     if rollout.published:
-        yield f"Published to {', '.join(code(one) for one in rollout.published)}."
+        yield f"Published to {', '.join(code(cluster) for cluster in rollout.published)}."
         yield ""
     if rollout.things:
-        rows = [_row(*one) for one in rollout.things[:MOST_ROWS]]
+        rows = [_row(*entry) for entry in rollout.things[:MOST_ROWS]]
         yield from table(("", "What", "Cluster", "State", ""), rows)
         if len(rollout.things) > MOST_ROWS:
             yield f"\nand {len(rollout.things) - MOST_ROWS:,} more."
 
 
-def _row(thing: Merged, stage: Stage, links: InstanceLinks) -> tuple[str, ...]:
+def _row(resource: Merged, stage: Stage, links: InstanceLinks) -> tuple[str, ...]:
     more = [code(stage.words)] if stage.words else []
     if stage.way_out:
         more.append(f"→ {stage.way_out}")
@@ -71,5 +71,5 @@ def _row(thing: Merged, stage: Stage, links: InstanceLinks) -> tuple[str, ...]:
     more += [
         f"[{word}]({url})" for word, url in links._asdict().items() if url
     ]  # percent-encoded: no text of a tenant's
-    name = code(f"{thing.kind} {thing.tenant}/{thing.name}")
-    return _SIGNS[stage.progress], name, code(thing.cluster), stage.state, " ".join(more)
+    name = code(f"{resource.kind} {resource.tenant}/{resource.name}")
+    return _SIGNS[stage.progress], name, code(resource.cluster), stage.state, " ".join(more)

@@ -105,6 +105,8 @@ def rule_pages() -> dict[str, str]:
     tables = (rules.PLATFORM_RULES, rules.TENANT_RULES, rules.SHARED_RULES, rules.CHANGE_RULES)
     across = {rule: _page(inspect.getmodule(check)) for table in tables for rule, check in table.items()}
     across |= {
-        one.RULE: _page(one) for one in vars(rules).values() if isinstance(one, ModuleType) and hasattr(one, "RULE")
+        module.RULE: _page(module)
+        for module in vars(rules).values()
+        if isinstance(module, ModuleType) and hasattr(module, "RULE")
     }
     return dict(sorted({**OF_A_FILE, **across}.items()))

@@ -123,7 +123,7 @@ class Facts:
             yield from (Text(" " * at + line) for line in more)
 
 
-def show(what: RenderableType) -> None:
+def show(renderable: RenderableType) -> None:
     """Print it: as wide as the terminal, and never folded into a pipe."""
     console = Console(highlight=False)
-    console.print(what, soft_wrap=True)
+    console.print(renderable, soft_wrap=True)

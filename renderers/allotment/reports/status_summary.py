@@ -59,4 +59,4 @@ def _words(why: str, way_out: str) -> str:
 
 def notes(reasons: Iterable[SharedReason]) -> list[tuple[str, str]]:
     """Return each mark with its reason and the names of its rows."""
-    return [(one.mark, f"{one.words}; concerns {', '.join(one.labels)}") for one in reasons]
+    return [(reason.mark, f"{reason.words}; concerns {', '.join(reason.labels)}") for reason in reasons]

@@ -46,8 +46,8 @@ def stock_rows(offers: Offers, claims: Iterable[Claim], clusters: Iterable[Clust
     """Return all declared stocks, by cluster and name; `clusters` are those that are reported."""
     claims, reported = list(claims), list(clusters)
     wanted = placeholders(offers, claims)
-    ready = {(one.cluster, each.name): each.ready for one in reported for each in one.stocks}
-    cold = {one.cluster: cold_times(one.cold_starts) for one in reported}
+    ready = {(status.cluster, each.name): each.ready for status in reported for each in status.stocks}
+    cold = {status.cluster: cold_times(status.cold_starts) for status in reported}
     return [
         _row(offers, key, use.stock.model.spec, held=use.held, wanted=wanted[key], ready=ready.get(key), cold=cold)
         for use in stock_uses(offers, claims)
@@ -83,11 +83,11 @@ def stocks_table(rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], no
     """Return a row a stock, and first which clusters' words may be old."""
     heads = "STOCK", "CLUSTER", "GPU SPEC", "POOL", "NODES", "UNITS", "HELD", "FREE", "WARM", "READY", "TENANT"
     sheet = Sheet(*heads, "COLD START", long=("COLD START",))
-    for one in rows:
-        units = one.spec.count, one.held, one.free, one.placeholders, "-" if one.ready is None else one.ready
-        values = one.name, one.cluster, one.spec.gpu_spec, one.spec.node_pool, _nodes(one.pool), *units
-        comes = one.pool is not None and one.pool.karpenter is not None
-        sheet.add(*map(plain, values), plain(one.spec.tenant or "-"), words(cold_words(one.cold) if comes else "-"))
+    for row in rows:
+        units = row.spec.count, row.held, row.free, row.placeholders, "-" if row.ready is None else row.ready
+        values = row.name, row.cluster, row.spec.gpu_spec, row.spec.node_pool, _nodes(row.pool), *units
+        comes = row.pool is not None and row.pool.karpenter is not None
+        sheet.add(*map(plain, values), plain(row.spec.tenant or "-"), words(cold_words(row.cold) if comes else "-"))
     return Group(*notices(clusters, now), sheet)
 
 

@@ -31,12 +31,12 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus], retained: S
     The `retained` tenants come first, then removed or stopped things that stay, then edits by hand.
     """
     states = Counter(
-        word.displayed_state(one.state, of_instance=True) for tenant in tenants for one in tenant.instances
+        word.displayed_state(instance.state, of_instance=True) for tenant in tenants for instance in tenant.instances
     )
-    left = [one for tenant in tenants for one in removed.left(tenant)]
+    leftovers = [leftover for tenant in tenants for leftover in removed.left(tenant)]
     edits = list(_edits(tenants))
     cold = cold_times(cluster.cold_starts)
-    stocks = [_stock(one, cold.get(one.gpu_spec)) for one in cluster.stocks]
+    stocks = [_stock(stock, cold.get(stock.gpu_spec)) for stock in cluster.stocks]
     lines = [
         f"# {cluster.cluster}",
         "",
@@ -46,21 +46,21 @@ def summary(cluster: ClusterStatus, tenants: Sequence[TenantStatus], retained: S
         *_section(
             "Retained tenants", ("Tenant", "Reason", "Why", "What to do", "Since"), list(map(_retained, retained))
         ),
-        *_left("Removed, and not gone", [one for one in left if not one.is_stopped]),
-        *_left("Stopped, and still running", [one for one in left if one.is_stopped]),
+        *_left("Removed, and not gone", [leftover for leftover in leftovers if not leftover.is_stopped]),
+        *_left("Stopped, and still running", [leftover for leftover in leftovers if leftover.is_stopped]),
         *_section("Edited by hand", ("What", "Kind", "Why", "Since"), edits),
         "## Stocks",
         "",
         *table(("Stock", "GPU spec", "Units", "Held", "Free", "Ready", "Tenant", "Cold start"), stocks),
         "",
-        *([_COLD, ""] if any(one.node_pool for one in cluster.stocks) else []),
+        *([_COLD, ""] if any(stock.node_pool for stock in cluster.stocks) else []),
         "## Instances",
         "",
         *table(("State", "Instances"), ((plain(state), str(states[state])) for state in sorted(states))),
         "",
         "## Needs a look",
         "",
-        *(_troubles(tenants) or ["Nothing else." if left or edits or retained else "All is well."]),
+        *(_troubles(tenants) or ["Nothing else." if leftovers or edits or retained else "All is well."]),
         "",
     ]
     return "\n".join(lines).encode()
@@ -71,17 +71,17 @@ def _retained(tenant: RetainedTenant) -> tuple[str, ...]:
     return plain(tenant.tenant), tenant.reason, plain(why, MOST_WORDS), WAYS_OUT[tenant.reason], plain(tenant.since)
 
 
-def _left(title: str, left: Sequence[Left]) -> list[str]:
+def _left(title: str, leftovers: Sequence[Left]) -> list[str]:
     """Return a table of what is removed or stopped, and stays. Nothing where there is nothing."""
     rows = [
         (
-            plain(f"{one.tenant}/{one.name}"),
-            one.kind,
-            plain(one.condition.message, MOST_WORDS),
-            plain(one.way_out, MOST_WORDS),
-            one.condition.last_transition_time,
+            plain(f"{leftover.tenant}/{leftover.name}"),
+            leftover.kind,
+            plain(leftover.condition.message, MOST_WORDS),
+            plain(leftover.way_out, MOST_WORDS),
+            leftover.condition.last_transition_time,
         )
-        for one in left
+        for leftover in leftovers
     ]
     return _section(title, ("What", "Kind", "Why", "What to do", "Since"), rows)
 
@@ -89,11 +89,11 @@ def _left(title: str, left: Sequence[Left]) -> list[str]:
 def _edits(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each condition about edited and foreign objects: of a tenant itself, and of its things."""
     for tenant in tenants:
-        things = (
-            (type(thing).__name__.lower(), f"{tenant.tenant}/{thing.name}", thing.conditions)
-            for thing in _things(tenant)
+        resource_rows = (
+            (type(resource).__name__.lower(), f"{tenant.tenant}/{resource.name}", resource.conditions)
+            for resource in _things(tenant)
         )
-        for kind, name, conditions in (("tenant", tenant.tenant, tenant.conditions), *things):
+        for kind, name, conditions in (("tenant", tenant.tenant, tenant.conditions), *resource_rows):
             for condition in conditions:
                 if condition.type in EDIT_TYPES:
                     yield plain(name), kind, plain(condition.message, MOST_WORDS), condition.last_transition_time
@@ -111,19 +111,31 @@ def _things(tenant: TenantStatus) -> list[Instance | Storage | Snapshot]:
     return [*tenant.instances, *tenant.storages, *tenant.snapshots]
 
 
-def _stock(one: Stock, cold: ColdTime | None) -> tuple[str, ...]:
-    numbers = (str(number) for number in (one.count, one.held, one.free, one.ready))
-    return plain(one.name), plain(one.gpu_spec), *numbers, plain(one.tenant), cold_words(cold) if one.node_pool else ""
+def _stock(stock: Stock, cold: ColdTime | None) -> tuple[str, ...]:
+    numbers = (str(number) for number in (stock.count, stock.held, stock.free, stock.ready))
+    return (
+        plain(stock.name),
+        plain(stock.gpu_spec),
+        *numbers,
+        plain(stock.tenant),
+        cold_words(cold) if stock.node_pool else "",
+    )
 
 
 def _troubles(tenants: Sequence[TenantStatus]) -> list[str]:
     rows = []
     for tenant in tenants:
-        for one in _things(tenant):
-            if one.state in _TROUBLED:
-                kind = type(one).__name__.lower()
+        for resource in _things(tenant):
+            if resource.state in _TROUBLED:
+                kind = type(resource).__name__.lower()
                 rows.append(
-                    (plain(f"{tenant.tenant}/{one.name}"), kind, one.state, plain(one.message or one.reason), one.since)
+                    (
+                        plain(f"{tenant.tenant}/{resource.name}"),
+                        kind,
+                        resource.state,
+                        plain(resource.message or resource.reason),
+                        resource.since,
+                    )
                 )
     if not rows:
         return []

@@ -79,12 +79,12 @@ def overview(clusters: Sequence[ClusterStatus], rows: Sequence[Joined], now: dat
 
 def notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> Iterator[Text]:
     """Yield which clusters' words may be old."""
-    for one in clusters:
-        seen = age(one.observed_at, now)
-        name = printable(one.cluster)
-        if one.silent_since:
-            yield Text(f"{name}: STALE: it has not answered for {age(one.silent_since, now)}", style="bold red")
-        elif is_stale(one, now):
+    for status in clusters:
+        seen = age(status.observed_at, now)
+        name = printable(status.cluster)
+        if status.silent_since:
+            yield Text(f"{name}: STALE: it has not answered for {age(status.silent_since, now)}", style="bold red")
+        elif is_stale(status, now):
             yield Text(f"{name}: STALE: its reporter has said nothing for {seen}", style="bold red")
 
 
@@ -92,9 +92,9 @@ def _edits(rows: Iterable[Joined]) -> Iterator[Text]:
     """Yield the conditions of tenants themselves: what isn't as published in their namespaces."""
     statuses = {(row.status.tenant, row.status.cluster): row.status for row in rows if row.status is not None}
     for _, status in sorted(statuses.items()):
-        for one in status.conditions:
+        for condition in status.conditions:
             place = f"{printable(status.tenant)} in {printable(status.cluster)}"
-            yield Text.assemble(f"{place}: ", words(one.message), style="yellow")
+            yield Text.assemble(f"{place}: ", words(condition.message), style="yellow")
 
 
 def _state(state: str) -> Text:
@@ -115,16 +115,16 @@ def _instances(rows: Iterable[Joined], shared: Shared, now: datetime.datetime) -
     heads = "INSTANCE", "CLUSTER", "STATE", "READY", "UNITS", "RESTARTS", "AGE", "URL", "WHY"
     sheet = Sheet(*heads, long=("URL", "WHY"))
     for row in _of(rows, INSTANCE):
-        one = row.seen if isinstance(row.seen, Instance) else None
+        instance = row.seen if isinstance(row.seen, Instance) else None
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
             _state(row.displayed_state),
             plain(_replicas(row, "/")),
-            plain((f"{one.units} {one.gpu_spec}" if one.units else "0") if one else "-"),
-            plain(one.restarts if one else "-"),
-            plain(age(one.since, now) if one else "-"),
-            plain(one.url if one and one.state == word.RUNNING else ""),
+            plain((f"{instance.units} {instance.gpu_spec}" if instance.units else "0") if instance else "-"),
+            plain(instance.restarts if instance else "-"),
+            plain(age(instance.since, now) if instance else "-"),
+            plain(instance.url if instance and instance.state == word.RUNNING else ""),
             _why(row, shared),
         )
     return sheet
@@ -133,15 +133,15 @@ def _instances(rows: Iterable[Joined], shared: Shared, now: datetime.datetime) -
 def _storages(rows: Iterable[Joined], shared: Shared, now: datetime.datetime) -> Sheet:
     sheet = Sheet("STORAGE", "CLUSTER", "STATE", "SIZE", "PREPARATION", "AGE", "WHY", long=("WHY",))
     for row in _of(rows, STORAGE):
-        one = row.seen if isinstance(row.seen, Storage) else None
-        prepare = one.prepare if one else None
+        storage = row.seen if isinstance(row.seen, Storage) else None
+        prepare = storage.prepare if storage else None
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
             _state(row.displayed_state),
-            plain(one.capacity or one.size if one else "-"),
-            plain(f"{prepare.state}, attempt {prepare.attempt}" if prepare else "none" if one else "-"),
-            plain(age(one.since, now) if one else "-"),
+            plain(storage.capacity or storage.size if storage else "-"),
+            plain(f"{prepare.state}, attempt {prepare.attempt}" if prepare else "none" if storage else "-"),
+            plain(age(storage.since, now) if storage else "-"),
             _why(row, shared),
         )
     return sheet
@@ -150,13 +150,13 @@ def _storages(rows: Iterable[Joined], shared: Shared, now: datetime.datetime) ->
 def _snapshots(rows: Iterable[Joined], shared: Shared) -> Sheet:
     sheet = Sheet("SNAPSHOT", "CLUSTER", "STATE", "STORAGE", "TAKEN", "WHY", long=("WHY",))
     for row in _of(rows, SNAPSHOT):
-        one = row.seen if isinstance(row.seen, Snapshot) else None
+        snapshot = row.seen if isinstance(row.seen, Snapshot) else None
         sheet.add(
             plain(row.label),
             plain(row.thing.cluster or "-"),
             _state(row.displayed_state),
-            plain(one.storage if one else "-"),
-            plain(one.creation_time if one else "-"),
+            plain(snapshot.storage if snapshot else "-"),
+            plain(snapshot.creation_time if snapshot else "-"),
             _why(row, shared),
         )
     return sheet
@@ -170,9 +170,9 @@ def stocks(clusters: Sequence[ClusterStatus], uses: Iterable[StockUse], now: dat
     """Return all stocks: units declared, held, free, and ready at once. `uses` are those of which nothing is reported."""
     sheet = Sheet("STOCK", "CLUSTER", "GPU SPEC", "UNITS", "HELD", "FREE", "READY", "TENANT")
     for cluster in clusters:
-        for one in cluster.stocks:
-            numbers = (plain(number) for number in (one.count, one.held, one.free, one.ready))
-            sheet.add(plain(one.name), plain(cluster.cluster), plain(one.gpu_spec), *numbers, plain(one.tenant))
+        for stock in cluster.stocks:
+            numbers = (plain(number) for number in (stock.count, stock.held, stock.free, stock.ready))
+            sheet.add(plain(stock.name), plain(cluster.cluster), plain(stock.gpu_spec), *numbers, plain(stock.tenant))
     for use in uses:
         spec = use.stock.model.spec
         values = (use.stock.model.name, use.cluster, spec.gpu_spec, spec.count, use.held, use.free, "-")
@@ -182,41 +182,48 @@ def stocks(clusters: Sequence[ClusterStatus], uses: Iterable[StockUse], now: dat
 
 def details(row: Joined, consoles: Consoles, now: datetime.datetime) -> RenderableType:
     """Return everything that is known of one instance, storage or snapshot."""
-    one = row.seen
+    resource = row.seen
     facts: list[tuple[str, object]] = [
         ("Cluster", row.thing.cluster),
         ("State", row.displayed_state),
-        ("Since", f"{one.since} ({age(one.since, now)})" if one else ""),
-        ("Why", displayed_why(row, row.why or (one.reason if one else ""))),
+        ("Since", f"{resource.since} ({age(resource.since, now)})" if resource else ""),
+        ("Why", displayed_why(row, row.why or (resource.reason if resource else ""))),
         ("What to do", row.stage.way_out),
         ("Declared by", row.path if row.thing.blob else "nothing any more"),
         ("Declaration", row.thing.blob),
-        ("In the cluster", "" if row.is_current or one is None else one.observed_blob),
-        ("URL", "" if one is None or isinstance(one, Snapshot) else one.url),
+        ("In the cluster", "" if row.is_current or resource is None else resource.observed_blob),
+        ("URL", "" if resource is None or isinstance(resource, Snapshot) else resource.url),
     ]
-    if isinstance(one, Instance):
+    if isinstance(resource, Instance):
         facts += [
-            ("Links", " ".join(one.links)),
-            *_consoles(instance_links(consoles, row.thing.tenant, row.thing.cluster, one)),
-            ("Units", f"{one.units} {one.gpu_spec}"),
+            ("Links", " ".join(resource.links)),
+            *_consoles(instance_links(consoles, row.thing.tenant, row.thing.cluster, resource)),
+            ("Units", f"{resource.units} {resource.gpu_spec}"),
             ("Copies ready", _replicas(row, " of ")),
-            ("Nodes", " ".join(one.nodes)),
-            ("Restarts", one.restarts),
-            ("Started", one.start_time),
+            ("Nodes", " ".join(resource.nodes)),
+            ("Restarts", resource.restarts),
+            ("Started", resource.start_time),
         ]
-    elif isinstance(one, Snapshot):
-        facts += [("Storage", one.storage), ("Taken", one.creation_time), ("Restores to", one.restore_size)]
-    elif isinstance(one, Storage):
-        size = f"{one.capacity or 'none'} of {one.size}" if one.size else ""
-        facts += [("URL in the cluster", one.in_cluster_url), ("Size", size), *_preparation(one)]
+    elif isinstance(resource, Snapshot):
+        facts += [
+            ("Storage", resource.storage),
+            ("Taken", resource.creation_time),
+            ("Restores to", resource.restore_size),
+        ]
+    elif isinstance(resource, Storage):
+        size = f"{resource.capacity or 'none'} of {resource.size}" if resource.size else ""
+        facts += [("URL in the cluster", resource.in_cluster_url), ("Size", size), *_preparation(resource)]
     facts += [
-        ("Argo CD", f"{found.sync}, {found.health}, of source commit {found.source_commit or 'unknown'}")
-        for found in (row.status.applications if row.status is not None else ())
-        if found.name == THINGS[row.thing.kind].part
+        (
+            "Argo CD",
+            f"{application.sync}, {application.health}, of source commit {application.source_commit or 'unknown'}",
+        )
+        for application in (row.status.applications if row.status is not None else ())
+        if application.name == THINGS[row.thing.kind].part
     ]
     parts: list[RenderableType] = [plain(f"{row.thing.kind} {row.label}"), Facts(facts)]
-    if one is not None and one.conditions:
-        parts += [Text(), _conditions(one.conditions, now)]
+    if resource is not None and resource.conditions:
+        parts += [Text(), _conditions(resource.conditions, now)]
     return Group(*parts)
 
 
@@ -224,27 +231,27 @@ def _consoles(links: InstanceLinks) -> list[tuple[str, object]]:
     return [("Log", links.log), ("Terminal", links.terminal), ("Graphs", links.graphs)]
 
 
-def _preparation(one: Storage) -> list[tuple[str, object]]:
-    if one.prepare is None:
+def _preparation(storage: Storage) -> list[tuple[str, object]]:
+    if storage.prepare is None:
         return []
-    found = one.prepare
-    ended = f", ended {found.completion_time}" if found.completion_time else ""
-    code = f", exit code {found.exit_code}" if found.exit_code is not None else ""
-    begun = f", begun {found.start_time}" if found.start_time else ""
-    said = f"attempt {found.attempt}: {found.state}{begun}{ended}{code}"
-    return [("Preparation", said), ("Log", found.log)]
+    preparation = storage.prepare
+    ended = f", ended {preparation.completion_time}" if preparation.completion_time else ""
+    code = f", exit code {preparation.exit_code}" if preparation.exit_code is not None else ""
+    begun = f", begun {preparation.start_time}" if preparation.start_time else ""
+    summary = f"attempt {preparation.attempt}: {preparation.state}{begun}{ended}{code}"
+    return [("Preparation", summary), ("Log", preparation.log)]
 
 
 def _conditions(conditions: Iterable[Condition], now: datetime.datetime) -> Sheet:
     sheet = Sheet("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE", long=("MESSAGE",))
-    for one in conditions:
-        style = {"True": "green", "False": "yellow"}.get(one.status, "dim")
+    for condition in conditions:
+        style = {"True": "green", "False": "yellow"}.get(condition.status, "dim")
         sheet.add(
-            plain(one.type),
-            Text(printable(one.status, 10), style=style),
-            plain(one.reason),
-            plain(age(one.last_transition_time, now)),
-            words(one.message),
+            plain(condition.type),
+            Text(printable(condition.status, 10), style=style),
+            plain(condition.reason),
+            plain(age(condition.last_transition_time, now)),
+            words(condition.message),
         )
     return sheet
 
@@ -252,18 +259,18 @@ def _conditions(conditions: Iterable[Condition], now: datetime.datetime) -> Shee
 def history(rows: Iterable[tuple[str, Transition]], now: datetime.datetime) -> RenderableType:
     """Return changes of state with their clusters, in the order given."""
     sheet = Sheet("TIME", "AGE", "CLUSTER", "KIND", "NAME", "FROM", "TO", "REASON")
-    for cluster, one in rows:
+    for cluster, transition in rows:
         states = [
-            word.displayed_state(state, of_instance=one.kind == INSTANCE.kind.name)
-            for state in (one.source or "-", one.target or "gone")
+            word.displayed_state(state, of_instance=transition.kind == INSTANCE.kind.name)
+            for state in (transition.source or "-", transition.target or "gone")
         ]
         sheet.add(
-            plain(one.time),
-            plain(age(one.time, now)),
+            plain(transition.time),
+            plain(age(transition.time, now)),
             plain(cluster),
-            plain(one.kind),
-            plain(one.name),
+            plain(transition.kind),
+            plain(transition.name),
             *map(_state, states),
-            plain(one.reason),
+            plain(transition.reason),
         )
     return sheet

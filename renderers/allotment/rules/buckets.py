@@ -19,15 +19,15 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     for storage in storages.values():
         if is_bucket(offers, storage.model):
             spec = storage.model.spec
-            for field, given in (
+            for field, is_set in (
                 ("prepare", spec.prepare is not None),
                 ("accessor", spec.accessor is not None),
                 ("sharedWith", bool(spec.shared_with)),
             ):
-                if given:
+                if is_set:
                     message = f"{spec.storage_spec} is a bucket, which has no files: remove {field}, or choose a volume"
                     yield storage.finding(f"spec.{field}", message, RULE)
-    buckets = [name for name, one in storages.items() if is_bucket(offers, one.model)]
+    buckets = [name for name, declared_storage in storages.items() if is_bucket(offers, declared_storage.model)]
     for instance in tenant.of(GPUInstance).values():
         yield from _check_instance(offers, tenant, instance, buckets)
 
@@ -41,12 +41,12 @@ def _check_instance(
             message = f"storage {mount.name} is a bucket, which nothing mounts: name it under spec.buckets"
             yield instance.finding(f"spec.storages.{index}.name", message, RULE, related=(storages[mount.name].path,))
     for index, use in enumerate(spec.buckets):
-        field, one = f"spec.buckets.{index}.name", storages.get(use.name)
-        if one is None:
+        field, storage = f"spec.buckets.{index}.name", storages.get(use.name)
+        if storage is None:
             continue
-        elif not is_bucket(offers, one.model):
+        elif not is_bucket(offers, storage.model):
             message = f"storage {use.name} is a volume: name it under spec.storages, with a mountPath"
-            yield instance.finding(field, message, RULE, related=(one.path,))
-        elif one.model.spec.cluster != spec.cluster:
-            message = f"bucket {use.name} lies in cluster {one.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
-            yield instance.finding(field, message, RULE, related=(one.path,))
+            yield instance.finding(field, message, RULE, related=(storage.path,))
+        elif storage.model.spec.cluster != spec.cluster:
+            message = f"bucket {use.name} lies in cluster {storage.model.spec.cluster}, the instance in {spec.cluster}: they must be in one"
+            yield instance.finding(field, message, RULE, related=(storage.path,))

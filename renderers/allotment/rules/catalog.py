@@ -57,7 +57,9 @@ class GPUOffer(NamedTuple):
 
     def own(self, tenant: str) -> Reserved:
         """Return what a tenant has alone."""
-        return next((one for one in self.reserved if one.tenant == tenant), Reserved(tenant, 0, 0))
+        return next(
+            (reservation for reservation in self.reserved if reservation.tenant == tenant), Reserved(tenant, 0, 0)
+        )
 
 
 class StorageOffer(NamedTuple):
@@ -96,12 +98,20 @@ def catalog(
     """Return what is on offer, in one cluster or all, by what all tenants hold; what is barred is so for one tenant, if
     one is given."""
     who = Asking(offers, tenant) if tenant is not None else None
-    kept = list(storages)
-    here = [one for one in holdings(offers, claims) if one.stocks.all and cluster in (None, one.cluster)]
-    gpus = [found for one in here if (found := _gpu(offers, one, who)) is not None]
+    held_storages = list(storages)
+    here = [
+        unit_usage
+        for unit_usage in holdings(offers, claims)
+        if unit_usage.stocks.all and cluster in (None, unit_usage.cluster)
+    ]
+    gpus = [offer for unit_usage in here if (offer := _gpu(offers, unit_usage, who)) is not None]
     return Catalog(
         gpus,
-        [one for one in _storages(offers, kept, who) if cluster in (None, one.cluster)],
+        [
+            storage_offer
+            for storage_offer in _storages(offers, held_storages, who)
+            if cluster in (None, storage_offer.cluster)
+        ],
         [
             AppOffer(app, version, tuple(who.app(app, version, gpus)) if who else ())
             for app in offers.platform.of(App).values()
@@ -110,18 +120,18 @@ def catalog(
     )
 
 
-def _gpu(offers: Offers, one: Holdings, who: Asking | None) -> GPUOffer | None:
-    spec = offers.platform.of(GPUSpec).get(one.gpu_spec)
+def _gpu(offers: Offers, unit_usage: Holdings, who: Asking | None) -> GPUOffer | None:
+    spec = offers.platform.of(GPUSpec).get(unit_usage.gpu_spec)
     if spec is None:
         return None
-    shared = one.stocks.shared_units
+    shared = unit_usage.stocks.shared_units
     reserved = tuple(
-        Reserved(owner, units, max(0, units - one.held.get(owner, 0)))
-        for owner in sorted(one.stocks.reserved)
-        if (units := one.stocks.units(owner)) or one.stocks.reserved[owner]
+        Reserved(owner, units, max(0, units - unit_usage.held.get(owner, 0)))
+        for owner in sorted(unit_usage.stocks.reserved)
+        if (units := unit_usage.stocks.units(owner)) or unit_usage.stocks.reserved[owner]
     )
-    found = GPUOffer(one.cluster, spec, shared, max(0, shared - one.shared_held), reserved)
-    return found._replace(barred=tuple(who.gpu(found, one))) if who else found
+    offer = GPUOffer(unit_usage.cluster, spec, shared, max(0, shared - unit_usage.shared_held), reserved)
+    return offer._replace(barred=tuple(who.gpu(offer, unit_usage))) if who else offer
 
 
 def _storages(offers: Offers, storages: list[Held], who: Asking | None) -> Iterator[StorageOffer]:
@@ -132,9 +142,13 @@ def _storages(offers: Offers, storages: list[Held], who: Asking | None) -> Itera
             spec = specs.get(entry.storage_spec)
             if spec is not None:
                 here = (name, entry.storage_spec)
-                taken = sum(one.size for one in storages if (one.cluster, one.storage_spec) == here)
-                found = StorageOffer(name, spec, entry, max(0, entry.capacity - taken))
-                yield found._replace(barred=tuple(who.storage(found))) if who else found
+                used_bytes = sum(
+                    held_storage.size
+                    for held_storage in storages
+                    if (held_storage.cluster, held_storage.storage_spec) == here
+                )
+                offer = StorageOffer(name, spec, entry, max(0, entry.capacity - used_bytes))
+                yield offer._replace(barred=tuple(who.storage(offer))) if who else offer
 
 
 class Asking:
@@ -166,13 +180,13 @@ class Asking:
         is_own = own is not None and (model in own.gpus if model else getattr(own, field) is not None)
         return self.path if is_own or self.plan is None else self.plan.path
 
-    def gpu(self, one: GPUOffer, held: Holdings) -> Iterator[Barrier]:
+    def gpu(self, offer: GPUOffer, held: Holdings) -> Iterator[Barrier]:
         """Yield why it can't have one more unit."""
-        yield from self._closed(one.cluster, one.spec, one.spec.model.spec.lifecycle)
-        yield from self._stock(one, held)
+        yield from self._closed(offer.cluster, offer.spec, offer.spec.model.spec.lifecycle)
+        yield from self._stock(offer, held)
         if self.plan is None or self.limits is None:
             return
-        spec, allowed = one.spec.model.spec, self.plan.model.spec.allow.sharing
+        spec, allowed = offer.spec.model.spec, self.plan.model.spec.allow.sharing
         way = way_of_sharing(spec)
         if way not in allowed:
             words = f"{way} isn't what plan {self.plan.model.name} allows: {', '.join(allowed) or 'nothing'}"
@@ -182,39 +196,37 @@ class Asking:
         if not limit:
             yield Barrier(f"no {model} is in its quota", self.quota_path("gpus", model))
         elif used + more > limit:
-            left = decimal_text(max(limit - used, Fraction(0)))
-            words = f"it takes {decimal_text(more)} {model}, and {left} of {limit} is left"
+            remaining = decimal_text(max(limit - used, Fraction(0)))
+            words = f"it takes {decimal_text(more)} {model}, and {remaining} of {limit} is left"
             yield Barrier(words, self.quota_path("gpus", model))
         yield from self._count(self.used.instances, self.limits.instances, "instances")
         price = price_on(spec.prices, self._offers.as_of).per_hour
         yield from self._budget(price * HOURS_A_MONTH)
 
-    def _stock(self, one: GPUOffer, held: Holdings) -> Iterator[Barrier]:
-        own = one.own(self.name)
+    def _stock(self, offer: GPUOffer, held: Holdings) -> Iterator[Barrier]:
+        own = offer.own(self.name)
         paths = [stock.path for stock in held.stocks.all if stock.model.spec.tenant in (None, self.name)]
         if not paths:
-            owners = ", ".join(each.tenant for each in one.reserved)
+            owners = ", ".join(each.tenant for each in offer.reserved)
             yield Barrier(f"held for {owners}", held.stocks.all[0].path)
-        elif not one.free + own.free:
-            units = one.units + own.units
+        elif not offer.free + own.free:
+            units = offer.units + own.units
             yield Barrier(f"none of {units} is free" if units else "its stock is 0", paths[0])
 
-    def storage(self, one: StorageOffer) -> Iterator[Barrier]:
+    def storage(self, offer: StorageOffer) -> Iterator[Barrier]:
         """Yield why it can't have one more, of the smallest size."""
-        spec = one.spec.model.spec
+        spec = offer.spec.model.spec
         least = spec.size.min
-        yield from self._closed(one.cluster, one.spec, spec.lifecycle)
-        if one.free < least:
-            words = f"{size_text(one.free)} of {size_text(one.entry.capacity)} is free, the smallest takes {size_text(least)}"
-            yield Barrier(words, path_of(Cluster.__name__, Scope("cluster", one.cluster), one.cluster))
+        yield from self._closed(offer.cluster, offer.spec, spec.lifecycle)
+        if offer.free < least:
+            words = f"{size_text(offer.free)} of {size_text(offer.entry.capacity)} is free, the smallest takes {size_text(least)}"
+            yield Barrier(words, path_of(Cluster.__name__, Scope("cluster", offer.cluster), offer.cluster))
         if self.limits is None:
             return
         yield from self._count(self.used.storages, self.limits.storages, "storages")
-        left = max(0, self.limits.storage - self.used.storage)
-        if left < least:
-            words = (
-                f"{size_text(left)} of {size_text(self.limits.storage)} is left, the smallest takes {size_text(least)}"
-            )
+        remaining = max(0, self.limits.storage - self.used.storage)
+        if remaining < least:
+            words = f"{size_text(remaining)} of {size_text(self.limits.storage)} is left, the smallest takes {size_text(least)}"
             yield Barrier(words, self.quota_path("storage"))
         price = price_on(spec.prices, self._offers.as_of).per_gib_month
         yield from self._budget(price * least / GIBI)
@@ -243,7 +255,7 @@ class Asking:
     def _unit(self, version: AppVersion, gpus: list[GPUOffer]) -> Iterator[Barrier]:
         """Yield why no unit that it can have now is for a version."""
         least = version.container.shm_size or 0
-        for_it = [one.spec for one in gpus if not one.barred]
+        for_it = [offer.spec for offer in gpus if not offer.barred]
         if any(spec.model.spec.memory >= least for spec in for_it):
             return
         if for_it:
@@ -254,7 +266,9 @@ class Asking:
             )
             yield Barrier(words, largest.path)
             return
-        of_all = [barrier for barrier in (gpus[0].barred if gpus else ()) if all(barrier in one.barred for one in gpus)]
+        of_all = [
+            barrier for barrier in (gpus[0].barred if gpus else ()) if all(barrier in offer.barred for offer in gpus)
+        ]
         assert self.plan is not None  # of what has none, nothing is asked here
         yield from of_all or [Barrier("no GPU spec is for it now", self.plan.path)]
 
@@ -274,9 +288,9 @@ class Asking:
         if declared is not None and declared.model.spec.lifecycle == "Retired":
             yield Barrier(f"cluster {cluster} is Retired", declared.path)
 
-    def _count(self, used: int, limit: int, what: str) -> Iterator[Barrier]:
+    def _count(self, used: int, limit: int, field: str) -> Iterator[Barrier]:
         if used >= limit:
-            yield Barrier(f"{used} of {limit} {what} are declared", self.quota_path(what))
+            yield Barrier(f"{used} of {limit} {field} are declared", self.quota_path(field))
 
     def _budget(self, more: Decimal) -> Iterator[Barrier]:
         budget = self.plan.model.spec.budget if self.plan is not None else None
@@ -284,6 +298,6 @@ class Asking:
         if self.plan is None or budget is None or budget.enforcement == "Warn" or platform is None:
             return
         if self.cost + more > budget.per_month:
-            left = budget.per_month - self.cost
-            words = f"a month of it costs {money_text(more)} {platform.model.spec.billing.currency}, and {money_text(left)} of {money_text(budget.per_month)} is left"
+            remaining = budget.per_month - self.cost
+            words = f"a month of it costs {money_text(more)} {platform.model.spec.billing.currency}, and {money_text(remaining)} of {money_text(budget.per_month)} is left"
             yield Barrier(words, self.plan.path)

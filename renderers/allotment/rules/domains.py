@@ -13,11 +13,13 @@ RULE = "domain"
 
 def check(offers: Offers) -> Iterator[Finding]:
     """Check all pairs of clusters."""
-    declared = [one for cluster in offers.clusters.values() if (one := cluster.one(Cluster)) is not None]
+    declared = [
+        declaration for cluster in offers.clusters.values() if (declaration := cluster.one(Cluster)) is not None
+    ]
     for cluster in declared:
         for other in declared:
-            mine, theirs = cluster.model.spec.domain, other.model.spec.domain
-            same = mine == theirs and cluster.path > other.path
-            if same or mine.endswith(f".{theirs}"):
-                message = f"{mine} lies within {theirs}, the domain of cluster {other.model.name}: choose one beside it"
+            domain, other_domain = cluster.model.spec.domain, other.model.spec.domain
+            same = domain == other_domain and cluster.path > other.path
+            if same or domain.endswith(f".{other_domain}"):
+                message = f"{domain} lies within {other_domain}, the domain of cluster {other.model.name}: choose one beside it"
                 yield cluster.finding("spec.domain", message, RULE, related=(other.path,))

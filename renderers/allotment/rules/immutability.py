@@ -100,17 +100,17 @@ def _shown(field: str, value: object) -> str:
 
 
 def _check_versions(old: Declared[App], new: Declared[App]) -> Iterator[Finding]:
-    before = {version.version: version for version in old.model.spec.versions}
+    old_versions = {version.version: version for version in old.model.spec.versions}
     for index, version in enumerate(new.model.spec.versions):
-        if version.version in before and before[version.version].container != version.container:
+        if version.version in old_versions and old_versions[version.version].container != version.container:
             message = f"the container of version {version.version} changed, and instances run it: add a version instead"
             yield new.finding(f"spec.versions.{index}.container", message, RULE)
 
 
 def _check_storage_classes(old: Declared[Cluster], new: Declared[Cluster]) -> Iterator[Finding]:
-    before = {entry.storage_spec: entry.storage_class_name for entry in old.model.spec.storages}
+    old_classes = {entry.storage_spec: entry.storage_class_name for entry in old.model.spec.storages}
     for index, entry in enumerate(new.model.spec.storages):
-        was = before.get(entry.storage_spec, entry.storage_class_name)
+        was = old_classes.get(entry.storage_spec, entry.storage_class_name)
         if was != entry.storage_class_name:
             message = f"'{entry.storage_class_name}' was '{was}', and volumes keep their class: declare another StorageSpec for it"
             yield new.finding(f"spec.storages.{index}.storageClassName", message, RULE)

@@ -37,7 +37,7 @@ def check(change: Change) -> Iterator[Finding]:
         for field in fields
         if value_at(old.model.spec, field) == value_at(new.model.spec, field)
     }
-    for one in references.check_tenant(change.offers, change.after):
-        closed = " is Retired" in one.message or " is Revoked" in one.message
-        if one.warning and closed and (one.path, one.field) not in used:
-            yield one._replace(warning=False, message=one.message.replace("should", "may"))
+    for finding in references.check_tenant(change.offers, change.after):
+        closed = " is Retired" in finding.message or " is Revoked" in finding.message
+        if finding.warning and closed and (finding.path, finding.field) not in used:
+            yield finding._replace(warning=False, message=finding.message.replace("should", "may"))

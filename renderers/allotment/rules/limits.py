@@ -68,8 +68,8 @@ def _check_instance(
             yield instance.finding("spec.gpuSpec", message, RULE, related=(plan.path,))
     for index, over in enumerate(spec.spread):
         if over not in plan.model.spec.allow.spread:
-            known = ", ".join(plan.model.spec.allow.spread)
-            allowed_over = f"only over {known}" if known else "over nothing"
+            allowed_spread = ", ".join(plan.model.spec.allow.spread)
+            allowed_over = f"only over {allowed_spread}" if allowed_spread else "over nothing"
             message = f"plan {plan.model.name} lets copies be spread {allowed_over}, not over {over}: remove it, or ask for another plan"
             yield instance.finding(f"spec.spread.{index}", message, RULE, related=(plan.path,))
     version = app_version(offers, instance.model)
@@ -83,14 +83,14 @@ def _check_instance(
         yield from _check_exposure(plan, tenant, instance, field, port.exposure)
 
 
-def _check_image(plan: Declared[Plan], one: Declared[Declaration], field: str, image: str) -> Iterator[Finding]:
+def _check_image(plan: Declared[Plan], declaration: Declared[Declaration], field: str, image: str) -> Iterator[Finding]:
     registries = plan.model.spec.allow.image_registries
     if not registries:
         message = f"plan {plan.model.name} allows no images but the catalog's: choose an app, or another plan"
-        yield one.finding(field, message, "image", related=(plan.path,))
+        yield declaration.finding(field, message, "image", related=(plan.path,))
     elif not any(full_image(image).startswith(prefix) for prefix in registries):
         message = f"{quoted(image)} is of no registry that plan {plan.model.name} allows: {', '.join(registries)}"
-        yield one.finding(field, message, "image", related=(plan.path,))
+        yield declaration.finding(field, message, "image", related=(plan.path,))
 
 
 def full_image(image: str) -> str:
@@ -102,16 +102,19 @@ def full_image(image: str) -> str:
 
 
 def _check_exposure(
-    plan: Declared[Plan], tenant: Folder, one: Declared[Declaration], field: str, exposure: str
+    plan: Declared[Plan], tenant: Folder, declaration: Declared[Declaration], field: str, exposure: str
 ) -> Iterator[Finding]:
     if exposure == "Namespace":
         return
     allowed = plan.model.spec.allow.exposure
     if exposure not in allowed:
-        known = ", ".join(["Namespace", *allowed])
-        yield one.finding(
-            field, f"{exposure} is not what plan {plan.model.name} allows: {known}", RULE, related=(plan.path,)
+        allowed_exposures = ", ".join(["Namespace", *allowed])
+        yield declaration.finding(
+            field,
+            f"{exposure} is not what plan {plan.model.name} allows: {allowed_exposures}",
+            RULE,
+            related=(plan.path,),
         )
     elif exposure == "Members" and lacks_people(tenant):
         message = f"tenants/{tenant.name}/members.yaml names no group and no user with a subject, so that nobody could log in: add one"
-        yield one.finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))
+        yield declaration.finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))

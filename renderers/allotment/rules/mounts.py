@@ -43,12 +43,12 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
 def _check_shared(storage: Declared[GPUStorage], mounts: list[tuple[Declared[GPUInstance], str]]) -> Iterator[Finding]:
     """Check that a single instance mounts a ReadWriteOnce storage: else each of them has an error."""
     for instance, field in mounts:
-        others = {other.path: other.model.name for other, _ in mounts if other.path != instance.path}
-        if others:
-            noun = "instance" if len(others) == 1 else "instances"
-            verb = "mounts" if len(others) == 1 else "mount"
+        other_instances = {other.path: other.model.name for other, _ in mounts if other.path != instance.path}
+        if other_instances:
+            noun = "instance" if len(other_instances) == 1 else "instances"
+            verb = "mounts" if len(other_instances) == 1 else "mount"
             message = (
-                f"storage {storage.model.name} is ReadWriteOnce and {noun} {', '.join(others.values())} {verb} it too:"
+                f"storage {storage.model.name} is ReadWriteOnce and {noun} {', '.join(other_instances.values())} {verb} it too:"
                 " let only a single instance run, or use a ReadWriteMany storage"
             )
             yield instance.finding(field, message, RULE, related=(storage.path,))
@@ -58,7 +58,14 @@ def _check_paths(instance: Declared[GPUInstance]) -> Iterator[Finding]:
     """A mount below another would hide part of it."""
     mounts: list[Mount] = instance.model.spec.storages
     for index, mount in enumerate(mounts):
-        outer = next((one.mount_path for one in mounts if mount.mount_path.startswith(f"{one.mount_path}/")), None)
+        outer = next(
+            (
+                other_mount.mount_path
+                for other_mount in mounts
+                if mount.mount_path.startswith(f"{other_mount.mount_path}/")
+            ),
+            None,
+        )
         if outer is not None:
             yield instance.finding(
                 f"spec.storages.{index}.mountPath",

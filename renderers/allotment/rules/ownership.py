@@ -82,13 +82,13 @@ def check(offers: Offers) -> Iterator[Finding]:
 def _check_approvers(
     declared: Declared[Ownership], where: str, approvers: list[Approver], teams: set[str], in_tenant: bool
 ) -> Iterator[Finding]:
-    for index, one in enumerate(approvers):
+    for index, approver in enumerate(approvers):
         field = f"{where}.approvers.{index}"
-        if one.team and one.team not in teams:
+        if approver.team and approver.team not in teams:
             yield declared.finding(
-                f"{field}.team", f"no team is named {quoted(one.team)}{nearest(one.team, teams)}", RULE
+                f"{field}.team", f"no team is named {quoted(approver.team)}{nearest(approver.team, teams)}", RULE
             )
-        if one.tenant_role and not in_tenant:
+        if approver.tenant_role and not in_tenant:
             message = "a tenantRole is of the tenant whose folder the file lies in, and this is in none: name a team"
             yield declared.finding(f"{field}.tenantRole", message, RULE)
 
@@ -97,7 +97,7 @@ def _unknown_field(model: Any, field: str) -> str:
     """Return what is wrong with a dotted field of a kind, empty where it exists."""
     at = model
     for depth, part in enumerate(field.split(".")):
-        fields = {one.alias: one for one in getattr(at, "model_fields", {}).values()}
+        fields = {field_info.alias: field_info for field_info in getattr(at, "model_fields", {}).values()}
         if part not in fields:
             shown = ".".join(field.split(".")[: depth + 1])
             return f"has no field {quoted(shown)}{nearest(part, fields)}"
@@ -113,7 +113,7 @@ def _model_of(annotation: Any) -> Any:
         return annotation
     if typing.get_origin(annotation) is list:
         return None
-    return next((found for one in typing.get_args(annotation) if (found := _model_of(one)) is not None), None)
+    return next((model for argument in typing.get_args(annotation) if (model := _model_of(argument)) is not None), None)
 
 
 def authorised(authority: Authority, review: Review, files: list[FileChange]) -> Iterator[Finding]:
@@ -122,52 +122,60 @@ def authorised(authority: Authority, review: Review, files: list[FileChange]) ->
     Many files of a folder that lack the same approval are one finding, of their folder.
     """
     lacking: dict[tuple[str, str], list[tuple[str, Holders]]] = {}
-    for one in files:
-        holders = authority.of_path(one.path)
+    for change in files:
+        holders = authority.of_path(change.path)
         if not review.suffices(holders):
             words = _words(review, "this file", holders)
-            lacking.setdefault((_shared_folder(one.path), words), []).append((one.path, holders))
-    for (folder, words), several in lacking.items():
-        if folder and len(several) > MOST_NAMED:
-            first, holders = several[0]
-            what = f"{len(several):,} files of this folder, such as {quoted(first.removeprefix(folder))}"
-            yield Finding(folder, (), _words(review, what, holders), RULE)
+            lacking.setdefault((_shared_folder(change.path), words), []).append((change.path, holders))
+    for (folder, words), entries in lacking.items():
+        if folder and len(entries) > MOST_NAMED:
+            first, holders = entries[0]
+            subject = f"{len(entries):,} files of this folder, such as {quoted(first.removeprefix(folder))}"
+            yield Finding(folder, (), _words(review, subject, holders), RULE)
         else:
-            yield from [Finding(path, (), words, RULE) for path, _ in several]
-    for one in files:
-        if not one.kind:
+            yield from [Finding(path, (), words, RULE) for path, _ in entries]
+    for change in files:
+        if not change.kind:
             continue
-        before, after = (object(), object()) if one.unread else (one.before, one.after)
-        for field, owners in authority.of_fields(one.path, one.kind, before, after):
+        before, after = (object(), object()) if change.unread else (change.before, change.after)
+        for field, owners in authority.of_fields(change.path, change.kind, before, after):
             if not review.suffices(owners):
-                yield Finding(one.path, tuple(field.split(".")), _words(review, field, owners), RULE)
+                yield Finding(change.path, tuple(field.split(".")), _words(review, field, owners), RULE)
 
 
 def _shared_folder(path: str) -> str:
     """Return the folder that a file is told of with others: a tenant's, a cluster's, or one of the topmost; empty for a
     file in none."""
     *folders, _ = path.split("/")
-    above = next((depth for depth, one in enumerate(folders) if one != ".."), len(folders))  # beside the declarations
+    above = next(
+        (depth for depth, folder in enumerate(folders) if folder != ".."), len(folders)
+    )  # beside the declarations
     if above == len(folders):
         return ""
     of_one = above == 0 and folders[0] in ("tenants", "clusters")
     return "/".join([*folders[: above + 1 + of_one], ""])
 
 
-def _words(review: Review, what: str, holders: Holders) -> str:
-    def shown(one: Account) -> str:  # the id where it is what tells people apart
+def _words(review: Review, subject: str, holders: Holders) -> str:
+    def shown(account: Account) -> str:  # the id where it is what tells people apart
         if not any(each.id for each in holders.accounts):
-            return quoted(one.login)
-        return quoted(str(one)) if one.id else f"{quoted(one.login)}, whose id isn't said,"
+            return quoted(account.login)
+        return quoted(str(account)) if account.id else f"{quoted(account.login)}, whose id isn't said,"
 
     takes = "an approval"
     if not holders.includes(review.author):
-        wrong, takes = f"{shown(review.author)} may not change {what}", "the author or an approval"
+        wrong, takes = f"{shown(review.author)} may not change {subject}", "the author or an approval"
     elif review.pushers is None:
-        wrong = f"who pushed to it, or into what it was to be merged when they did, isn't known, and it changes {what}"
+        wrong = (
+            f"who pushed to it, or into what it was to be merged when they did, isn't known, and it changes {subject}"
+        )
     else:
-        others = sorted(shown(one) for one in review.pushers if not holders.includes(one))
-        wrong = f"{', '.join(others)}, who pushed to it, may not change {what}"
-    approved = f", approved by {', '.join(sorted(one.login for one in review.approvers))}" if review.approvers else ""
+        other_pushers = sorted(shown(pusher) for pusher in review.pushers if not holders.includes(pusher))
+        wrong = f"{', '.join(other_pushers)}, who pushed to it, may not change {subject}"
+    approved = (
+        f", approved by {', '.join(sorted(approver.login for approver in review.approvers))}"
+        if review.approvers
+        else ""
+    )
     unknown = f"; who is in {', '.join(holders.unknown)} could not be read" if holders.unknown else ""
     return f"{wrong}{approved}: it takes {takes} of the newest commit from {', or '.join(holders.words)}{unknown}"

@@ -24,20 +24,25 @@ def check(offers: Offers) -> Iterator[Finding]:
     """Check what the platform and its clusters declare."""
     places: dict[str, list[_Place]] = {}
     for folder in (offers.platform, *offers.clusters.values()):
-        for one in folder.all():
-            if b".example" in one.data or b"sha256:" in one.data:
-                for field, what in _placeholders(one):
-                    places.setdefault(what, []).append((one, field))
-    for what, found in places.items():
-        (first, field), others = found[0], sorted({one.path for one, _ in found} - {found[0][0].path})
-        more = f", here and in {len(others)} more file{'' if len(others) == 1 else 's'}" if others else ""
-        words = f"{quoted(what)} is a placeholder{more}: write your own"
-        yield first.finding(field, words, RULE, warning=True, related=tuple(others))
+        for declaration in folder.all():
+            if b".example" in declaration.data or b"sha256:" in declaration.data:
+                for field, placeholder in _placeholders(declaration):
+                    places.setdefault(placeholder, []).append((declaration, field))
+    for placeholder, occurrences in places.items():
+        (first, field), other_paths = (
+            occurrences[0],
+            sorted({declaration.path for declaration, _ in occurrences} - {occurrences[0][0].path}),
+        )
+        more = (
+            f", here and in {len(other_paths)} more file{'' if len(other_paths) == 1 else 's'}" if other_paths else ""
+        )
+        words = f"{quoted(placeholder)} is a placeholder{more}: write your own"
+        yield first.finding(field, words, RULE, warning=True, related=tuple(other_paths))
 
 
-def _placeholders(one: Declared[Declaration]) -> Iterator[tuple[str, str]]:
+def _placeholders(declaration: Declared[Declaration]) -> Iterator[tuple[str, str]]:
     """Yield the field and the placeholder of each value that has one: a host's domain, or a digest."""
-    for field, text in _texts("spec", one.model.spec.model_dump(by_alias=True, exclude_none=True)):
+    for field, text in _texts("spec", declaration.model.spec.model_dump(by_alias=True, exclude_none=True)):
         host = _AFTER_HOST.split(text.partition("://")[2] or text, maxsplit=1)[0]
         if host.endswith(".example"):
             yield field, ".".join(host.split(".")[-2:])

@@ -45,19 +45,19 @@ def check(offers: Offers) -> Iterator[Finding]:
 def _check_nodes(pools: list[Declared[NodePool]]) -> Iterator[Finding]:
     """What shares GPUs and what doesn't are told apart by labels of nodes: a selector must not take in another pool's."""
     static = [(pool, pool.model.spec.static.node_selector) for pool in pools if pool.model.spec.static is not None]
-    for (one, own), (other, others) in combinations(static, 2):
-        if own.items() <= others.items() or others.items() <= own.items():
-            labels = ", ".join(f"{key}={value}" for key, value in sorted({**own, **others}.items()))
-            message = f"nodes with {labels} would be those of pool {one.model.name} and of pool {other.model.name}: select each pool's nodes by a label of its own"
-            yield other.finding("spec.static.nodeSelector", message, NODES, related=(one.path,))
+    for (first_pool, own), (other, other_labels) in combinations(static, 2):
+        if own.items() <= other_labels.items() or other_labels.items() <= own.items():
+            labels = ", ".join(f"{key}={value}" for key, value in sorted({**own, **other_labels}.items()))
+            message = f"nodes with {labels} would be those of pool {first_pool.model.name} and of pool {other.model.name}: select each pool's nodes by a label of its own"
+            yield other.finding("spec.static.nodeSelector", message, NODES, related=(first_pool.path,))
 
 
 def _check_config(pool: Declared[NodePool]) -> Iterator[Finding]:
     """The device plugin passes over a node whose label names no configuration of ours; labels that a static pool selects by
     have no prefix, so that none of them is that one."""
     spec = pool.model.spec
-    for index, one in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):
-        if one.key == _CONFIG_LABEL:
+    for index, requirement in enumerate(spec.karpenter.requirements if spec.karpenter is not None else ()):
+        if requirement.key == _CONFIG_LABEL:
             message = f"{_CONFIG_LABEL} is {device_plugin_config(spec.sharing)} here, as sharing says: leave it out"
             yield pool.finding(f"spec.karpenter.requirements.{index}.key", message, NODES)
 
@@ -77,33 +77,33 @@ def _sharing_text(sharing: SpecSharing | PoolSharing | None) -> str:
 
 
 def _same_sharing(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
-    wanted, given = spec.sharing, pool.sharing
-    if wanted is None or given is None:
-        return wanted is None and given is None
-    if wanted.chosen != given.chosen or replicas_of(wanted) != replicas_of(given):
+    wanted, pool_sharing = spec.sharing, pool.sharing
+    if wanted is None or pool_sharing is None:
+        return wanted is None and pool_sharing is None
+    if wanted.chosen != pool_sharing.chosen or replicas_of(wanted) != replicas_of(pool_sharing):
         return False
-    if wanted.mig is not None and given.mig is not None:
-        return wanted.mig.profile in given.mig.devices
-    if wanted.dra is not None and given.dra is not None:
+    if wanted.mig is not None and pool_sharing.mig is not None:
+        return wanted.mig.profile in pool_sharing.mig.devices
+    if wanted.dra is not None and pool_sharing.dra is not None:
         # whole GPUs have no profile, and pools of them no devices
-        return wanted.dra.profile in (given.dra.devices or (None,))
+        return wanted.dra.profile in (pool_sharing.dra.devices or (None,))
     return True
 
 
 def _check_agreement(stock: Declared[Stock], spec: Declared[GPUSpec], pool: Declared[NodePool]) -> Iterator[Finding]:
-    wanted, given = spec.model.spec, pool.model.spec
+    wanted, pool_spec = spec.model.spec, pool.model.spec
     related = (spec.path, pool.path)
     differences = []
-    if wanted.gpu.model != given.node.gpu.model:
-        differences.append(f"GPU model {wanted.gpu.model} and {given.node.gpu.model}")
-    if wanted.capacity_type != given.capacity_type:
-        differences.append(f"capacityType {wanted.capacity_type} and {given.capacity_type}")
-    if not _same_sharing(wanted, given):
-        differences.append(f"sharing {_sharing_text(wanted.sharing)} and {_sharing_text(given.sharing)}")
+    if wanted.gpu.model != pool_spec.node.gpu.model:
+        differences.append(f"GPU model {wanted.gpu.model} and {pool_spec.node.gpu.model}")
+    if wanted.capacity_type != pool_spec.capacity_type:
+        differences.append(f"capacityType {wanted.capacity_type} and {pool_spec.capacity_type}")
+    if not _same_sharing(wanted, pool_spec):
+        differences.append(f"sharing {_sharing_text(wanted.sharing)} and {_sharing_text(pool_spec.sharing)}")
     for difference in differences:
         message = f"spec {spec.model.name} and pool {pool.model.name} differ: {difference}; name a pool that agrees"
         yield stock.finding("spec.nodePool", message, RULE, related=related)
-    if not differences and units_per_node(wanted, given) == 0:
+    if not differences and units_per_node(wanted, pool_spec) == 0:
         size = unit(wanted)
         message = f"one unit of {spec.model.name} ({size.amount} {size.resource}, {size.cpu / 1000:g} CPU) is larger than a node of {pool.model.name}"
         yield stock.finding("spec.nodePool", message, RULE, related=related)

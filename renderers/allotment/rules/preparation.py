@@ -17,27 +17,27 @@ RULE = "preparation"
 
 def check(change: Change) -> Iterator[Finding]:
     """Check storages that would be prepared anew, against the instances that ran on them and still do."""
-    before = change.before.of(GPUInstance)
+    old_instances = change.before.of(GPUInstance)
     for old, new in change.kept(GPUStorage):
         was, is_now = old.model.spec.prepare, new.model.spec.prepare
         if is_now is None or (was is not None and (was.source, was.attempt) == (is_now.source, is_now.attempt)):
             continue
         users = [
-            one
-            for one in change.after.of(GPUInstance).values()
-            if one.model.spec.state == "Running"
-            and one.model.spec.mounts(new.model.name)
-            and one.model.name in before
-            and before[one.model.name].model.spec.state == "Running"
+            instance
+            for instance in change.after.of(GPUInstance).values()
+            if instance.model.spec.state == "Running"
+            and instance.model.spec.mounts(new.model.name)
+            and instance.model.name in old_instances
+            and old_instances[instance.model.name].model.spec.state == "Running"
         ]
         if not users:
             continue
-        names = [one.model.name for one in users]
+        names = [user.model.name for user in users]
         if was is not None and was.source == is_now.source:
             words = f"attempt {is_now.attempt} begins once nobody runs on the storage; declared to run: {', '.join(sorted(names))}"
             yield new.finding("spec.prepare.attempt", words, RULE, warning=True)
         else:
-            yield changed_under(new.path, names)._replace(related=tuple(one.path for one in users))
+            yield changed_under(new.path, names)._replace(related=tuple(user.path for user in users))
 
 
 def changed_under(path: str, users: Iterable[str]) -> Finding:

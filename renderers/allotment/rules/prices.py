@@ -28,17 +28,17 @@ def check(change: Change) -> Iterator[Finding]:
 def _check_list(
     change: Change, new: Declared[Any], field: str, was: Sequence[Any], is_now: Sequence[Any]
 ) -> Iterator[Finding]:
-    before = {price.start: price for price in was}
+    old_prices = {price.start: price for price in was}
     after = {price.start: price for price in is_now}
-    for start in sorted(before):
+    for start in sorted(old_prices):
         if start <= change.today and start not in after:
             yield new.finding(field, f"the price from {start} has begun to count and is gone: put it back", RULE)
     for index, price in enumerate(is_now):
         if price.start > change.today:
             continue
-        if price.start not in before:
+        if price.start not in old_prices:
             message = f"a new price can't begin on {price.start}, before tomorrow: write a day after {change.today}, which is today"
             yield new.finding(f"{field}.{index}.from", message, RULE)
-        elif before[price.start] != price:
+        elif old_prices[price.start] != price:
             message = f"the price from {price.start} has begun to count and can't change: add an entry with a later day"
             yield new.finding(f"{field}.{index}", message, RULE)

@@ -64,10 +64,10 @@ class _Said(NamedTuple):
 def _said(declared: Declared[Tenant], plan: Declared[Plan], *key: str) -> _Said:
     """Return where a tenant's limit comes from: `key` is that of its own quota, such as `gpus`, `nvidia-l4`."""
     own = declared.model.spec.quota
-    mine = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
-    if key == ("snapshots",) and "snapshots" not in mine and plan.model.spec.quota.snapshots is None:
+    own_quota = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
+    if key == ("snapshots",) and "snapshots" not in own_quota and plan.model.spec.quota.snapshots is None:
         key = ("storages",)  # as many as those
-    if key[-1] in (mine.get("gpus", {}) if len(key) > 1 else mine):
+    if key[-1] in (own_quota.get("gpus", {}) if len(key) > 1 else own_quota):
         words = f"the own quota of {declared.model.name} allows"
         return _Said(("spec", "quota", *key), words, "or ask the platform team to raise it")
     words = f"plan {plan.model.name} allows"
@@ -81,44 +81,46 @@ def check(offers: Offers, tenant: Folder) -> Iterator[Finding]:
     if limits is None or declared is None or plan is None:
         return
 
-    def found(said: _Said, message: str, paths: Iterable[str]) -> Finding:
-        return Finding(declared.path, said.field, f"{message}, {said.remedy}", RULE, related=(plan.path, *paths))
+    def found(limit_source: _Said, message: str, paths: Iterable[str]) -> Finding:
+        return Finding(
+            declared.path, limit_source.field, f"{message}, {limit_source.remedy}", RULE, related=(plan.path, *paths)
+        )
 
     instances, storages, snapshots = tenant.of(GPUInstance), tenant.of(GPUStorage), tenant.of(GPUStorageSnapshot)
-    for count, limit, what, related in (
+    for count, limit, noun, related in (
         (len(instances), limits.instances, "instance", instances),
         (len(storages), limits.storages, "storage", storages),
         (len(snapshots), limits.snapshots, "snapshot", snapshots),
     ):
         if count > limit:
-            said = _said(declared, plan, f"{what}s")
-            are = f"{what} is" if count == 1 else f"{what}s are"
-            message = f"{count} {are} declared, {said.words} {limit}: remove {count - limit}"
-            yield found(said, message, (one.path for one in related.values()))
+            limit_source = _said(declared, plan, f"{noun}s")
+            are = f"{noun} is" if count == 1 else f"{noun}s are"
+            message = f"{count} {are} declared, {limit_source.words} {limit}: remove {count - limit}"
+            yield found(limit_source, message, (declaration.path for declaration in related.values()))
     sizes = sorted(
-        ((one.model.spec.size, one.model.name, one.path) for one in storages.values()),
-        key=lambda one: (-one[0], one[1]),
+        ((storage.model.spec.size, storage.model.name, storage.path) for storage in storages.values()),
+        key=lambda entry: (-entry[0], entry[1]),
     )
     total = sum(size for size, _, _ in sizes)
     if total > limits.storage:
-        said = _said(declared, plan, "storage")
+        limit_source = _said(declared, plan, "storage")
         largest = ", ".join(f"{name} {size_text(size)}" for size, name, _ in sizes[:SHOWN])
         message = (
-            f"storages take {size_text(total)} together, {said.words} {size_text(limits.storage)}; the largest:"
+            f"storages take {size_text(total)} together, {limit_source.words} {size_text(limits.storage)}; the largest:"
             f" {largest}: declare {size_text(total - limits.storage)} less"
         )
-        yield found(said, message, (path for _, _, path in sizes))
+        yield found(limit_source, message, (path for _, _, path in sizes))
     for model, parts in sorted(_gpus(offers, tenant).items()):
         used, most = sum((gpus for gpus, _, _ in parts), Fraction(0)), limits.gpus.get(model, 0)
         if used > most:
-            said = _said(declared, plan, "gpus", model)
+            limit_source = _said(declared, plan, "gpus", model)
             parts.sort(key=lambda part: (-part[0], part[1]))
             largest = ", ".join(f"{name} {decimal_text(gpus)}" for gpus, name, _ in parts[:SHOWN])
             message = (
-                f"running instances take {decimal_text(used)} {model} GPUs, {said.words} {most}; the largest:"
+                f"running instances take {decimal_text(used)} {model} GPUs, {limit_source.words} {most}; the largest:"
                 f" {largest}: stop some, or run them on smaller units"
             )
-            yield found(said, message, (path for _, _, path in parts))
+            yield found(limit_source, message, (path for _, _, path in parts))
 
 
 class Usage(NamedTuple):
@@ -140,7 +142,7 @@ def usage(offers: Offers, tenant: Folder) -> Usage:
         gpus,
         len(instances),
         len(storages),
-        sum(one.model.spec.size for one in storages.values()),
+        sum(storage.model.spec.size for storage in storages.values()),
         len(tenant.of(GPUStorageSnapshot)),
     )
 

@@ -30,9 +30,9 @@ _MOST_OWNERS = 3  # named in one message
 
 
 def _missing(
-    one: Declared[Declaration], field: str, kind: str, name: str, known: Iterable[str], where: str = ""
+    declaration: Declared[Declaration], field: str, kind: str, name: str, candidates: Iterable[str], where: str = ""
 ) -> Finding:
-    return one.finding(field, f"no {kind} is named {quoted(name)}{where}{nearest(name, known)}", RULE)
+    return declaration.finding(field, f"no {kind} is named {quoted(name)}{where}{nearest(name, candidates)}", RULE)
 
 
 def _check_references(
@@ -65,11 +65,15 @@ def _absent(offers: Offers, folder: Folder, to: ReferenceTo, name: str) -> str |
     return where[kind.scope] + nearest_declared(name, target, kind.model, without=volumes)
 
 
-def _deprecated(one: Declared[Declaration], field: str, what: str, lifecycle: str, more: str = "") -> Iterator[Finding]:
+def _deprecated(
+    declaration: Declared[Declaration], field: str, subject: str, lifecycle: str, more: str = ""
+) -> Iterator[Finding]:
     if lifecycle in ("Deprecated", "Retired"):
-        yield one.finding(field, f"{what} is {lifecycle}: nothing new should use it{more}", LIFECYCLE, warning=True)
+        yield declaration.finding(
+            field, f"{subject} is {lifecycle}: nothing new should use it{more}", LIFECYCLE, warning=True
+        )
     elif lifecycle == "Revoked":
-        yield one.finding(field, f"{what} is Revoked: it runs no more{more}", LIFECYCLE, warning=True)
+        yield declaration.finding(field, f"{subject} is Revoked: it runs no more{more}", LIFECYCLE, warning=True)
 
 
 def check_offers(offers: Offers) -> Iterator[Finding]:
@@ -83,8 +87,10 @@ def check_offers(offers: Offers) -> Iterator[Finding]:
             if version.replaced_by is not None and (
                 version.replaced_by not in versions or version.replaced_by == version.version
             ):
-                others = [one for one in versions if one != version.version]
-                yield _missing(app, f"spec.versions.{index}.replacedBy", "other version", version.replaced_by, others)
+                other_versions = [version_name for version_name in versions if version_name != version.version]
+                yield _missing(
+                    app, f"spec.versions.{index}.replacedBy", "other version", version.replaced_by, other_versions
+                )
     for declared in platform.all():
         yield from _check_references(offers, platform, declared)
     for cluster in offers.clusters.values():
@@ -120,11 +126,11 @@ def _check_storages_of_others(tally: Tally) -> Iterator[Finding]:
     for held in tally.storages:
         owners[held.storage].append(held.tenant)
     for unknown in tally.unknown:
-        others = [owner for owner in owners.get(unknown.name, ()) if owner != unknown.tenant]
-        if others:
-            more = f" and {len(others) - _MOST_OWNERS} more" if len(others) > _MOST_OWNERS else ""
+        other_owners = [owner for owner in owners.get(unknown.name, ()) if owner != unknown.tenant]
+        if other_owners:
+            more = f" and {len(other_owners) - _MOST_OWNERS} more" if len(other_owners) > _MOST_OWNERS else ""
             message = (
-                f"{unknown.name} is a storage of tenant {', '.join(others[:_MOST_OWNERS])}{more}, and an instance uses only storages"
+                f"{unknown.name} is a storage of tenant {', '.join(other_owners[:_MOST_OWNERS])}{more}, and an instance uses only storages"
                 " of its own tenant: declare a storage that copies it (spec.prepare.source.storage), once its tenant shares it"
             )
             yield Finding(unknown.path, unknown.field, message, RULE, warning=True)
@@ -157,18 +163,21 @@ def check_tenant(offers: Offers, tenant: Folder) -> Iterator[Finding]:
         yield from _check_instance(offers, tenant, instance)
 
 
-def _check_cluster_choice(offers: Offers, one: Declared[Declaration], name: str) -> Iterator[Finding]:
+def _check_cluster_choice(offers: Offers, declaration: Declared[Declaration], name: str) -> Iterator[Finding]:
     folder = offers.clusters.get(name)
     if folder is not None and (cluster := folder.one(Cluster)) is not None:
-        yield from _deprecated(one, "spec.cluster", f"Cluster {name}", cluster.model.spec.lifecycle)
+        yield from _deprecated(declaration, "spec.cluster", f"Cluster {name}", cluster.model.spec.lifecycle)
 
 
 def _check_storage(offers: Offers, storage: Declared[GPUStorage]) -> Iterator[Finding]:
     spec, offered = storage.model.spec, offers.platform.of(StorageSpec)
     platform = offers.platform.one(Platform)
     if platform is not None and platform.model.spec.images.files is None:
-        for field, given in (("spec.accessor", spec.accessor is not None), ("spec.sharedWith", bool(spec.shared_with))):
-            if given:
+        for field, is_set in (
+            ("spec.accessor", spec.accessor is not None),
+            ("spec.sharedWith", bool(spec.shared_with)),
+        ):
+            if is_set:
                 message = (
                     "platform/platform.yaml names no image that shows files: the platform team sets spec.images.files"
                 )
@@ -181,10 +190,15 @@ def _check_storage(offers: Offers, storage: Declared[GPUStorage]) -> Iterator[Fi
     )
     cluster = offers.clusters[spec.cluster].one(Cluster) if spec.cluster in offers.clusters else None
     if cluster is not None:
-        there = [entry.storage_spec for entry in cluster.model.spec.storages]
-        if spec.storage_spec not in there:
+        available_specs = [entry.storage_spec for entry in cluster.model.spec.storages]
+        if spec.storage_spec not in available_specs:
             yield _missing(
-                storage, "spec.storageSpec", "StorageSpec", spec.storage_spec, there, f" in cluster {spec.cluster}"
+                storage,
+                "spec.storageSpec",
+                "StorageSpec",
+                spec.storage_spec,
+                available_specs,
+                f" in cluster {spec.cluster}",
             )
 
 
@@ -196,14 +210,16 @@ def _check_stocked(cluster: Folder, tenant: Folder, instance: Declared[GPUInstan
         owners[stock.model.spec.gpu_spec].add(stock.model.spec.tenant)
     if any(kind == "Stock" for kind, _ in cluster.broken) or owners.get(wanted, set()) & {None, tenant.name}:
         return
-    there = [name for name, held in owners.items() if held & {None, tenant.name}]
+    available_specs = [name for name, held in owners.items() if held & {None, tenant.name}]
     where = f" in the stocks of cluster {cluster.name}"
     if wanted in owners:
         held = ", ".join(sorted(str(owner) for owner in owners[wanted]))
-        message = f"the stocks of {wanted} in cluster {cluster.name} are held for {held}{nearest(wanted, there)}"
+        message = (
+            f"the stocks of {wanted} in cluster {cluster.name} are held for {held}{nearest(wanted, available_specs)}"
+        )
         yield instance.finding("spec.gpuSpec", message, RULE)
     else:
-        yield _missing(instance, "spec.gpuSpec", "GPUSpec", wanted, there, where)
+        yield _missing(instance, "spec.gpuSpec", "GPUSpec", wanted, available_specs, where)
 
 
 def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstance]) -> Iterator[Finding]:
@@ -216,7 +232,7 @@ def _check_instance(offers: Offers, tenant: Folder, instance: Declared[GPUInstan
         if spec.cluster in offers.clusters:
             yield from _check_stocked(offers.clusters[spec.cluster], tenant, instance)
     if spec.app is not None and spec.app.name in apps:
-        versions = {one.version: one for one in apps[spec.app.name].model.spec.versions}
+        versions = {version.version: version for version in apps[spec.app.name].model.spec.versions}
         if spec.app.version not in versions:
             yield _missing(instance, "spec.app.version", f"version of {spec.app.name}", spec.app.version, versions)
         else:

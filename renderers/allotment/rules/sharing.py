@@ -20,8 +20,8 @@ def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
     What stood at the base is a warning: an owner who shares no longer must not be stopped by who read before.
     """
     for read in tally.reads:
-        if found := _wrong(tally, read):
-            part, message, rule = found
+        if fault := _wrong(tally, read):
+            part, message, rule = fault
             path = path_of("GPUStorage", Scope("tenant", read.tenant), read.storage)
             owners = path_of("GPUStorage", Scope("tenant", read.owner), read.source)
             yield Finding(path, (*FIELD, part), message, rule, tally.was_read(read), (owners,))
@@ -31,8 +31,10 @@ def _wrong(tally: Tally, read: Read) -> tuple[str, str, str] | None:
     """Return the field, what is wrong with it, and the rule."""
     if read.owner not in tally.tenants:
         return "tenant", f"no Tenant is named {quoted(read.owner)}{nearest(read.owner, tally.tenants)}", "reference"
-    shared = {one.storage: one for one in tally.shares if one.tenant == read.owner and one.is_open_to(read.tenant)}
-    if read.source not in {one.storage for one in tally.storages if one.tenant == read.owner}:
+    shared = {
+        share.storage: share for share in tally.shares if share.tenant == read.owner and share.is_open_to(read.tenant)
+    }
+    if read.source not in {storage.storage for storage in tally.storages if storage.tenant == read.owner}:
         if (read.owner, read.source) in tally.invalid:
             return "name", invalid_file("GPUStorage", Scope("tenant", read.owner), read.source), "reference"
         near = nearest(read.source, shared)
@@ -40,8 +42,8 @@ def _wrong(tally: Tally, read: Read) -> tuple[str, str, str] | None:
     if read.source not in shared:
         message = f"tenant {read.owner} doesn't share {read.source} with {read.tenant}: ask them to list it under spec.sharedWith"
         return "name", message, RULE
-    there = shared[read.source].cluster
-    if there != read.cluster:
-        message = f"{read.owner}'s storage {read.source} lies in cluster {there}, this one in {read.cluster}: they must be in one"
+    source_cluster = shared[read.source].cluster
+    if source_cluster != read.cluster:
+        message = f"{read.owner}'s storage {read.source} lies in cluster {source_cluster}, this one in {read.cluster}: they must be in one"
         return "name", message, RULE
     return None

@@ -49,10 +49,12 @@ def _check_named(tenant: Folder, storage: Declared[GPUStorage]) -> Iterator[Find
 def _check_fit(
     offers: Offers, tenant: Folder, storage: Declared[GPUStorage], source: Declared[GPUStorage]
 ) -> Iterator[Finding]:
-    here, there = storage.model.spec, source.model.spec
+    here, source_spec = storage.model.spec, source.model.spec
     name, related = source.model.name, (source.path,)
-    if there.cluster != here.cluster:
-        message = f"storage {name} lies in cluster {there.cluster}, this one in {here.cluster}: they must be in one"
+    if source_spec.cluster != here.cluster:
+        message = (
+            f"storage {name} lies in cluster {source_spec.cluster}, this one in {here.cluster}: they must be in one"
+        )
         yield storage.finding(_field(storage), message, RULE, related=related)
         return
     if is_bucket(offers, source.model):
@@ -60,17 +62,17 @@ def _check_fit(
         yield storage.finding(_field(storage), message, RULE, related=related)
         return
     assert here.prepare is not None
-    if here.prepare.source.snapshot is not None and here.storage_spec != there.storage_spec:
-        message = f"the snapshot is of a {there.storage_spec}, and is restored into nothing else: write that, not {here.storage_spec}"
+    if here.prepare.source.snapshot is not None and here.storage_spec != source_spec.storage_spec:
+        message = f"the snapshot is of a {source_spec.storage_spec}, and is restored into nothing else: write that, not {here.storage_spec}"
         yield storage.finding("spec.storageSpec", message, RULE, related=related)
-    if here.size < there.size:
-        message = f"{size_text(here.size)} is less than the {size_text(there.size)} of {name}, which it is filled from: write at least {size_text(there.size)}"
+    if here.size < source_spec.size:
+        message = f"{size_text(here.size)} is less than the {size_text(source_spec.size)} of {name}, which it is filled from: write at least {size_text(source_spec.size)}"
         yield storage.finding("spec.size", message, RULE, related=related)
     if writes_once(offers, source.model) and not is_cloned_by_driver(offers, tenant, storage.model):
         users = [
-            one.model.name
-            for one in tenant.of(GPUInstance).values()
-            if one.model.spec.state == "Running" and one.model.spec.mounts(name)
+            instance.model.name
+            for instance in tenant.of(GPUInstance).values()
+            if instance.model.spec.state == "Running" and instance.model.spec.mounts(name)
         ]
         if users:
             message = (
@@ -86,26 +88,26 @@ def _circles(tenant: Folder) -> dict[str, tuple[list[str], int]]:
     No storage is walked over twice.
     """
     storages = tenant.of(GPUStorage)
-    found: dict[str, tuple[list[str], int]] = {}
+    circles: dict[str, tuple[list[str], int]] = {}
     seen: set[str] = set()
     for name in storages:
         way: dict[str, int] = {}
-        one: str | None = name
-        while one is not None and one not in seen and one not in way:
-            way[one] = len(way)
-            source = own_source(tenant, storages[one].model)
-            one = source.model.name if source is not None else None
-        if one in way:
-            circle = list(way)[way[one] :]
-            found |= {each: (circle, place) for place, each in enumerate(circle)}
+        storage_name: str | None = name
+        while storage_name is not None and storage_name not in seen and storage_name not in way:
+            way[storage_name] = len(way)
+            source = own_source(tenant, storages[storage_name].model)
+            storage_name = source.model.name if source is not None else None
+        if storage_name in way:
+            circle = list(way)[way[storage_name] :]
+            circles |= {each: (circle, place) for place, each in enumerate(circle)}
         seen |= way.keys()
-    return found
+    return circles
 
 
 def _check_circle(tenant: Folder, storage: Declared[GPUStorage], circle: list[str], place: int) -> Iterator[Finding]:
     name, more = storage.model.name, len(circle) - SHOWN
     way = [circle[(place + step) % len(circle)] for step in range(min(SHOWN, len(circle)))]
-    others = [*way, f"… {more:,} more", name] if more > 0 else [*way, name]
-    words = "itself" if len(circle) == 1 else f"itself in a circle: {' ← '.join(others)}"
-    related = tuple(tenant.of(GPUStorage)[one].path for one in way[1:])
+    shown_names = [*way, f"… {more:,} more", name] if more > 0 else [*way, name]
+    words = "itself" if len(circle) == 1 else f"itself in a circle: {' ← '.join(shown_names)}"
+    related = tuple(tenant.of(GPUStorage)[member].path for member in way[1:])
     yield storage.finding(_field(storage), f"the storage is filled from {words}", RULE, related=related)

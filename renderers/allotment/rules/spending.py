@@ -42,9 +42,9 @@ class Spending(NamedTuple):
 
 def total_cost(tenants: Iterable[Spending]) -> Decimal | None:
     """Return the cost of several tenants; None where they declare things, and none of these has a price."""
-    several = list(tenants)
-    amounts = [one.cost for one in several if one.cost is not None]
-    if not any(amounts) and any(one.without_price for one in several):
+    spendings = list(tenants)
+    amounts = [tenant_spending.cost for tenant_spending in spendings if tenant_spending.cost is not None]
+    if not any(amounts) and any(tenant_spending.without_price for tenant_spending in spendings):
         return None
     return sum(amounts, Decimal(0))
 

@@ -36,32 +36,34 @@ def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
     Where neither is so, the base had oversold it already: that is a warning at the Stock. Without a base, an instance is new if
     its file differs from the last commit. The error is at the Stock if the Stock differs, or no instance.
     """
-    for one in holdings(offers, tally.claims):
-        cluster = offers.clusters[one.cluster]
+    for unit_usage in holdings(offers, tally.claims):
+        cluster = offers.clusters[unit_usage.cluster]
         unread = any(kind in ("Stock", "GPUSpec") for kind, _ in cluster.broken | offers.platform.broken)
-        had = tally.stocks_before(one.cluster, one.gpu_spec)
-        if one.excess and (one.stocks.all or had.all) and not unread:
-            yield _cause(one, had, cluster, tally)
+        had = tally.stocks_before(unit_usage.cluster, unit_usage.gpu_spec)
+        if unit_usage.excess and (unit_usage.stocks.all or had.all) and not unread:
+            yield _cause(unit_usage, had, cluster, tally)
 
 
-def _cause(one: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Finding:
+def _cause(unit_usage: Holdings, had: PoolStocks, cluster: Folder, tally: Tally) -> Finding:
     """Return the finding of an oversold spec; `had` are its stocks at the base."""
-    claims = _claims_of(one, tally.claims)
-    kept = one._replace(held=_sums(claims, tally.kept))
-    stocks = one.stocks.shared
+    claims = _claims_of(unit_usage, tally.claims)
+    kept_usage = unit_usage._replace(held=_sums(claims, tally.kept))
+    stocks = unit_usage.stocks.shared
     if not tally.has_base and stocks and any(tally.is_changed(stock.path) for stock in stocks):
-        return _at_stock(one, claims)
-    if kept.excess > kept._replace(stocks=had).excess:
-        return _finding(one, claims, next(_lessened(had, cluster)), "are held", LOWERED)
-    over = _first_too_many(kept, claims, tally.kept)
+        return _at_stock(unit_usage, claims)
+    if kept_usage.excess > kept_usage._replace(stocks=had).excess:
+        return _finding(unit_usage, claims, next(_lessened(had, cluster)), "are held", LOWERED)
+    over = _first_too_many(kept_usage, claims, tally.kept)
     if over is not None:
         field = "replicas" if tally.kept(over) else "gpuSpec"
-        return _finding(one, claims, _place_of(over, field), "would run", _advice(over) + _resize_words(over, tally))
+        return _finding(
+            unit_usage, claims, _place_of(over, field), "would run", _advice(over) + _resize_words(over, tally)
+        )
     if stocks:
-        return _at_stock(one, claims)._replace(warning=tally.has_base)
-    first = _first_too_many(one._replace(held={}), claims, lambda _: 0)
+        return _at_stock(unit_usage, claims)._replace(warning=tally.has_base)
+    first = _first_too_many(unit_usage._replace(held={}), claims, lambda _: 0)
     assert first is not None
-    return _finding(one, claims, _place_of(first, "gpuSpec"), "would run", _advice(first))._replace(
+    return _finding(unit_usage, claims, _place_of(first, "gpuSpec"), "would run", _advice(first))._replace(
         warning=tally.has_base
     )
 
@@ -79,9 +81,9 @@ def _resize_words(claim: Claim, tally: Tally) -> str:
     return f"; if it is merged, {claim.tenant}/{claim.instance} keeps running on {old.gpu_spec} until a unit is free"
 
 
-def _at_stock(one: Holdings, claims: list[Claim]) -> Finding:
+def _at_stock(unit_usage: Holdings, claims: list[Claim]) -> Finding:
     """Return the finding at the first shared Stock of an oversold spec."""
-    return _finding(one, claims, (one.stocks.shared[0].path, COUNT), "are held", RAISE)
+    return _finding(unit_usage, claims, (unit_usage.stocks.shared[0].path, COUNT), "are held", RAISE)
 
 
 def _lessened(had: PoolStocks, cluster: Folder) -> Iterator[FieldOf]:
@@ -103,29 +105,29 @@ def _place_of(claim: Claim, field: str) -> FieldOf:
     return path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance), ("spec", field)
 
 
-def beneath_held(offers: Offers, granted: Iterable[Claim]) -> Iterator[Finding]:
+def beneath_held(offers: Offers, allocated_claims: Iterable[Claim]) -> Iterator[Finding]:
     """Yield the clusters and specs of which those who keep their units hold more than there is: its stock was lowered.
 
-    `granted` are the claims with the units that each got. A finding is at the spec's first Stock, or at the cluster
+    `allocated_claims` are the claims with the units that each got. A finding is at the spec's first Stock, or at the cluster
     where none is left.
     """
-    everything = [claim for claim in granted if claim.units]
-    for one in holdings(offers, everything):
-        if one.excess:
-            cluster = path_of("Cluster", Scope("cluster", one.cluster), one.cluster)
-            stocks = [(stock.path, COUNT) for stock in one.stocks.all]
+    everything = [claim for claim in allocated_claims if claim.units]
+    for unit_usage in holdings(offers, everything):
+        if unit_usage.excess:
+            cluster = path_of("Cluster", Scope("cluster", unit_usage.cluster), unit_usage.cluster)
+            stocks = [(stock.path, COUNT) for stock in unit_usage.stocks.all]
             place: FieldOf = stocks[0] if stocks else (cluster, ())
-            yield _finding(one, _claims_of(one, everything), place, "are held", LOWERED)
+            yield _finding(unit_usage, _claims_of(unit_usage, everything), place, "are held", LOWERED)
 
 
-def _claims_of(one: Holdings, claims: Iterable[Claim]) -> list[Claim]:
-    return [claim for claim in claims if (claim.cluster, claim.gpu_spec) == (one.cluster, one.gpu_spec)]
+def _claims_of(unit_usage: Holdings, claims: Iterable[Claim]) -> list[Claim]:
+    return [claim for claim in claims if (claim.cluster, claim.gpu_spec) == (unit_usage.cluster, unit_usage.gpu_spec)]
 
 
-def _finding(one: Holdings, claims: list[Claim], place: FieldOf, verb: str, advice: str) -> Finding:
+def _finding(unit_usage: Holdings, claims: list[Claim], place: FieldOf, verb: str, advice: str) -> Finding:
     """Return what is wrong with an oversold spec, at a place; `claims` are all of it."""
-    reserved = {owner: one.stocks.units(owner) for owner in one.stocks.reserved}
-    stock = f"{one.stocks.shared_units} shared" + "".join(
+    reserved = {owner: unit_usage.stocks.units(owner) for owner in unit_usage.stocks.reserved}
+    stock = f"{unit_usage.stocks.shared_units} shared" + "".join(
         f", {units} held for {owner}" for owner, units in sorted(reserved.items())
     )
     total = sum(claim.units for claim in claims)
@@ -133,12 +135,12 @@ def _finding(one: Holdings, claims: list[Claim], place: FieldOf, verb: str, advi
     holders = ", ".join(f"{claim.tenant}/{claim.instance} {claim.units}" for claim in largest[:NAMED_HOLDERS])
     more = f" and {len(largest) - NAMED_HOLDERS} more" if len(largest) > NAMED_HOLDERS else ""
     message = (
-        f"{total} units of {one.gpu_spec} {verb} in {one.cluster}, {one.excess} more than its stock ({stock});"
+        f"{total} units of {unit_usage.gpu_spec} {verb} in {unit_usage.cluster}, {unit_usage.excess} more than its stock ({stock});"
         f" held by {holders}{more}: {advice}"
     )
     related = (
         *(path_of("GPUInstance", Scope("tenant", claim.tenant), claim.instance) for claim in claims),
-        *(stock.path for stock in one.stocks.all),
+        *(stock.path for stock in unit_usage.stocks.all),
     )
     return Finding(*place, message, RULE, related=related)
 
@@ -150,12 +152,12 @@ def _sums(claims: Iterable[Claim], units: Units) -> dict[str, int]:
     return held
 
 
-def _first_too_many(kept: Holdings, claims: Iterable[Claim], already: Units) -> Claim | None:
+def _first_too_many(kept_usage: Holdings, claims: Iterable[Claim], already: Units) -> Claim | None:
     """Return the first claim that oversells more than what is kept does; `already` says how many units of it are kept."""
-    held = dict(kept.held)
+    held = dict(kept_usage.held)
     for claim in claims:
         if more := claim.units - already(claim):
             held[claim.tenant] = held.get(claim.tenant, 0) + more
-            if kept._replace(held=held).excess > kept.excess:
+            if kept_usage._replace(held=held).excess > kept_usage.excess:
                 return claim
     return None

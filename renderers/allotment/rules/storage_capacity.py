@@ -17,16 +17,17 @@ RULE = "storage-capacity"
 
 def check(offers: Offers, tally: Tally) -> Iterator[Finding]:
     """Check every cluster's capacity of every StorageSpec."""
-    kept: dict[tuple[str, str], list[Held]] = defaultdict(list)
+    held_storages: dict[tuple[str, str], list[Held]] = defaultdict(list)
     for held in tally.storages:
-        kept[(held.cluster, held.storage_spec)].append(held)
+        held_storages[(held.cluster, held.storage_spec)].append(held)
     for cluster in offers.clusters.values():
         declared = cluster.one(Cluster)
         if declared is None:
             continue
         for index, entry in enumerate(declared.model.spec.storages):
             parts = sorted(
-                kept[(cluster.name, entry.storage_spec)], key=lambda held: (-held.size, held.tenant, held.storage)
+                held_storages[(cluster.name, entry.storage_spec)],
+                key=lambda held: (-held.size, held.tenant, held.storage),
             )
             total = sum(held.size for held in parts)
             if total > entry.capacity:

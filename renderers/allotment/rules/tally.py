@@ -105,9 +105,9 @@ class Tally:
         self.reads = [read for name in sorted(parts) for read in parts[name].reads]
         self.invalid = frozenset((name, storage) for name, part in parts.items() for storage in part.invalid)
         self.unknown = [unknown for name in sorted(parts) for unknown in parts[name].unknown]
-        before = base.parts.values() if base else ()
-        self._read_before = {read for part in before for read in part.reads}
-        self._before = {(claim.tenant, claim.instance): claim for part in before for claim in part.claims}
+        base_parts = base.parts.values() if base else ()
+        self._read_before = {read for part in base_parts for read in part.reads}
+        self._before = {(claim.tenant, claim.instance): claim for part in base_parts for claim in part.claims}
         self._clusters = base.clusters if base else {}
         self._changed_files = changed_files
         self.has_base = base is not None
@@ -145,17 +145,23 @@ class Tally:
 def part_of(offers: Offers, tenant: Folder, standing: Standing = NOTHING) -> Part:
     """Return a tenant's part."""
     storages = tuple(
-        Held(one.model.spec.cluster, one.model.spec.storage_spec, tenant.name, one.model.name, one.model.spec.size)
-        for one in tenant.of(GPUStorage).values()
+        Held(
+            storage.model.spec.cluster,
+            storage.model.spec.storage_spec,
+            tenant.name,
+            storage.model.name,
+            storage.model.spec.size,
+        )
+        for storage in tenant.of(GPUStorage).values()
     )
     shares, reads = [], []
-    for one in tenant.of(GPUStorage).values():
-        spec = one.model.spec
+    for instance in tenant.of(GPUStorage).values():
+        spec = instance.model.spec
         if spec.shared_with:
             readers = tuple(reader.tenant or ALL for reader in spec.shared_with)
-            shares.append(Share(spec.cluster, tenant.name, one.model.name, readers))
-        if source := foreign_source(one.model, tenant.name):
-            reads.append(Read(spec.cluster, tenant.name, one.model.name, str(source.tenant), source.name))
+            shares.append(Share(spec.cluster, tenant.name, instance.model.name, readers))
+        if source := foreign_source(instance.model, tenant.name):
+            reads.append(Read(spec.cluster, tenant.name, instance.model.name, str(source.tenant), source.name))
     invalid = tuple(sorted(name for kind, name in tenant.broken if kind == GPUStorage.__name__))
     held = tuple(claims(offers, tenant, standing))
     return Part(

@@ -51,11 +51,13 @@ def filled(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, s
     for line in text.splitlines():
         name = line.strip()
         indent = line[: len(line) - len(line.lstrip())]
-        lines += [indent + one if one else "" for one in blocks[name]] if name in blocks else [line]
-    whole = "\n".join([*lines, ""])
+        lines += (
+            [indent + block_line if block_line else "" for block_line in blocks[name]] if name in blocks else [line]
+        )
+    content = "\n".join([*lines, ""])
     for word, value in words.items():
-        whole = whole.replace(word, value)
-    return whole
+        content = content.replace(word, value)
+    return content
 
 
 def _actions(program: Program, *, cached: bool) -> dict[str, list[str]]:
@@ -73,7 +75,7 @@ def _actions(program: Program, *, cached: bool) -> dict[str, list[str]]:
         'python3 -I -m venv "$RUNNER_TEMP/allot" # -I: it imports nothing of the checkout',
         *(["rm -rf ~/.cache/pip/wheels # what pip takes from there it holds against no hash"] if cached else ()),
     ]
-    taken = {path: f'"$RUNNER_TEMP/{path.removeprefix(f"{FOLDER}/")}"' for path in (LOCK, PROGRAM)}
+    targets = {path: f'"$RUNNER_TEMP/{path.removeprefix(f"{FOLDER}/")}"' for path in (LOCK, PROGRAM)}
     return {
         "@SHELL@": [],
         "@CONTAINER@": [],
@@ -97,9 +99,13 @@ def _actions(program: Program, *, cached: bool) -> dict[str, list[str]]:
         ]
         if cached
         else _NOTHING,
-        "@TAKE_LOCKS@": [f'git show "$base:{path}" > {target}' for path, target in taken.items()],
-        "@INSTALL_TAKEN@": [*environment, *installing(pip, *taken.values())],
-        "@INSTALL@": ["- name: Install", "  run: |", *(f"    {one}" for one in (*environment, *installing(pip)))],
+        "@TAKE_LOCKS@": [f'git show "$base:{path}" > {target}' for path, target in targets.items()],
+        "@INSTALL_TAKEN@": [*environment, *installing(pip, *targets.values())],
+        "@INSTALL@": [
+            "- name: Install",
+            "  run: |",
+            *(f"    {command}" for command in (*environment, *installing(pip))),
+        ],
     }
 
 
@@ -136,7 +142,7 @@ def _gitlab(program: Program) -> dict[str, list[str]]:
         f"python3 -I -m venv {_TEMP}/allot # -I: it imports nothing of the checkout",
         "rm -rf .cache/pip/wheels # what pip takes from there it holds against no hash",
     ]
-    taken = {path: f"{_TEMP}/{path.removeprefix(f'{FOLDER}/')}" for path in (LOCK, PROGRAM)}
+    targets = {path: f"{_TEMP}/{path.removeprefix(f'{FOLDER}/')}" for path in (LOCK, PROGRAM)}
     return {
         "@IMAGE@": [f"image: {PYTHON} # it has git"],
         "@SAFE@": [],
@@ -149,7 +155,7 @@ def _gitlab(program: Program) -> dict[str, list[str]]:
             "  paths:",
             "    - .cache/pip",
         ],
-        "@TAKE_LOCKS@": [f"- git show FETCH_HEAD:{path} > {target}" for path, target in taken.items()],
-        "@INSTALL_TAKEN@": [f"- {one}" for one in (*environment, *installing(pip, *taken.values()))],
-        "@INSTALL@": [f"- {one}" for one in (*environment, *installing(pip))],
+        "@TAKE_LOCKS@": [f"- git show FETCH_HEAD:{path} > {target}" for path, target in targets.items()],
+        "@INSTALL_TAKEN@": [f"- {command}" for command in (*environment, *installing(pip, *targets.values()))],
+        "@INSTALL@": [f"- {command}" for command in (*environment, *installing(pip))],
     }

@@ -142,28 +142,30 @@ def wrong(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
     from allotment.declared.kinds.platform import Billing, Git
     from allotment.declared.values import Login
 
-    found: list[tuple[str, str]] = []
+    faults: list[tuple[str, str]] = []
 
     def hold(kind: Any, value: Any, name: str = "") -> None:
         try:
             TypeAdapter(kind).validate_python(value)
         except ValidationError as error:
-            for one in error.errors(include_url=False):
-                option = name or _OPTIONS[str(one["loc"][0])]
+            for detail in error.errors(include_url=False):
+                option = name or _OPTIONS[str(detail["loc"][0])]
                 want = (
-                    f"{quoted(one['input'])} is not allowed here: write {_WANTED[option]}" if option in _WANTED else ""
+                    f"{quoted(detail['input'])} is not allowed here: write {_WANTED[option]}"
+                    if option in _WANTED
+                    else ""
                 )
-                found.append((option, want or one["msg"]))
+                faults.append((option, want or detail["msg"]))
 
     hold(Git, {"forge": cloud.forge, "url": cloud.url, "branch": cloud.branch})
     if not sample:
         if words := wrong_name(cloud.cluster, LONGEST_NAME["cluster"]):
-            found.append(("cluster", f"{quoted(cloud.cluster)} {words}"))
+            faults.append(("cluster", f"{quoted(cloud.cluster)} {words}"))
         hold(Domain, cloud.domain, "domain")
         hold(IssuerUrl, cloud.issuer, "oidc_issuer")
         hold(Login, cloud.admin, "admin")
         hold(Billing, {"currency": cloud.currency, "timeZone": cloud.time_zone})
-    return found
+    return faults
 
 
 def sample_platform(data: bytes, cloud: Cloud) -> bytes:

@@ -49,10 +49,10 @@ class Program(NamedTuple):
     def documentation(self) -> str:
         """The address of its documentation: the folder docs/ at a forge of a known kind, else its repository; empty for a
         wheel or an image."""
-        found = _REPOSITORY.fullmatch(self.address)
-        if self.kind != "git" or found is None:
+        match = _REPOSITORY.fullmatch(self.address)
+        if self.kind != "git" or match is None:
             return ""
-        host, path, commit = found.groups()
+        host, path, commit = match.groups()
         tree = next((tree for word, tree in _TREES.items() if word in host), "")
         return f"https://{host}/{path}{f'/{tree}/{commit}/docs' if tree else ''}"
 
@@ -84,8 +84,8 @@ def locks(program: Program, runs: str, builds: str) -> dict[str, str]:
     if program.is_image:
         return {}
     needed = [*_lines(runs), *(_lines(builds) if program.kind == "git" else ())]
-    said = "what allotment needs, by hashes; wheels alone, since what pip would build a package with has none"
-    lock = [f"# {said}. `allot init` wrote it.", "--require-hashes", "--only-binary :all:", *_once(needed)]
+    comment = "what allotment needs, by hashes; wheels alone, since what pip would build a package with has none"
+    lock = [f"# {comment}. `allot init` wrote it.", "--require-hashes", "--only-binary :all:", *_once(needed)]
     if program.kind == "wheel":
         own = ["--require-hashes", f"allotment @ {program.address} \\", f"    --hash=sha256:{program.hash}"]
     else:
@@ -111,15 +111,15 @@ def _lines(text: str) -> list[str]:
 
 def _once(lines: list[str]) -> list[str]:
     """Return requirements with the lines of each once: what builds the program may be what it runs with too."""
-    found: dict[str, list[str]] = {}
+    requirements: dict[str, list[str]] = {}
     name = ""
     for line in lines:
         if not line.startswith(" "):
             name = line.split("==")[0]
-            if name in found:
+            if name in requirements:
                 name = ""
                 continue
-            found[name] = []
+            requirements[name] = []
         if name:
-            found[name].append(line)
-    return [line for each in found.values() for line in each]
+            requirements[name].append(line)
+    return [line for each in requirements.values() for line in each]

@@ -70,7 +70,7 @@ def _to_fill_in(blanks: Sequence[Blank]) -> list[str]:
         "",
         "`allot init` wrote these as an example. Tick off what is yours, and remove this list at last:",
         "",
-        *(f"- [ ] [{one.path}]({one.path}), `{one.field}`: {one.words}" for one in blanks),
+        *(f"- [ ] [{blank.path}]({blank.path}), `{blank.field}`: {blank.words}" for blank in blanks),
         "",
     ]
 
@@ -82,7 +82,7 @@ def _by_hand(program: Program) -> list[str]:
         return [f"    alias allot='podman run --rm {mounted} {program.address}'"]
     return [
         "    python3 -m venv .venv",
-        *(f"    {one}" for one in installing(".venv/bin/pip")),
+        *(f"    {command}" for command in installing(".venv/bin/pip")),
         "    . .venv/bin/activate",
     ]
 

@@ -41,8 +41,8 @@ def _difference(path: str, old: bytes | None, new: bytes | None) -> str:
     if not path.startswith(_LONG):
         return "\n".join(lines)
     more, fewer = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
-    what = "added" if old is None else "removed" if new is None else "changed"
-    return f"{path}: {what}, {counted(more, 'line')} more, {fewer} fewer"
+    change = "added" if old is None else "removed" if new is None else "changed"
+    return f"{path}: {change}, {counted(more, 'line')} more, {fewer} fewer"
 
 
 def _lines(data: bytes | None) -> list[str]:

@@ -58,7 +58,7 @@ recall = partial(Memory.load, "publish")
 def assembled(place: Place, assembler: Assembler) -> Assembly:
     repository = Repository(place.root)
     found = look(repository, Remote(repository, str(place.remote)), ("eu-1", "us-1"))
-    return assembler.assemble(CommitSource(place.root, "HEAD"), DAY, found.branches, known={})
+    return assembler.assemble(CommitSource(place.root, "HEAD"), DAY, found.branches, observed_tenants={})
 
 
 @pytest.mark.parametrize("seed", range(4))

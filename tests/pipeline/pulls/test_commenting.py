@@ -237,7 +237,9 @@ def test_what_the_forge_declines_is_planned_again_when_it_changes_or_later(
 ) -> None:
     plans: list[str] = []
     real = reviewing.plan
-    monkeypatch.setattr(reviewing, "plan", lambda *words: (plans.append(words[2]), real(*words))[1])
+    monkeypatch.setattr(
+        reviewing, "plan", lambda *words, **options: (plans.append(words[2]), real(*words, **options))[1]
+    )
     bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     for _ in range(3):
         bed.world.fail("POST .*/1/comments", Answer(403, {"message": "user is blocked"}))

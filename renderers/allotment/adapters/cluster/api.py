@@ -65,18 +65,18 @@ class Api:
         the usual kubeconfig. Raises Refused where there is none."""
 
         def load() -> client.Configuration:
-            found = client.Configuration()
+            configuration = client.Configuration()
             try:
                 if kubeconfig is None and context is None and Path(TOKEN).exists():
-                    config.load_incluster_config(client_configuration=found)
+                    config.load_incluster_config(client_configuration=configuration)
                 else:
                     config.load_kube_config(
-                        None if kubeconfig is None else str(kubeconfig), context, client_configuration=found
+                        None if kubeconfig is None else str(kubeconfig), context, client_configuration=configuration
                     )
             except (ConfigException, OSError, KeyError, TypeError) as error:
                 where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
                 raise Refused(f"{where} leads to no API server: {error}") from None
-            return found
+            return configuration
 
         return Api(load)
 
@@ -175,8 +175,8 @@ def _trouble(error: Exception) -> str:
 
 def _authorization(configuration: client.Configuration) -> dict[str, str]:
     """Return the header that says who we are; the package reads a token's file again when it is a minute old."""
-    found = configuration.auth_settings().get("BearerToken")
-    return {"Authorization": str(found["value"])} if found and found["value"] else {}
+    bearer_token = configuration.auth_settings().get("BearerToken")
+    return {"Authorization": str(bearer_token["value"])} if bearer_token and bearer_token["value"] else {}
 
 
 def _close(answer: urllib3.BaseHTTPResponse) -> None:
@@ -193,9 +193,9 @@ def _moment(date: str) -> float | None:
         return None
 
 
-def _seconds(said: str, now: float) -> float:
+def _seconds(retry_after: str, now: float) -> float:
     """Return how long a Retry-After asks to wait; it has seconds or a date."""
-    if said.isascii() and said.isdigit() and len(said) < 7:
-        return float(said)
-    moment = _moment(said)
+    if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
+        return float(retry_after)
+    moment = _moment(retry_after)
     return max(0.0, moment - now) if moment is not None else 0.0

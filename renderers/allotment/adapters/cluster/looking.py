@@ -54,10 +54,10 @@ class _Asked:
 
     def read(self, path: str, query: Mapping[str, str]) -> bytes:
         """Return an answer. Raises Answered or Unanswered."""
-        left = self._end - time.monotonic()
-        if left <= 0:
+        remaining = self._end - time.monotonic()
+        if remaining <= 0:
             raise Unanswered("too slow")
-        return self._api.read(path, query, JSON, min(PAGE_SECONDS, left), MOST_PAGE)
+        return self._api.read(path, query, JSON, min(PAGE_SECONDS, remaining), MOST_PAGE)
 
     def mapping(self, path: str) -> dict[str, Any]:
         """Return an answer's mapping. Raises Answered, Unanswered, or one of _WRONG where it has none."""
@@ -70,28 +70,30 @@ def _mapping(data: bytes) -> dict[str, Any]:
 
 def _version(api: _Asked) -> Mapping[str, str]:
     try:
-        found = api.mapping("/version")
+        version_info = api.mapping("/version")
     except Answered as error:
         if error.status == HTTPStatus.UNAUTHORIZED:
             raise Refused(f"{api.host} doesn't know these credentials: it answers 401") from None
         return {}
     except (Unanswered, *_WRONG) as error:
         raise Refused(f"{api.host} doesn't answer: {error}; --kubeconfig and --context name another") from None
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+    return {key: value for key, value in version_info.items() if isinstance(value, str)}
 
 
 def _apis(api: _Asked, wanted: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the API versions that a server has, with the resources of those that are wanted; nothing where it doesn't say."""
     try:
         groups = api.mapping("/apis").get("groups") or ()
-        found = {str(one["groupVersion"]): frozenset[str]() for group in groups for one in group["versions"]}
-        for one in wanted:
-            if one in found:
-                listed = api.mapping(f"/apis/{one}").get("resources") or ()
-                found[one] = frozenset(str(each["name"]) for each in listed)
+        resources = {
+            str(version["groupVersion"]): frozenset[str]() for group in groups for version in group["versions"]
+        }
+        for api_version in wanted:
+            if api_version in resources:
+                listed = api.mapping(f"/apis/{api_version}").get("resources") or ()
+                resources[api_version] = frozenset(str(each["name"]) for each in listed)
     except (Answered, Unanswered, *_WRONG):
         return {}
-    return found
+    return resources
 
 
 def _answer(api: _Asked, kind: Kind) -> Answer:
@@ -109,7 +111,7 @@ def _answer(api: _Asked, kind: Kind) -> Answer:
 
 def _listed(api: _Asked, kind: Kind) -> list[Any]:
     """Return the objects of all pages; of a kind of WHOLE those in tenants' namespaces. Raises Answered, Unanswered, or one of _WRONG."""
-    found: list[Any] = []
+    objects: list[Any] = []
     more, size = "", 0
     for _ in range(MOST_PAGES):
         query = {"limit": str(PAGE_OBJECTS), **({"continue": more} if more else {})}
@@ -118,19 +120,19 @@ def _listed(api: _Asked, kind: Kind) -> list[Any]:
         if size > MOST_ALL:
             raise ValueError(f"it has more than {MOST_ALL >> 20} MiB")
         if kind in WHOLE:
-            whole = WHOLE[kind].page(data)
-            if whole.skipped:
-                raise ValueError(f"{counted(whole.skipped, 'object')} of another shape")
-            found += (item for item in whole.objects if isinstance(item, LiveObject) and item.tenant)
-            if not (more := whole.more):
-                return found
+            object_page = WHOLE[kind].page(data)
+            if object_page.skipped:
+                raise ValueError(f"{counted(object_page.skipped, 'object')} of another shape")
+            objects += (item for item in object_page.objects if isinstance(item, LiveObject) and item.tenant)
+            if not (more := object_page.more):
+                return objects
             continue
         page = _mapping(data)
         items = msgspec.convert(page.get("items") or [], list[Any])
-        found += (shapes.check(kind, item) for item in items)
+        objects += (shapes.check(kind, item) for item in items)
         more = msgspec.convert((page.get("metadata") or {}).get("continue") or "", str)
         if not more:
-            return found
+            return objects
     raise ValueError(f"it has more than {MOST_PAGES} pages")
 
 

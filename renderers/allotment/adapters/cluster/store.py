@@ -27,22 +27,22 @@ class Store:
         """Take all objects of a kind in place of what was known of it."""
         with self._lock:
             owners = self._owners[kind.name]
-            for uid in owners.keys() - {one.uid for one in objects}:
+            for uid in owners.keys() - {resource.uid for resource in objects}:
                 self._remove(owners, uid)
-            for one in objects:
-                self._put(owners, one)
+            for resource in objects:
+                self._put(owners, resource)
 
-    def put(self, kind: WatchedKind, one: Seen) -> None:
+    def put(self, kind: WatchedKind, resource: Seen) -> None:
         """Take an object as it is now."""
         with self._lock:
             self.events += 1
-            self._put(self._owners[kind.name], one)
+            self._put(self._owners[kind.name], resource)
 
-    def remove(self, kind: WatchedKind, one: Seen) -> None:
+    def remove(self, kind: WatchedKind, resource: Seen) -> None:
         """Forget an object; one of the same name that was made anew is another one."""
         with self._lock:
             self.events += 1
-            self._remove(self._owners[kind.name], one.uid)
+            self._remove(self._owners[kind.name], resource.uid)
 
     def owners(self) -> set[str]:
         """Return everybody of whom there is something."""
@@ -57,32 +57,32 @@ class Store:
     def take_changed(self) -> set[str]:
         """Return who changed since the last call."""
         with self._lock:
-            found, self._changed = self._changed, set()
+            changed_owners, self._changed = self._changed, set()
             self.changed.clear()
-            return found
+            return changed_owners
 
     def __len__(self) -> int:
         with self._lock:
-            return sum(len(one) for one in self._owners.values())
+            return sum(len(owners) for owners in self._owners.values())
 
-    def _owner(self, one: Seen) -> str:
+    def _owner(self, resource: Seen) -> str:
         """Return whose an object is; empty where it is nobody's that is reported on, or another cluster's."""
-        if isinstance(one, (Pod, Deployment)):
-            return STOCKS if one.stock else one.tenant
-        if isinstance(one, Application) and one.cluster != self._cluster:
+        if isinstance(resource, (Pod, Deployment)):
+            return STOCKS if resource.stock else resource.tenant
+        if isinstance(resource, Application) and resource.cluster != self._cluster:
             return ""
-        return one.tenant
+        return resource.tenant
 
-    def _put(self, owners: dict[str, str], one: Seen) -> None:
-        owner, uid = self._owner(one), one.uid
+    def _put(self, owners: dict[str, str], resource: Seen) -> None:
+        owner, uid = self._owner(resource), resource.uid
         was = owners.get(uid)
         if was is not None and was != owner:
             self._remove(owners, uid)
         if not owner or not uid:
             return
-        known = self._objects[owner]
-        if known.get(uid) != one:
-            known[uid] = one
+        objects = self._objects[owner]
+        if objects.get(uid) != resource:
+            objects[uid] = resource
             owners[uid] = owner
             self._note(owner)
 

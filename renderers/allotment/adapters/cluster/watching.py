@@ -51,11 +51,11 @@ class Sink(Protocol):
         """Take all objects of a kind in place of what was known."""
         ...
 
-    def put(self, kind: WatchedKind, one: Seen) -> None:
+    def put(self, kind: WatchedKind, resource: Seen) -> None:
         """Take an object as it is now."""
         ...
 
-    def remove(self, kind: WatchedKind, one: Seen) -> None:
+    def remove(self, kind: WatchedKind, resource: Seen) -> None:
         """Forget an object."""
         ...
 
@@ -105,7 +105,7 @@ class Watch:
     def run(self) -> None:
         """List and watch until `stop` is called."""
         while not self._stopped.is_set():
-            begun, asked = time.monotonic(), 0.0
+            begun, retry_after = time.monotonic(), 0.0
             try:
                 if not self._version:
                     self._version = self._list()
@@ -116,11 +116,11 @@ class Watch:
             except Unreadable:
                 self._version, self.trouble = "", "its answer can't be read"
             except Answered as error:
-                asked = error.retry_after
+                retry_after = error.retry_after
                 self._note(error)
             except Unanswered as error:
                 self.trouble = f"it doesn't answer ({error})"
-            self._wait(time.monotonic() - begun, asked)
+            self._wait(time.monotonic() - begun, retry_after)
 
     def _note(self, error: Answered) -> None:
         self.trouble = f"it answers {error.status}"
@@ -134,13 +134,13 @@ class Watch:
         else:
             self._missing_since = None
 
-    def _wait(self, lived: float, asked: float) -> None:
+    def _wait(self, lived: float, retry_after: float) -> None:
         """Wait before the next try: longer each time, as long as the API server asked, and hardly after a good while."""
         if lived >= self._pace.settled:
             self._failures = 0
         wait = min(self._pace.longest, self._pace.first * 2**self._failures) * _RANDOM.uniform(0.75, 1.25)
         self._failures = min(self._failures + 1, 16)
-        self._stopped.wait(max(wait, min(asked, self._pace.longest_asked)))
+        self._stopped.wait(max(wait, min(retry_after, self._pace.longest_asked)))
 
     def _accept(self, suffix: str) -> str:
         return METADATA.format(suffix) if self.kind.metadata_only else JSON
@@ -148,16 +148,16 @@ class Watch:
     def _list(self) -> str:
         """Take all pages of a list, and return its version. Raises Gone, Unreadable, Answered or Unanswered."""
         self.lists += 1
-        found, skipped, version = list[Seen](), 0, ""
+        objects, skipped, version = list[Seen](), 0, ""
         for page in self._pages():
-            found += page.objects
+            objects += page.objects
             skipped += page.skipped
             version = page.version
             self.contact = time.monotonic()
             if not version:
                 raise Unreadable("no resourceVersion")
         self.skipped = skipped
-        self._sink.replace(self.kind, found)
+        self._sink.replace(self.kind, objects)
         self.synced, self.absent, self._missing_since, self.trouble = True, False, None, ""
         return version
 
@@ -195,15 +195,15 @@ class Watch:
             if error.status == HTTPStatus.GONE:
                 raise Gone from None
             raise
-        begun, said = time.monotonic(), False
+        begun, has_events = time.monotonic(), False
         for line in self._lines(answer):
             event = self.kind.event(line)
             self._take(event)
-            said, self.contact = True, time.monotonic()
+            has_events, self.contact = True, time.monotonic()
             self._version = event.version or self._version
             if self._stopped.is_set():
                 return
-        if not said and time.monotonic() - begun < AT_ONCE:
+        if not has_events and time.monotonic() - begun < AT_ONCE:
             raise Gone  # 200 and nothing in it: whatever answered there isn't a watch
 
     def _take(self, event: Event) -> None:
@@ -220,16 +220,16 @@ class Watch:
 
     def _lines(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         """Yield the lines of a stream until it ends. Raises Unanswered when no whole line comes for too long."""
-        rest, last = bytearray(), time.monotonic()
+        buffer, last = bytearray(), time.monotonic()
         try:
             while chunk := answer.read1(_CHUNK):
-                rest += chunk
+                buffer += chunk
                 if b"\n" in chunk:
-                    *lines, tail = bytes(rest).split(b"\n")
-                    rest, last = bytearray(tail), time.monotonic()
+                    *lines, tail = bytes(buffer).split(b"\n")
+                    buffer, last = bytearray(tail), time.monotonic()
                     yield from (line for line in lines if line.strip())
-                elif time.monotonic() - last > self._pace.silence or len(rest) > MOST_LINE:
-                    raise Unanswered("silent" if len(rest) <= MOST_LINE else "too much")
+                elif time.monotonic() - last > self._pace.silence or len(buffer) > MOST_LINE:
+                    raise Unanswered("silent" if len(buffer) <= MOST_LINE else "too much")
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unanswered(type(error).__name__) from None
         finally:

@@ -169,18 +169,18 @@ class Forge(Protocol):
 
 def refusal(status: int, headers: Mapping[str, str], words: str) -> ForgeError:
     """Return the error that an answer's HTTP status and headers mean."""
-    found = {name.lower(): value for name, value in headers.items()}
-    wait = _wait(found)
+    lower_headers = {name.lower(): value for name, value in headers.items()}
+    wait = _wait(lower_headers)
     if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
         return RateLimited(60.0 if wait is None else wait)
-    said = f"the forge says {status}: {printable(words, 200)}"
+    message = f"the forge says {status}: {printable(words, 200)}"
     if status == 401:
-        return Unauthorised(said)
+        return Unauthorised(message)
     if status in (404, 410):
-        return Missing(said)
+        return Missing(message)
     if status in (403, 423):
-        return Forbidden(said)
-    return Declined(said) if 400 <= status < 500 and status not in _ON_THE_WAY else Unreachable(said)
+        return Forbidden(message)
+    return Declined(message) if 400 <= status < 500 and status not in _ON_THE_WAY else Unreachable(message)
 
 
 def _wait(headers: Mapping[str, str]) -> float | None:

@@ -64,17 +64,17 @@ class Gitea:
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield those that are open into a branch."""
-        for one in self._pages(f"{self._repository}/pulls", state="open"):
-            if one["base"]["ref"] == base:
-                yield _pull_request(one)
+        for pull in self._pages(f"{self._repository}/pulls", state="open"):
+            if pull["base"]["ref"] == base:
+                yield _pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield those that were merged into a branch, as long as they have changed since a time."""
-        for one in self._pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
-            if datetime.datetime.fromisoformat(one["updated_at"]) < since:
+        for pull in self._pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
+            if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
                 return
-            if one["merged"] and one["base"]["ref"] == base:
-                yield _pull_request(one)
+            if pull["merged"] and pull["base"]["ref"] == base:
+                yield _pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return who pushed, by the pull request's timeline, whose entry comes a moment after the head. A push by
@@ -84,10 +84,10 @@ class Gitea:
             with reached():
                 if _base_changed(timeline):
                     return None
-                pushed = [(one, json.loads(one["body"])) for one in timeline if one["type"] == "pull_push"]
+                pushed = [(event, json.loads(event["body"])) for event in timeline if event["type"] == "pull_push"]
                 if pushed and pushed[-1][1]["commit_ids"][-1:] == [head]:
-                    forced = [at for at, (_, said) in enumerate(pushed) if said["is_force_push"]]
-                    return frozenset(_account(one["user"]) for one, _ in pushed[forced[-1] if forced else 0 :])
+                    forced = [at for at, (_, push) in enumerate(pushed) if push["is_force_push"]]
+                    return frozenset(_account(event["user"]) for event, _ in pushed[forced[-1] if forced else 0 :])
             if wait:
                 time.sleep(wait)
         return None
@@ -96,11 +96,11 @@ class Gitea:
         """Return who approves this head."""
         last: dict[Account, bool] = {}
         based = _base_changed(self._timeline(number))
-        for one in self._pages(f"{self._repository}/pulls/{number}/reviews"):
-            if one["state"] in _DECIDES and one["user"]:
-                good = one["state"] == "APPROVED" and not one["dismissed"] and not one["stale"]
-                good = good and (not based or _time(one["submitted_at"]) > _time(based))
-                last[_account(one["user"])] = good and one["commit_id"] == head
+        for review in self._pages(f"{self._repository}/pulls/{number}/reviews"):
+            if review["state"] in _DECIDES and review["user"]:
+                good = review["state"] == "APPROVED" and not review["dismissed"] and not review["stale"]
+                good = good and (not based or _time(review["submitted_at"]) > _time(based))
+                last[_account(review["user"])] = good and review["commit_id"] == head
         return frozenset(who for who, good in last.items() if good)
 
     def _timeline(self, number: int) -> list[Any]:
@@ -109,15 +109,15 @@ class Gitea:
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, name = team.removeprefix("@").partition("/")
-        for one in self._pages(f"orgs/{quote(organisation)}/teams"):
-            if one["name"].lower() == name.lower():
-                return frozenset(_account(member) for member in self._pages(f"teams/{one['id']}/members"))
+        for org_team in self._pages(f"orgs/{quote(organisation)}/teams"):
+            if org_team["name"].lower() == name.lower():
+                return frozenset(_account(member) for member in self._pages(f"teams/{org_team['id']}/members"))
         raise Missing(f"the forge shows no team {team}")
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        for one in self._pages(f"{self._repository}/issues/{number}/comments"):
-            yield Comment(one["id"], one["user"]["login"], one["body"])
+        for comment in self._pages(f"{self._repository}/issues/{number}/comments"):
+            yield Comment(comment["id"], comment["user"]["login"], comment["body"])
 
     def comment(self, number: int, body: str) -> None:
         """Write a comment."""
@@ -134,10 +134,10 @@ class Gitea:
     def statuses(self, commit: str) -> Iterator[Status]:
         """Yield a commit's statuses. Their times are of seconds, and Gitea has the names of its orders by index the
         wrong way round, so all are read and put in order here."""
-        there = list(self._pages(f"{self._repository}/commits/{commit}/statuses"))
-        for one in sorted(there, key=lambda one: int(one["id"]), reverse=True):
-            author = (one.get("creator") or {}).get("login", "")
-            yield Status(one["context"], one["status"], one["description"], author, one["target_url"])
+        statuses = list(self._pages(f"{self._repository}/commits/{commit}/statuses"))
+        for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
+            author = (status.get("creator") or {}).get("login", "")
+            yield Status(status["context"], status["status"], status["description"], author, status["target_url"])
 
     def set_status(self, commit: str, status: Status) -> None:
         """Set a commit's status."""
@@ -161,9 +161,9 @@ class Gitea:
             with reached():
                 wanted: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
                 answer = self._session.get(f"{self._api}/{path}", params=wanted, timeout=TIMEOUT)
-                found = answer.json() or []
-            yield from found
-            if not found or (is_linked and "next" not in answer.links):
+                entries = answer.json() or []
+            yield from entries
+            if not entries or (is_linked and "next" not in answer.links):
                 return
             page += 1
 
@@ -171,7 +171,9 @@ class Gitea:
 def _base_changed(timeline: list[Any]) -> str:
     """Return when a pull request's base was changed last; empty where it never was."""
     return max(
-        [str(one["created_at"]) for one in timeline if one["type"] == "change_target_branch"], key=_time, default=""
+        [str(event["created_at"]) for event in timeline if event["type"] == "change_target_branch"],
+        key=_time,
+        default="",
     )
 
 
@@ -179,21 +181,21 @@ def _time(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
 
 
-def _account(one: Mapping[str, Any] | None) -> Account:
+def _account(user: Mapping[str, Any] | None) -> Account:
     """Return a person; those who are gone have a negative id."""
-    return Account(one["login"], max(0, int(one["id"]))) if one else Account("")
+    return Account(user["login"], max(0, int(user["id"]))) if user else Account("")
 
 
-def _pull_request(one: Mapping[str, Any]) -> PullRequest:
+def _pull_request(pull: Mapping[str, Any]) -> PullRequest:
     return PullRequest(
-        number=one["number"],
-        head=one["head"]["sha"],
-        base=one["base"]["ref"],
-        fork=one.get("merge_base") or one["base"]["sha"],
-        author=_account(one.get("user")),
-        is_open=one["state"] == "open",
-        merged=(one.get("merge_commit_sha") or "") if one["merged"] else "",
-        locked=bool(one.get("is_locked")),
-        updated=one["updated_at"],
-        url=one["html_url"],
+        number=pull["number"],
+        head=pull["head"]["sha"],
+        base=pull["base"]["ref"],
+        fork=pull.get("merge_base") or pull["base"]["sha"],
+        author=_account(pull.get("user")),
+        is_open=pull["state"] == "open",
+        merged=(pull.get("merge_commit_sha") or "") if pull["merged"] else "",
+        locked=bool(pull.get("is_locked")),
+        updated=pull["updated_at"],
+        url=pull["html_url"],
     )

@@ -69,8 +69,8 @@ class GitHub:
         if not self._identity:
             with _translated():
                 try:
-                    _, said = self._github.requester.graphql_query(_WHO, {})
-                    self._identity = str(said["data"]["viewer"]["login"])
+                    _, response = self._github.requester.graphql_query(_WHO, {})
+                    self._identity = str(response["data"]["viewer"]["login"])
                 except (GithubException, KeyError, TypeError):
                     self._identity = self._github.get_user().login
         return self._identity
@@ -83,17 +83,17 @@ class GitHub:
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield those that are open into a branch."""
         with _translated():
-            for one in self._repository.get_pulls(state="open", base=base):
-                yield _pull_request(one)
+            for pull in self._repository.get_pulls(state="open", base=base):
+                yield _pull_request(pull)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield those that were merged into a branch, as long as they have changed since a time."""
         with _translated():
-            for one in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
-                if one.updated_at is None or one.updated_at < since:
+            for pull in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
+                if pull.updated_at is None or pull.updated_at < since:
                     return
-                if one.merged_at is not None:
-                    yield _pull_request(one)
+                if pull.merged_at is not None:
+                    yield _pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return who pushed, by the newest activities of its branch; another repository's may not be ours to read.
@@ -104,20 +104,20 @@ class GitHub:
                 return None
             path = f"/repos/{quote(pull.head.repo.full_name)}/activity"
         query = {"ref": f"refs/heads/{pull.head.ref}", "per_page": "100"}
-        found: set[Account] = set()
+        accounts: set[Account] = set()
         try:
             with _translated():
-                _, there = self._github.requester.requestJsonAndCheck("GET", path, parameters=query)
-                if not there or there[0]["after"] != head:
+                _, activities = self._github.requester.requestJsonAndCheck("GET", path, parameters=query)
+                if not activities or activities[0]["after"] != head:
                     return None
-                for one in there:
-                    if datetime.datetime.fromisoformat(one["timestamp"]) < pull.created_at:
-                        return frozenset(found)
-                    if not one["actor"]:
+                for activity in activities:
+                    if datetime.datetime.fromisoformat(activity["timestamp"]) < pull.created_at:
+                        return frozenset(accounts)
+                    if not activity["actor"]:
                         return None
-                    found.add(Account(one["actor"]["login"], one["actor"]["id"]))
-                    if one["activity_type"] == "force_push":
-                        return frozenset(found)
+                    accounts.add(Account(activity["actor"]["login"], activity["actor"]["id"]))
+                    if activity["activity_type"] == "force_push":
+                        return frozenset(accounts)
         except (Missing, Forbidden):
             return None
         return None
@@ -128,24 +128,24 @@ class GitHub:
         with _translated():
             pull = self._pull(number)
             based = _base_changed(pull)
-            for one in pull.get_reviews():
-                if one.state in _DECIDES and one.user is not None:
-                    good = one.state == "APPROVED" and (based is None or (one.submitted_at or based) > based)
-                    last[_account(one.user)] = good and one.commit_id == head
+            for review in pull.get_reviews():
+                if review.state in _DECIDES and review.user is not None:
+                    good = review.state == "APPROVED" and (based is None or (review.submitted_at or based) > based)
+                    last[_account(review.user)] = good and review.commit_id == head
         return frozenset(who for who, good in last.items() if good)
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, slug = team.removeprefix("@").partition("/")
         with _translated():
-            found = self._github.get_organization(organisation).get_team_by_slug(slug)
-            return frozenset(_account(member) for member in found.get_members())
+            github_team = self._github.get_organization(organisation).get_team_by_slug(slug)
+            return frozenset(_account(member) for member in github_team.get_members())
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
         with _translated():
-            for one in self._pull(number).get_issue_comments():
-                yield Comment(one.id, one.user.login if one.user else "", one.body or "")
+            for comment in self._pull(number).get_issue_comments():
+                yield Comment(comment.id, comment.user.login if comment.user else "", comment.body or "")
 
     def comment(self, number: int, body: str) -> None:
         """Write a comment."""
@@ -165,9 +165,9 @@ class GitHub:
     def statuses(self, commit: str) -> Iterator[Status]:
         """Yield a commit's statuses."""
         with _translated():
-            for one in self._repository.get_commit(commit).get_statuses():
-                author = one.creator.login if one.creator else ""
-                yield Status(one.context, one.state, one.description or "", author, one.target_url or "")
+            for status in self._repository.get_commit(commit).get_statuses():
+                author = status.creator.login if status.creator else ""
+                yield Status(status.context, status.state, status.description or "", author, status.target_url or "")
 
     def set_status(self, commit: str, status: Status) -> None:
         """Set a commit's status."""
@@ -182,25 +182,25 @@ class GitHub:
 
 def _base_changed(pull: Pull) -> datetime.datetime | None:
     """Return when a pull request's base was changed last; None where it never was."""
-    return max([one.created_at for one in pull.get_issue_events() if one.event in _BASE_EVENTS], default=None)
+    return max([event.created_at for event in pull.get_issue_events() if event.event in _BASE_EVENTS], default=None)
 
 
-def _account(one: NamedUser | None) -> Account:
-    return Account(one.login, one.id) if one else Account("")
+def _account(user: NamedUser | None) -> Account:
+    return Account(user.login, user.id) if user else Account("")
 
 
-def _pull_request(one: Pull) -> PullRequest:
+def _pull_request(pull: Pull) -> PullRequest:
     return PullRequest(
-        number=one.number,
-        head=one.head.sha,
-        base=one.base.ref,
-        fork=one.base.sha,
-        author=_account(one.user),
-        is_open=one.state == "open",
-        merged=(one.merge_commit_sha or "") if one.merged_at is not None else "",
-        locked=bool(one.locked),
-        updated=one.updated_at.isoformat() if one.updated_at else "",
-        url=one.html_url,
+        number=pull.number,
+        head=pull.head.sha,
+        base=pull.base.ref,
+        fork=pull.base.sha,
+        author=_account(pull.user),
+        is_open=pull.state == "open",
+        merged=(pull.merge_commit_sha or "") if pull.merged_at is not None else "",
+        locked=bool(pull.locked),
+        updated=pull.updated_at.isoformat() if pull.updated_at else "",
+        url=pull.html_url,
     )
 
 

@@ -76,11 +76,11 @@ class GitLab:
 
     def _merge_requests(self, **query: str) -> Iterator[PullRequest]:
         with _translated():
-            for one in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
-                found = one.attributes
-                if not found.get("diff_refs"):  # a list doesn't have them
-                    found = self._project.mergerequests.get(one.iid).attributes
-                yield _pull_request(found)
+            for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
+                attributes = request.attributes
+                if not attributes.get("diff_refs"):  # a list doesn't have them
+                    attributes = self._project.mergerequests.get(request.iid).attributes
+                yield _pull_request(attributes)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return who pushed, by the events of its project; another project's may not be ours to read. Each push
@@ -88,7 +88,7 @@ class GitLab:
         with _translated():
             request = self._project.mergerequests.get(number)
             versions = _versions(request)
-        heads = [one["head_commit_sha"] for one in versions]
+        heads = [version["head_commit_sha"] for version in versions]
         if not heads or heads[-1] != head or len(set(heads)) < len(heads):
             return None
         if len(heads) == 1:
@@ -99,16 +99,16 @@ class GitLab:
             "before": _time(versions[-1]["created_at"]).date() + 2 * _DAY,
         }
         query = {"action": "pushed", "sort": "desc", **{name: day.isoformat() for name, day in days.items()}}
-        found: dict[str, Account] = {}
+        accounts: dict[str, Account] = {}
         try:
             with _translated():
-                for one in source.events.list(iterator=True, per_page=PAGE, **query):
-                    pushed = one.attributes.get("push_data") or {}
+                for event in source.events.list(iterator=True, per_page=PAGE, **query):
+                    pushed = event.attributes.get("push_data") or {}
                     if pushed.get("ref") == request.source_branch and pushed.get("commit_to") in heads[1:]:
-                        found.setdefault(pushed["commit_to"], _account(one.author))
+                        accounts.setdefault(pushed["commit_to"], _account(event.author))
         except (Missing, Forbidden):
             return None
-        return frozenset(found.values()) if len(found) == len(heads) - 1 else None
+        return frozenset(accounts.values()) if len(accounts) == len(heads) - 1 else None
 
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return who approved since this head was pushed; without a time an approval counts for nothing.
@@ -118,30 +118,34 @@ class GitLab:
         with _translated():
             request = self._project.mergerequests.get(number, lazy=True)
             versions = _versions(request)
-            pushed = [_time(one["created_at"]) for one in versions if one["head_commit_sha"] == head]
+            pushed = [_time(version["created_at"]) for version in versions if version["head_commit_sha"] == head]
             if not pushed or versions[-1]["head_commit_sha"] != head:
                 return frozenset()
-            said = request.approvals.get().attributes.get("approved_by") or []
+            approvals = request.approvals.get().attributes.get("approved_by") or []
         return frozenset(
-            _account(one["user"]) for one in said if one.get("approved_at") and _time(one["approved_at"]) > max(pushed)
+            _account(approval["user"])
+            for approval in approvals
+            if approval.get("approved_at") and _time(approval["approved_at"]) > max(pushed)
         )
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a group's own members."""
         with _translated():
             group = self._gitlab.groups.get(team.removeprefix("@"), lazy=True)
-            there = group.members.list(iterator=True, per_page=PAGE)
+            members = group.members.list(iterator=True, per_page=PAGE)
             return frozenset(
-                _account(one.attributes) for one in there if one.attributes.get("state", "active") == "active"
+                _account(member.attributes)
+                for member in members
+                if member.attributes.get("state", "active") == "active"
             )
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
         with _translated():
             notes = self._project.mergerequests.get(number, lazy=True).notes
-            for one in notes.list(iterator=True, per_page=PAGE, sort="asc", order_by="created_at"):
-                if not one.attributes.get("system"):
-                    yield Comment(one.id, one.author["username"], one.body)
+            for note in notes.list(iterator=True, per_page=PAGE, sort="asc", order_by="created_at"):
+                if not note.attributes.get("system"):
+                    yield Comment(note.id, note.author["username"], note.body)
 
     def comment(self, number: int, body: str) -> None:
         """Write a comment."""
@@ -161,11 +165,13 @@ class GitLab:
     def statuses(self, commit: str) -> Iterator[Status]:
         """Yield a commit's statuses."""
         with _translated():
-            there = self._project.commits.get(commit, lazy=True).statuses.list(get_all=True, per_page=PAGE)
-            for one in sorted(there, key=lambda one: one.id, reverse=True):
-                state = _FROM_GITLAB.get(one.status, one.status)
-                author = (one.author or {}).get("username", "")
-                yield Status(one.name, state, one.description or "", author, one.attributes.get("target_url") or "")
+            statuses = self._project.commits.get(commit, lazy=True).statuses.list(get_all=True, per_page=PAGE)
+            for status in sorted(statuses, key=lambda status: status.id, reverse=True):
+                state = _FROM_GITLAB.get(status.status, status.status)
+                author = (status.author or {}).get("username", "")
+                yield Status(
+                    status.name, state, status.description or "", author, status.attributes.get("target_url") or ""
+                )
 
     def set_status(self, commit: str, status: Status) -> None:
         """Set a commit's status. GitLab refuses to set what is set: then it is."""
@@ -185,32 +191,32 @@ class GitLab:
 
 def _versions(request: Any) -> list[dict[str, Any]]:
     """Return what a merge request was, the oldest first: the first is what it was opened with."""
-    there = [one.attributes for one in request.diffs.list(get_all=True, per_page=PAGE)]
-    return sorted(there, key=lambda one: _time(one["created_at"]))
+    versions = [diff.attributes for diff in request.diffs.list(get_all=True, per_page=PAGE)]
+    return sorted(versions, key=lambda version: _time(version["created_at"]))
 
 
-def _account(one: dict[str, Any] | None) -> Account:
-    return Account(one["username"], one["id"]) if one else Account("")
+def _account(user: dict[str, Any] | None) -> Account:
+    return Account(user["username"], user["id"]) if user else Account("")
 
 
 def _time(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
 
 
-def _pull_request(one: dict[str, Any]) -> PullRequest:
-    merged = one["state"] == "merged"
-    made = one.get("merge_commit_sha") or one.get("squash_commit_sha") or one["sha"]
+def _pull_request(attributes: dict[str, Any]) -> PullRequest:
+    merged = attributes["state"] == "merged"
+    merge_commit = attributes.get("merge_commit_sha") or attributes.get("squash_commit_sha") or attributes["sha"]
     return PullRequest(
-        number=one["iid"],
-        head=one["sha"],
-        base=one["target_branch"],
-        fork=(one.get("diff_refs") or {}).get("base_sha") or "",
-        author=_account(one.get("author")),
-        is_open=one["state"] == "opened",
-        merged=made if merged else "",
-        locked=bool(one.get("discussion_locked")),
-        updated=one["updated_at"],
-        url=one["web_url"],
+        number=attributes["iid"],
+        head=attributes["sha"],
+        base=attributes["target_branch"],
+        fork=(attributes.get("diff_refs") or {}).get("base_sha") or "",
+        author=_account(attributes.get("author")),
+        is_open=attributes["state"] == "opened",
+        merged=merge_commit if merged else "",
+        locked=bool(attributes.get("discussion_locked")),
+        updated=attributes["updated_at"],
+        url=attributes["web_url"],
     )
 
 

@@ -109,8 +109,8 @@ class Branch:
         try:
             if repository.parents(self.tip) != [self.published] or repository.author(self.tip) != message.author:
                 return False
-            earliest, made = repository.committed_at(self.published), repository.committed_at(self.tip)
-            if not earliest <= made <= time.time() + MOST_AHEAD:
+            earliest, tip_time = repository.committed_at(self.published), repository.committed_at(self.tip)
+            if not earliest <= tip_time <= time.time() + MOST_AHEAD:
                 return False
             return repository.trees.message(self.tip) == message.text.encode() and self.holds(files)
         except Refused:
@@ -160,8 +160,8 @@ class Branch:
         """
         parents, base = [self.published] if self.published else [], ""
         if self.forged or not self._goes_on():
-            several = (self.tip, self.forged and self._repository.commit_of(self.forged), self.published)
-            parents, base = [one for one in dict.fromkeys(several) if one], self.published or NOTHING
+            candidates = (self.tip, self.forged and self._repository.commit_of(self.forged), self.published)
+            parents, base = [parent for parent in dict.fromkeys(candidates) if parent], self.published or NOTHING
         elif self.published is not None and not changed and not self._adopted:
             return self.published
         changes = {
@@ -177,10 +177,10 @@ class Branch:
             return set()
         assert self.tip is not None
         try:
-            there = self._repository.listing(self.tip)
+            tip_files = self._repository.listing(self.tip)
         except (MalformedTree, TooMuch):
-            there = {}
-        return {path.rpartition("/")[0] for path in _changed(there, self._there)}
+            tip_files = {}
+        return {path.rpartition("/")[0] for path in _changed(tip_files, self._there)}
 
     def _goes_on(self) -> bool:
         """Return whether the branch is where we left it, or behind."""

@@ -101,12 +101,12 @@ class Commands:
         more = {"env": dict(environment)} if environment else {}
         process = self._bound(command, settings)(*arguments, as_process=True, istream=-1, **more)
         try:
-            out, said = process.communicate(data)
+            out, errors = process.communicate(data)
         except BaseException:  # an interrupt: it has ended before what it writes into is removed
             process.proc.kill()
             process.proc.wait()
             raise
-        return Ended(process.returncode, out, said.decode("utf-8", "replace"))
+        return Ended(process.returncode, out, errors.decode("utf-8", "replace"))
 
     def network(self, command: str, *arguments: str, patience: Patience, settings: Iterable[str] = QUIET) -> str:
         """Run a command that talks to another repository and return its output. Raises SaidNo, and Exceeded
@@ -123,8 +123,8 @@ class Commands:
         assert process is not None
         out, errors = communicate_within(process, patience)
         if process.returncode:
-            said = [line.rpartition("\r")[2] for line in _decoded(out + b"\n" + errors).split("\n")]
-            raise SaidNo(" ".join(" ".join(line for line in said if not _PROGRESS.match(line)).split()))
+            lines = [line.rpartition("\r")[2] for line in _decoded(out + b"\n" + errors).split("\n")]
+            raise SaidNo(" ".join(" ".join(line for line in lines if not _PROGRESS.match(line)).split()))
         return _decoded(out).removesuffix("\n")
 
     def reader(self) -> Any:
@@ -134,8 +134,8 @@ class Commands:
     def configure(self, settings: Iterable[tuple[str, str, str]]) -> None:
         """Write settings (section, name, value) into the repository's own configuration."""
         with self._repo().config_writer() as configuration:
-            for one in settings:
-                configuration.set_value(*one)
+            for setting in settings:
+                configuration.set_value(*setting)
 
     @property
     def folder(self) -> Path:
@@ -145,8 +145,8 @@ class Commands:
     @property
     def work_tree(self) -> Path | None:
         """The folder that is checked out; None in a bare repository."""
-        found = self._repo().working_tree_dir
-        return Path(found) if found else None
+        folder = self._repo().working_tree_dir
+        return Path(folder) if folder else None
 
     @property
     def shared(self) -> Path:
@@ -160,21 +160,21 @@ class Commands:
 
     def url_of(self, remote: str) -> str | None:
         """Return the URL behind a name; None where no remote is named so."""
-        return next((one.url for one in self._repo().remotes if one.name == remote), None)
+        return next((git_remote.url for git_remote in self._repo().remotes if git_remote.name == remote), None)
 
     def _bound(self, command: str, settings: Iterable[str]) -> Any:
-        several = list(settings)
-        return getattr(self._repo().git(c=several) if several else self._repo().git, command)
+        options = list(settings)
+        return getattr(self._repo().git(c=options) if options else self._repo().git, command)
 
     def _repo(self) -> git.Repo:
         """Return GitPython's object, one a process."""
         if self._opened is None or self._opened[0] != os.getpid():
             try:
-                found = git.Repo(self._around, search_parent_directories=not self._alone)
+                repo = git.Repo(self._around, search_parent_directories=not self._alone)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise Refused(f"{self._around} is in no Git repository, so there is no commit to read") from None
-            found.git.update_environment(**{**ENVIRONMENT, **self._more, **self._elsewhere(Path(found.common_dir))})
-            self._opened = (os.getpid(), found)
+            repo.git.update_environment(**{**ENVIRONMENT, **self._more, **self._elsewhere(Path(repo.common_dir))})
+            self._opened = (os.getpid(), repo)
         return self._opened[1]
 
     def _elsewhere(self, shared: Path) -> dict[str, str]:
@@ -194,8 +194,8 @@ class Commands:
 
 def _objects_besides() -> list[str]:
     """Return where the environment says that objects lie too, as before a push is taken in."""
-    own, others = (os.environ.get(f"GIT_{name}") for name in ("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES"))
-    return [*([listed(Path(own).resolve())] if own else []), *([others] if others else [])]
+    own, alternates = (os.environ.get(f"GIT_{name}") for name in ("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES"))
+    return [*([listed(Path(own).resolve())] if own else []), *([alternates] if alternates else [])]
 
 
 def listed(path: Path) -> str:
@@ -212,5 +212,5 @@ def _words(error: Exception) -> str:
     """Return what Git said, from both of its outputs."""
     if not isinstance(error, git.GitCommandError):
         return str(error)
-    said = f"{error.stdout}\n{error.stderr}".replace("stdout: ", "").replace("stderr: ", "")
-    return " ".join(said.split())
+    output = f"{error.stdout}\n{error.stderr}".replace("stdout: ", "").replace("stderr: ", "")
+    return " ".join(output.split())

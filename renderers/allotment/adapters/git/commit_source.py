@@ -41,16 +41,16 @@ class TreeSource:
         """Return the source of another tree, which differs from this one in regular files of scopes: the blob of
         each by its path, empty where it is gone. Listing it is saved. Raises TooMuch."""
         self._list()
-        found = TreeSource(self.repository, tree)
-        found._take(self, blobs)
-        return found
+        source = TreeSource(self.repository, tree)
+        source._take(self, blobs)
+        return source
 
     def _take(self, other: TreeSource, blobs: Mapping[str, str]) -> None:
         """Take over another's listing but for regular files of scopes, as in `changed`. Raises TooMuch."""
         self._blobs, self._problems, self._files = dict(other._blobs), list(other._problems), dict(other._files)
         for path, blob in blobs.items():
             scope = scope_of(path)
-            files = [one for one in self._files.pop(scope, []) if one[0] != path]
+            files = [file for file in self._files.pop(scope, []) if file[0] != path]
             self._blobs.pop(path, None)
             if blob:
                 self._blobs[path] = blob
@@ -70,14 +70,14 @@ class TreeSource:
             return
         self._blobs, self._files, self._problems = {}, {}, []  # a listing that was refused leaves nothing
         grouped: dict[Scope, list[tuple[str, str]]] = {}
-        for one in self._regular():
-            path = one.path
+        for file in self._regular():
+            path = file.path
             if path.count("/") == 1 and not path.startswith("platform/"):
                 if not path.endswith("/README.md"):
                     self._problems.append(place_problem(path, "no declaration lies here: move or remove it", "layout"))
                 continue
-            self._blobs[path] = one.id
-            grouped.setdefault(scope_of(path), []).append((path, one.id))
+            self._blobs[path] = file.id
+            grouped.setdefault(scope_of(path), []).append((path, file.id))
         self._files, self._listed = {scope: sorted(files) for scope, files in grouped.items()}, True
 
     def _listed_like(self, other: TreeSource | None) -> bool:
@@ -89,10 +89,10 @@ class TreeSource:
         comparison = TreeComparison(self.repository.trees)
         try:
             differing = comparison.of(other.tree, self.tree)
-            declared = [one for one in differing if one.path.split("/")[0] in ROOTS]
+            declared = [change for change in differing if change.path.split("/")[0] in ROOTS]
             if comparison.met_empty or not all(map(_is_of_a_scope, declared)):
                 return False
-            self._take(other, {one.path: one.blob for one in declared})
+            self._take(other, {change.path: change.blob for change in declared})
         except (TooMuch, MalformedTree):  # perhaps beside the declarations
             return False
         return True
@@ -119,10 +119,10 @@ class TreeSource:
         return self._near[blob]
 
     def _alone(self, path: str) -> bytes:
-        found = self.repository.trees.find(self.tree, path)
-        if found is None or found.mode not in REGULAR:
+        entry = self.repository.trees.find(self.tree, path)
+        if entry is None or entry.mode not in REGULAR:
             raise KeyError(path)
-        return self._within(found.id)[found.id]
+        return self._within(entry.id)[entry.id]
 
     def _nearby(self, path: str) -> dict[str, bytes]:
         """Return the bytes of a file and of those after it in its scope, by blob: who reads one reads the others
@@ -143,11 +143,11 @@ class TreeSource:
 
     def _regular(self) -> Iterator[File]:
         """Yield regular files below the roots, and note anything else. Raises TooMuch and MalformedTree."""
-        for one in self.repository.trees.walk(self.tree, MAX_FILES, ROOTS, MAX_DEPTH):
-            if what := _astray(one):
-                self._problems.append(place_problem(one.path, what, "layout"))
+        for file in self.repository.trees.walk(self.tree, MAX_FILES, ROOTS, MAX_DEPTH):
+            if fault := _astray(file):
+                self._problems.append(place_problem(file.path, fault, "layout"))
             else:
-                yield one
+                yield file
 
 
 class CommitSource(TreeSource):
@@ -169,23 +169,23 @@ class CommitSource(TreeSource):
         super().__init__(repository, tree, like)
 
 
-def _astray(one: File) -> str:
+def _astray(file: File) -> str:
     """Return what is wrong with a file that is no regular one; empty where nothing is."""
-    if one.mode == TREE:
+    if file.mode == TREE:
         return "no declaration lies so deep: remove it"
-    if any("\udc80" <= letter <= "\udcff" for letter in one.path):
+    if any("\udc80" <= letter <= "\udcff" for letter in file.path):
         return "has a name that is not UTF-8: rename it"
-    if one.mode not in REGULAR:
-        return f"is {_STRANGE[one.mode]}: replace it by the file itself"
-    return "" if "/" in one.path else "is no folder: remove it"
+    if file.mode not in REGULAR:
+        return f"is {_STRANGE[file.mode]}: replace it by the file itself"
+    return "" if "/" in file.path else "is no folder: remove it"
 
 
-def _is_of_a_scope(one: Changed) -> bool:
+def _is_of_a_scope(change: Changed) -> bool:
     """Return whether what differs is, and was, a regular file that a scope may have."""
-    depth = one.path.count("/")
+    depth = change.path.count("/")
     return (
-        {one.old_mode, one.mode} <= {"", *REGULAR}
-        and "\\" not in one.path  # perhaps shown with escapes
-        and (depth > 1 or (depth == 1 and one.path.startswith("platform/")))
+        {change.old_mode, change.mode} <= {"", *REGULAR}
+        and "\\" not in change.path  # perhaps shown with escapes
+        and (depth > 1 or (depth == 1 and change.path.startswith("platform/")))
         and depth <= MAX_DEPTH
     )

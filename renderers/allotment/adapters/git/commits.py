@@ -49,11 +49,11 @@ def write_commit(
     ended = repository.git.run("fast_import", *options, data=data, settings=QUIET)
     if ended.status:
         raise Refused(f"Git made no commit: {ended.said[-_SHOWN:]}")
-    made = ended.out.decode("ascii").strip()
-    return _signed(repository, made, parents, message) if repository.signs() else made
+    commit = ended.out.decode("ascii").strip()
+    return _signed(repository, commit, parents, message) if repository.signs() else commit
 
 
-def _signed(repository: Repository, made: str, parents: Sequence[str], message: Message) -> str:
+def _signed(repository: Repository, commit: str, parents: Sequence[str], message: Message) -> str:
     """Return the same commit with a signature, which fast-import can't make."""
     name, _, rest = message.author.decode("utf-8", "replace").partition(" <")
     mail, _, date = rest.partition("> ")
@@ -61,7 +61,7 @@ def _signed(repository: Repository, made: str, parents: Sequence[str], message: 
     onto = [word for parent in parents for word in ("-p", parent)]
     ended = repository.git.run(
         "commit_tree",
-        *("-S", *onto, "-F", "-", f"{made}^{{tree}}"),
+        *("-S", *onto, "-F", "-", f"{commit}^{{tree}}"),
         data=message.text.encode(),
         settings=repository.signing,
         environment=environment,

@@ -32,10 +32,10 @@ class Conflicted(NamedTuple):
         return f"it conflicts with the base in {named}{more}: merge the base branch into it and decide there"
 
 
-def merge_base(repository: Repository, one: str, other: str) -> str | None:
+def merge_base(repository: Repository, commit: str, other: str) -> str | None:
     """Return the best common ancestor of two commits, None where there is none."""
     try:
-        return repository.git.text("merge_base", one, other)
+        return repository.git.text("merge_base", commit, other)
     except SaidNo:
         return None
 
@@ -51,17 +51,17 @@ def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
         )
     if common is None:
         return Conflicted(())
-    theirs = changed(
+    changes = changed(
         repository, common, head
     )  # what unfolds without end, or Git wouldn't write, is stopped before it is merged
     if common == base:
         return repository.trees.root(head)
     if common == head:
         return repository.trees.root(base)
-    sizes = repository.objects.info({one.blob for one in theirs if one.blob})
-    for one in theirs:
-        if one.blob and sizes[one.blob].size > MOST_BYTES:
-            raise TooMuch(f"{quoted(one.path)} has more than {MOST_BYTES:,} bytes: keep data elsewhere")
+    sizes = repository.objects.info({change.blob for change in changes if change.blob})
+    for change in changes:
+        if change.blob and sizes[change.blob].size > MOST_BYTES:
+            raise TooMuch(f"{quoted(change.path)} has more than {MOST_BYTES:,} bytes: keep data elsewhere")
     ended = _merge_tree(repository, base, head)
     tree, *paths = ended.out.decode("utf-8", "backslashreplace").split("\0")
     if ended.status == 1:
@@ -71,8 +71,8 @@ def merged(repository: Repository, base: str, head: str) -> str | Conflicted:
     return tree
 
 
-def _merge_tree(repository: Repository, one: str, other: str) -> Ended:
-    return repository.git.run("merge_tree", "--write-tree", "-z", "--name-only", "--no-messages", one, other)
+def _merge_tree(repository: Repository, commit: str, other: str) -> Ended:
+    return repository.git.run("merge_tree", "--write-tree", "-z", "--name-only", "--no-messages", commit, other)
 
 
 def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
@@ -83,50 +83,50 @@ def lands_by_rebase(repository: Repository, base: str, head: str, tree: str) -> 
     """
     common, git = merge_base(repository, base, head), repository.git
     own = git.text("rev_list", "--parents", f"--max-count={MOST_COMMITS + 1}", f"{base}..{head}").splitlines()
-    parents = {commit: before for commit, *before in (line.split() for line in own)}
-    if common == base and all(len(before) == 1 for before in parents.values()):
+    parents = {commit: commit_parents for commit, *commit_parents in (line.split() for line in own)}
+    if common == base and all(len(commit_parents) == 1 for commit_parents in parents.values()):
         return True
     if len(parents) > MOST_COMMITS:
         raise TooMuch(f"it has more than {MOST_COMMITS} commits of its own: squash them")
     comparison = TreeComparison(repository.trees)
-    for commit, before in parents.items():  # what unfolds without end is stopped before Git looks at it
-        if not before:
+    for commit, commit_parents in parents.items():  # what unfolds without end is stopped before Git looks at it
+        if not commit_parents:
             return False
-        comparison.of(*(repository.trees.root(one) for one in (before[0], commit)))
+        comparison.of(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
     options = ("--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only")
     landed = base
     for commit in git.text("rev_list", *options, f"{base}...{head}").split():
-        found = _applied(repository, landed, commit, parents[commit][0])
-        if found is None:
+        new_commit = _applied(repository, landed, commit, parents[commit][0])
+        if new_commit is None:
             return True  # it conflicts, so the forge lands nothing
-        landed = found
+        landed = new_commit
     return repository.trees.root(landed) == tree
 
 
-def _applied(repository: Repository, onto: str, commit: str, before: str) -> str | None:
+def _applied(repository: Repository, onto: str, commit: str, commit_parent: str) -> str | None:
     """Return a commit with what `commit` changes applied to `onto`; None where that conflicts."""
-    said = {f"GIT_{who}_{what}": "rebase" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    identity = {f"GIT_{who}_{field}": "rebase" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
 
     def child_of(parent: str, tree: str) -> str:
-        ended = repository.git.run("commit_tree", "-p", parent, "-m", "rebase", tree, environment=said)
+        ended = repository.git.run("commit_tree", "-p", parent, "-m", "rebase", tree, environment=identity)
         if ended.status:
             raise Refused(f"Git makes no commit: {ended.said[-400:]}")
         return ended.out.decode("ascii").strip()
 
     # The two share the commit before, so that merging them applies what came after it.
-    same = child_of(before, repository.trees.root(onto))
+    same = child_of(commit_parent, repository.trees.root(onto))
     ended = _merge_tree(repository, same, commit)
     return None if ended.status else child_of(onto, ended.out.decode("ascii").split("\0")[0])
 
 
 def inner(repository: Repository, tree: str, prefix: str) -> str:
     """Return the tree of the declarations in a whole repository's tree, where they lie in its folder `prefix`."""
-    found = repository.tree_of(tree, prefix)
-    if found is None:
+    subtree = repository.tree_of(tree, prefix)
+    if subtree is None:
         raise Refused(f"after the merge there is no folder {prefix}")
-    return found
+    return subtree
 
 
 def changed(repository: Repository, before: str, after: str) -> list[Changed]:
     """Return the files that differ between two commits or trees, sorted by path. Raises TooMuch, and MalformedTree."""
-    return TreeComparison(repository.trees).of(*(repository.trees.root(one) for one in (before, after)))
+    return TreeComparison(repository.trees).of(*(repository.trees.root(revision) for revision in (before, after)))

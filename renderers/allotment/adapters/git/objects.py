@@ -51,16 +51,16 @@ class Objects:
 
     def info(self, ids: Iterable[str]) -> dict[str, Info]:
         """Return what each object is, without reading it."""
-        found: dict[str, Info] = {}
+        infos: dict[str, Info] = {}
         for some in _several(ids):
-            with self._asked("info", some) as said:
-                found |= zip(some, map(_info, _lines(said, len(some))), strict=True)
-        return found
+            with self._asked("info", some) as pipe:
+                infos |= zip(some, map(_info, _lines(pipe, len(some))), strict=True)
+        return infos
 
     def commit_named(self, name: str) -> str | None:
         """Return the id of the commit that a name means, which is one line; None where it means none."""
-        with self._asked("info", [f"{name}^{{commit}}"]) as said:
-            words = _lines(said, 1)[0].split()
+        with self._asked("info", [f"{name}^{{commit}}"]) as pipe:
+            words = _lines(pipe, 1)[0].split()
         return words[0].decode("ascii") if len(words) == 3 and words[1] == b"commit" else None
 
     def read(self, ids: Iterable[str], kind: str, most: int) -> Iterator[tuple[str, bytes | None]]:
@@ -68,22 +68,22 @@ class Objects:
         `most` bytes, which isn't read. Raises Refused where one is of another kind, or isn't here."""
         for some in _several(ids):
             infos = self.info(some)
-            for one, info in infos.items():
+            for object_id, info in infos.items():
                 if info.kind != kind:
-                    raise Refused(_not(one, kind, info))
+                    raise Refused(_not(object_id, kind, info))
             yield from self._read(infos, most)
 
     def _read(self, infos: dict[str, Info], most: int) -> Iterator[tuple[str, bytes | None]]:
         batch: dict[str, Info] = {}
         held = 0
-        for one, info in infos.items():
+        for object_id, info in infos.items():
             if batch and (info.size > most or held + info.size > MOST_HELD):
                 yield from self._contents(batch)
                 batch, held = {}, 0
             if info.size > most:
-                yield one, None
+                yield object_id, None
             else:
-                batch[one] = info
+                batch[object_id] = info
                 held += info.size
         yield from self._contents(batch)
 
@@ -91,18 +91,20 @@ class Objects:
         """Return objects whose sizes are known, and with them where each begins in the answer."""
         if not infos:
             return []
-        heads = [f"{one} {kind} {size}\n".encode("ascii") for one, (kind, size) in infos.items()]
+        heads = [f"{object_id} {kind} {size}\n".encode("ascii") for object_id, (kind, size) in infos.items()]
         length = sum([len(head) for head in heads]) + sum([size + 1 for _, size in infos.values()])
-        with self._asked("contents", list(infos)) as said:
-            data: bytes = said.read(length)
-            found, at = [], 0
-            for head, (one, (_, size)) in zip(heads, infos.items(), strict=True):
+        with self._asked("contents", list(infos)) as pipe:
+            data: bytes = pipe.read(length)
+            contents, at = [], 0
+            for head, (object_id, (_, size)) in zip(heads, infos.items(), strict=True):
                 begin = at + len(head)
                 at = begin + size + 1
                 if data[begin - len(head) : begin] != head or len(data) < at:
-                    raise Refused(f"git cat-file said something else of object {one}: the repository may be damaged")
-                found.append((one, data[begin : at - 1]))
-        return found
+                    raise Refused(
+                        f"git cat-file said something else of object {object_id}: the repository may be damaged"
+                    )
+                contents.append((object_id, data[begin : at - 1]))
+        return contents
 
     @contextlib.contextmanager
     def _asked(self, command: str, ids: list[str]) -> Iterator[Any]:
@@ -112,18 +114,18 @@ class Objects:
             self._reader = os.getpid(), process, weakref.finalize(self, _end, os.getpid(), process)
         _, process, end = self._reader
         try:
-            process.stdin.write("".join([f"{command} {one}\n" for one in ids]).encode() + b"flush\n")
+            process.stdin.write("".join([f"{command} {object_id}\n" for object_id in ids]).encode() + b"flush\n")
             process.stdin.flush()
             yield process.stdout
         except (_Ended, BrokenPipeError):
-            said = " ".join(process.stderr.read().decode("utf-8", "replace").split())
+            errors = " ".join(process.stderr.read().decode("utf-8", "replace").split())
             status = process.proc.wait()
             self._reader = None
             end()
             if status == -signal.SIGINT:  # a person's interrupt goes to all processes, and came there first
                 raise KeyboardInterrupt from None
             raise Refused(
-                f"git cat-file ended before it had answered: {printable(said, 1000) or 'the repository may be damaged'}"
+                f"git cat-file ended before it had answered: {printable(errors, 1000) or 'the repository may be damaged'}"
             ) from None
         except BaseException:  # what it would still say is no answer to whatever is asked next
             self._reader = None
@@ -138,11 +140,11 @@ def _several(ids: Iterable[str]) -> Iterator[list[str]]:
         yield different[at : at + ASKED]
 
 
-def _lines(said: Any, count: int) -> list[bytes]:
+def _lines(pipe: Any, count: int) -> list[bytes]:
     """Return so many lines."""
-    text: bytes = said.readline()
+    text: bytes = pipe.readline()
     while text.count(b"\n") < count:
-        if not (more := said.read1(1 << 16)):
+        if not (more := pipe.read1(1 << 16)):
             raise _Ended
         text += more
     return text.splitlines()
@@ -153,10 +155,10 @@ def _info(line: bytes) -> Info:
     return Info(words[1].decode("ascii"), int(words[2])) if len(words) == 3 else Info("", 0)
 
 
-def _not(one: str, kind: str, info: Info) -> str:
+def _not(object_id: str, kind: str, info: Info) -> str:
     if not info.kind:
-        return f"object {one} isn't here: fetch the whole repository"
-    return f"object {one} is a {info.kind} where a {kind} should be: whoever wrote what names it damaged it"
+        return f"object {object_id} isn't here: fetch the whole repository"
+    return f"object {object_id} is a {info.kind} where a {kind} should be: whoever wrote what names it damaged it"
 
 
 def _end(owner: int, process: Any) -> None:

@@ -23,11 +23,11 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
     """Run `git fetch` with arguments. What came is in the repository once it ended well, without a ref. Raises
     Exceeded."""
     objects = repository.git.objects
-    configured = [word for one in (*QUIET, *settings, *_SETTINGS) for word in ("-c", one)]
+    configured = [word for setting in (*QUIET, *settings, *_SETTINGS) for word in ("-c", setting)]
     # Git's own name for such a folder, so that its housekeeping removes what a kill leaves.
     with (
         tempfile.TemporaryDirectory(prefix="tmp_objdir-incoming-", dir=objects) as name,
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as output,
     ):
         folder = Path(name)
         environment = {
@@ -37,9 +37,9 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed(objects),
         }
         command = ("git", "-C", str(repository.git.folder), *configured, "fetch", *arguments)
-        status = run_within(command, environment, limit, said.fileno(), partial(_check_size, folder))
-        said.seek(0)
-        ended = Ended(status, b"", said.read(_SHOWN).decode("utf-8", "replace"))
+        status = run_within(command, environment, limit, output.fileno(), partial(_check_size, folder))
+        output.seek(0)
+        ended = Ended(status, b"", output.read(_SHOWN).decode("utf-8", "replace"))
         if status == 0:
             _check_size(folder)  # it may have ended between two looks
             _move(folder, objects)

@@ -55,7 +55,11 @@ _HARMLESS = (
     "zeroPaddedFilemode",
 )
 _OPTIONS = ("--no-tags", "--no-write-fetch-head", "--end-of-options")
-_STRICT = ("fetch.fsckObjects=true", "fetch.fsck.badFilemode=error", *(f"fetch.fsck.{one}=ignore" for one in _HARMLESS))
+_STRICT = (
+    "fetch.fsckObjects=true",
+    "fetch.fsck.badFilemode=error",
+    *(f"fetch.fsck.{message_id}=ignore" for message_id in _HARMLESS),
+)
 
 
 def kept_ref(ref: str) -> str:
@@ -123,8 +127,8 @@ class Remote:
         somebody left there, so that their history may hold anything: they come all the same, and the reader of trees
         refuses what can't be read. Raises Refused, with Git's words, when the remote doesn't answer, and Unsound.
         """
-        found = self.look(*refs, *unfetched)
-        names = {found[name]: name for name in refs if name in found}
+        commits = self.look(*refs, *unfetched)
+        names = {commits[name]: name for name in refs if name in commits}
         new = [commit for commit in names if not self.repository.has(commit)]
         if new and self._keep:
             new = [f"+{commit}:{kept_ref(names[commit])}" for commit in new]
@@ -133,16 +137,16 @@ class Remote:
                 self._bring(new, ours)
         except SaidNo as error:
             raise self._refusal(str(error)[-_SHOWN:]) from None
-        return found
+        return commits
 
     def look(self, *refs: str) -> dict[str, str]:
         """Return what refs, by their full names, point at; nothing is fetched. Raises Refused."""
         try:
-            said = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look)
+            output = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look)
         except SaidNo as error:
             raise self._refusal(str(error)[-_SHOWN:]) from None
-        found = {name: commit for commit, name in (line.split("\t") for line in said.splitlines())}
-        return {name: commit for name, commit in found.items() if name in refs}
+        commits = {name: commit for commit, name in (line.split("\t") for line in output.splitlines())}
+        return {name: commit for name, commit in commits.items() if name in refs}
 
     def _transferred(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
         self._run(command, "--progress", *arguments, patience=self._transfer, settings=(*QUIET, *settings))

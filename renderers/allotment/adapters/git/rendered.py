@@ -51,20 +51,20 @@ def approved_ref(cluster: str) -> str:
     return f"refs/allotment/approved/{cluster}"
 
 
-def live_source(repository: Repository, revision: str, folder: str, known: str) -> tuple[str, str] | None:
+def live_source(repository: Repository, revision: str, folder: str, known_tree: str) -> tuple[str, str] | None:
     """Return the source commit of what a folder holds in a rendered commit, and the folder's tree.
 
-    None where the tree is `known`: Argo CD names the newest commit for every Application, also for those that it didn't
+    None where the tree is `known_tree`: Argo CD names the newest commit for every Application, also for those that it didn't
     touch, so it is the content that counts. None too where it can't be read: it is somebody else's.
     """
     try:
         tree = repository.tree_of(revision, folder)
     except (MalformedTree, TooMuch):
         return None
-    if tree is None or tree == known:
+    if tree is None or tree == known_tree:
         return None
-    found = _TRAILER.findall(repository.last_message(revision, folder))
-    return found[-1] if found else "", tree
+    trailers = _TRAILER.findall(repository.last_message(revision, folder))
+    return trailers[-1] if trailers else "", tree
 
 
 class Unproven(Refused):
@@ -105,8 +105,8 @@ def look(
     `adopt` believes what is there, unsigned or without our refs. Raises Refused when the remote doesn't answer, and
     Unproven."""
     names = sorted(clusters)
-    several = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
-    refs = remote.fetch(SOURCE, RETAINED, *several, ours=True)
+    cluster_refs = (ref(name) for name in names for ref in (rendered_branch, published_ref, approved_ref))
+    refs = remote.fetch(SOURCE, RETAINED, *cluster_refs, ours=True)
     branches, over = dict[str, Branch](), dict[str, str]()
     for name in names:
         branch = _branch(repository, name, refs, key, adopt=adopt)
@@ -115,9 +115,15 @@ def look(
         if branch.approved is None and approved_ref(name) in refs:
             over[approved_ref(name)] = refs[approved_ref(name)]
         branches[name] = branch
-    ours = [] if key is None or adopt else [one.published for one in branches.values() if one.published]
-    found = [_TRAILER.findall(repository.trees.message(one).decode("utf-8", "replace"))[-1:] for one in ours]
-    proven = repository.newest_of([one for several in found for one in several])
+    own_commits = (
+        []
+        if key is None or adopt
+        else [cluster_branch.published for cluster_branch in branches.values() if cluster_branch.published]
+    )
+    trailers = [
+        _TRAILER.findall(repository.trees.message(commit).decode("utf-8", "replace"))[-1:] for commit in own_commits
+    ]
+    proven = repository.newest_of([source for sources in trailers for source in sources])
     return Look(refs.get(SOURCE), branches, refs, over, proven)
 
 
@@ -156,10 +162,10 @@ def _branch(repository: Repository, cluster: str, refs: Mapping[str, str], key: 
     return branch
 
 
-def check_known(found: Look, clusters: Iterable[str]) -> None:
+def check_known(remote_state: Look, clusters: Iterable[str]) -> None:
     """Check that something is known of clusters which were published before. Raises Unproven."""
-    for name in sorted(found.branches.keys() & set(clusters)):
-        if found.branches[name].published is None:
+    for name in sorted(remote_state.branches.keys() & set(clusters)):
+        if remote_state.branches[name].published is None:
             fault = f"{rendered_branch(name)} has nothing of ours: what was published for this cluster isn't known"
             raise _unproven(name, None, fault, _WAY_OUT)
 
@@ -181,10 +187,10 @@ def _fault(branch: Branch) -> str:
 
 def _like_ours(repository: Repository, tip: str | None, cluster: str) -> str | None:
     """Return the newest commit, from one backwards, that can be read and says what ours say: anybody could write it."""
-    for one in repository.back_from(tip, MOST_FORGED) if tip else ():
+    for commit in repository.back_from(tip, MOST_FORGED) if tip else ():
         with contextlib.suppress(Refused):
-            if repository.subject(one).startswith(publishes(cluster)) and repository.listing(one) is not None:
-                return one
+            if repository.subject(commit).startswith(publishes(cluster)) and repository.listing(commit) is not None:
+                return commit
     return None
 
 
@@ -224,9 +230,9 @@ def _proven(repository: Repository, starts: Iterable[str | None], cluster: str, 
     """Return the newest commit, from some backwards, that the publisher signed for a cluster; None where there is none."""
     newest = None
     for start in dict.fromkeys(starts):
-        found = _signed(repository, start, cluster, key)
-        if found is not None and (newest is None or repository.is_ancestor(newest, found)):
-            newest = found
+        signed_commit = _signed(repository, start, cluster, key)
+        if signed_commit is not None and (newest is None or repository.is_ancestor(newest, signed_commit)):
+            newest = signed_commit
     return newest
 
 
@@ -251,8 +257,8 @@ def _lines(repository: Repository, commit: str) -> list[str]:
 
 def _signed(repository: Repository, start: str | None, cluster: str, key: str, most: int | None = None) -> str | None:
     commit = repository.commit_of(start) if start else None
-    for one in repository.back_from(commit, most or MOST_FORGED) if commit else ():
+    for ancestor in repository.back_from(commit, most or MOST_FORGED) if commit else ():
         with contextlib.suppress(Refused):  # what can't be read isn't ours
-            if repository.subject(one).startswith(publishes(cluster)) and repository.is_signed_by(one, key):
-                return one
+            if repository.subject(ancestor).startswith(publishes(cluster)) and repository.is_signed_by(ancestor, key):
+                return ancestor
     return None

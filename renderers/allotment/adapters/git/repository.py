@@ -83,8 +83,8 @@ class Repository:
     def top(self, folder: Path) -> str:
         """Return where a folder lies in the repository's commits, empty for their top."""
         tree = self.git.work_tree
-        found = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
-        return "" if found == "." else found
+        path = folder.resolve().relative_to(tree.resolve()).as_posix() if tree else "."
+        return "" if path == "." else path
 
     def listing(self, commit: str, folder: str = "") -> Mapping[str, str]:
         """Return the blob id of every file of a commit, or of one of its folders, by its path, sorted. Raises Refused
@@ -97,24 +97,24 @@ class Repository:
             raise Refused(f"commit {commit} has no folder {quoted(folder)}")
         if folder:
             return self._walked(commit, tree, f"{folder}/")
-        found = self._listings.pop(tree, None)
-        if found is None:
-            found = self._like_a_parent(commit, tree)
-        if found is None:
-            found = self._walked(commit, tree)
-        self._listings[tree], self._listed[commit] = found, tree
-        for kept in (self._listings, self._listed):
-            while len(kept) > MOST_LISTINGS:
-                del kept[next(iter(kept))]
-        return found
+        files = self._listings.pop(tree, None)
+        if files is None:
+            files = self._like_a_parent(commit, tree)
+        if files is None:
+            files = self._walked(commit, tree)
+        self._listings[tree], self._listed[commit] = files, tree
+        for cache in (self._listings, self._listed):
+            while len(cache) > MOST_LISTINGS:
+                del cache[next(iter(cache))]
+        return files
 
     def _walked(self, commit: str, tree: str, prefix: str = "") -> dict[str, str]:
-        found = {}
+        files = {}
         for path, mode, blob in self.trees.walk(tree, MOST_FILES):
             if mode == TREE:
                 raise TooMuch(f"commit {commit} has folders more than {MAX_DEPTH} deep")
-            found[prefix + path] = blob
-        return {path: found[path] for path in sorted(found)}
+            files[prefix + path] = blob
+        return {path: files[path] for path in sorted(files)}
 
     def _like_a_parent(self, commit: str, tree: str) -> dict[str, str] | None:
         """Return what a commit has, from what a parent has and what differs; None where no parent was listed, or too
@@ -122,21 +122,23 @@ class Repository:
         parents = list[str]()
         with contextlib.suppress(Refused):
             parents = self.parents(commit) if self.objects.info([commit])[commit].kind == "commit" else []
-        before = next((self._listed[one] for one in parents if self._listed.get(one) in self._listings), None)
-        if before is None:
+        parent_tree = next(
+            (self._listed[parent] for parent in parents if self._listed.get(parent) in self._listings), None
+        )
+        if parent_tree is None:
             return None
-        found = dict(self._listings[before])
+        files = dict(self._listings[parent_tree])
         try:
-            for one in TreeComparison(self.trees).of(before, tree):
-                found.pop(one.path, None)
-                if "\\" in one.path:  # perhaps shown with escapes
+            for change in TreeComparison(self.trees).of(parent_tree, tree):
+                files.pop(change.path, None)
+                if "\\" in change.path:  # perhaps shown with escapes
                     return None
-                if one.blob:
-                    found[one.path] = one.blob
-            check_limits(found, MOST_FILES)
+                if change.blob:
+                    files[change.path] = change.blob
+            check_limits(files, MOST_FILES)
         except TooMuch:
             return None
-        return {path: found[path] for path in sorted(found)}
+        return {path: files[path] for path in sorted(files)}
 
     def read(self, blob: str) -> bytes:
         """Return a blob's bytes."""
@@ -147,48 +149,48 @@ class Repository:
 
         Raises Refused where one isn't here, and TooMuch where one is larger than any file of ours.
         """
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for blob, data in self.objects.read(blobs, "blob", MOST_READ):
             if data is None:
                 raise TooMuch(f"object {blob} has more than {MOST_READ:,} bytes: no file of ours does")
-            found[blob] = data
-        return [found[blob] for blob in blobs]
+            contents[blob] = data
+        return [contents[blob] for blob in blobs]
 
     def read_at(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a file in a commit; None where there is no such file, or the commit isn't here."""
         if not IS_ID.fullmatch(commit) or not self.objects.info([commit])[commit].kind:
             return None
-        found = self.trees.find(self.trees.root(commit), path)
-        return self.read(found.id) if found is not None and found.mode in REGULAR else None
+        entry = self.trees.find(self.trees.root(commit), path)
+        return self.read(entry.id) if entry is not None and entry.mode in REGULAR else None
 
     def has(self, commit: str) -> bool:
         """Return whether the object of an id is here."""
         return IS_ID.fullmatch(commit) is not None and self.objects.info([commit])[commit].kind != ""
 
-    def commit_of(self, one: str) -> str | None:
+    def commit_of(self, object_id: str) -> str | None:
         """Return the commit that an object is, or that a tag names; None where it is none."""
-        kind = self.objects.info([one])[one].kind
+        kind = self.objects.info([object_id])[object_id].kind
         if kind == "tag":
-            return self._said("rev_parse", "--verify", "--quiet", f"{one}^{{commit}}")
-        return one if kind == "commit" else None
+            return self._said("rev_parse", "--verify", "--quiet", f"{object_id}^{{commit}}")
+        return object_id if kind == "commit" else None
 
-    def is_ancestor(self, one: str, other: str) -> bool:
-        """Return whether commit `one` is `other` or comes before it. Raises Refused where the history can't be read."""
-        if one == other:
+    def is_ancestor(self, commit: str, other: str) -> bool:
+        """Return whether commit `commit` is `other` or comes before it. Raises Refused where the history can't be read."""
+        if commit == other:
             return True
-        if any(info.kind not in ("", "commit", "tag") for info in self.objects.info([one, other]).values()):
+        if any(info.kind not in ("", "commit", "tag") for info in self.objects.info([commit, other]).values()):
             return False  # somebody pointed a ref at a tree or a blob
-        ended = self.git.run("merge_base", "--is-ancestor", one, other)
-        if ended.status > 1 and self.has(one) and self.has(other):
+        ended = self.git.run("merge_base", "--is-ancestor", commit, other)
+        if ended.status > 1 and self.has(commit) and self.has(other):
             raise Refused(f"the history of commit {other} can't be read: {printable(ended.said, 400)}")
         return ended.status == 0
 
     def newest_of(self, commits: Iterable[str]) -> tuple[str, ...]:
         """Return those of some commits that no other of them contains; also each that isn't here."""
-        several = list(dict.fromkeys(commits))
-        here = [one for one, info in self.objects.info(several).items() if info.kind == "commit"]
+        candidates = list(dict.fromkeys(commits))
+        here = [commit for commit, info in self.objects.info(candidates).items() if info.kind == "commit"]
         ends = self.git.text("merge_base", "--independent", *here).split() if len(here) > 1 else here
-        return (*ends, *(one for one in several if one not in here))
+        return (*ends, *(commit for commit in candidates if commit not in here))
 
     def count_between(self, old: str, new: str) -> int:
         """Return how many commits `new` contains and `old` doesn't."""
@@ -207,11 +209,11 @@ class Repository:
         """Return a commit's parents: as Git has it, the lines after the tree's alone. Raises Refused where one is of
         another form."""
         lines = itertools.takewhile(lambda line: line.startswith(b"parent "), self.trees.header(commit)[1:])
-        found = [(line, _PARENT.fullmatch(line)) for line in lines]
-        for line, parent in found:
+        matches = [(line, _PARENT.fullmatch(line)) for line in lines]
+        for line, parent in matches:
             if parent is None:
                 raise Refused(f"commit {commit} names no parent in {quoted(line.decode('utf-8', 'backslashreplace'))}")
-        return [parent[1].decode("ascii") for _, parent in found if parent]
+        return [parent[1].decode("ascii") for _, parent in matches if parent]
 
     def subject(self, commit: str) -> str:
         """Return the first line of what a commit says."""
@@ -223,14 +225,14 @@ class Repository:
 
     def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in seconds since 1970; 0 where it doesn't say, as one that Git didn't write."""
-        found = [_COMMITTED.search(line) for line in self.trees.header(commit)]
-        return next((int(one[1]) for one in found if one), 0)
+        matches = [_COMMITTED.search(line) for line in self.trees.header(commit)]
+        return next((int(match[1]) for match in matches if match), 0)
 
     def tree_of(self, commit: str, folder: str) -> str | None:
         """Return the id of a folder's tree in a commit, or in a tree; None where there is no such folder. Raises
         Refused where the commit isn't here, and MalformedTree."""
-        found = self.trees.find(self.trees.root(commit), folder)
-        return found.id if found is not None and found.mode == TREE else None
+        entry = self.trees.find(self.trees.root(commit), folder)
+        return entry.id if entry is not None and entry.mode == TREE else None
 
     def last_message(self, commit: str, folder: str) -> str:
         """Return what the last commit up to `commit` that changed a folder says; empty where none did."""
@@ -283,14 +285,14 @@ class Repository:
         Who it is Git is asked once; when it is, where GIT_COMMITTER_DATE says so.
         """
         if self._committer is None or "GIT_COMMITTER_DATE" in os.environ:
-            said = self._said("var", "GIT_COMMITTER_IDENT")
-            if said is None:
+            identity = self._said("var", "GIT_COMMITTER_IDENT")
+            if identity is None:
                 raise Refused(
                     "Git knows no name to commit under: set user.name and user.email with git config,"
                     " or GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL"
                 )
-            self._committer = said.encode().rpartition(b"> ")[0]
-            return said.encode()
+            self._committer = identity.encode().rpartition(b"> ")[0]
+            return identity.encode()
         return b"%s> %d +0000" % (self._committer, time.time())
 
     def signs(self) -> bool:

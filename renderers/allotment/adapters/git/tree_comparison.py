@@ -64,14 +64,14 @@ class TreeComparison:
             below: dict[_Pair, list[str]] = {}
             for pair, was, is_now in self._read(level):
                 here = level[pair]
-                for name, one, other in self._differing(here, was, is_now):
-                    ids = (one.id if one.mode == TREE else "", other.id if other.mode == TREE else "")
+                for name, entry, other in self._differing(here, was, is_now):
+                    ids = (entry.id if entry.mode == TREE else "", other.id if other.mode == TREE else "")
                     if any(ids):
                         paths = [f"{path}{name}/" for path in here]
                         below.setdefault(ids, []).extend(paths)
                         if not ids[0]:
                             self._added.update(paths)
-                    old, new = (_NOTHING if both.mode == TREE else both for both in (one, other))
+                    old, new = (_NOTHING if side.mode == TREE else side for side in (entry, other))
                     if old != new:
                         yield from [Changed(path + name, old.mode, new.mode, old.id, new.id) for path in here]
             if not below:
@@ -96,17 +96,17 @@ class TreeComparison:
         yield from self._contents(list(some))
 
     def _contents(self, pairs: list[_Pair]) -> Iterator[tuple[_Pair, _Entries, _Entries]]:
-        found = dict(self._trees.read(tree for pair in pairs for tree in pair if tree))
-        self.met_empty |= not all(found.values())
-        return ((pair, found.get(pair[0], []), found.get(pair[1], [])) for pair in pairs)
+        trees = dict(self._trees.read(tree for pair in pairs for tree in pair if tree))
+        self.met_empty |= not all(trees.values())
+        return ((pair, trees.get(pair[0], []), trees.get(pair[1], [])) for pair in pairs)
 
     def _differing(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
         """Return name, entry before and after of what differs between two folders, which have some paths. Raises
         TooMuch."""
         self._count(here, abs(len(was) - len(is_now)), 0)
-        both = set(was) & set(is_now)
+        common = set(was) & set(is_now)
         old, new = (
-            {name: Entry(mode.decode(), raw.hex()) for mode, name, raw in side if (mode, name, raw) not in both}
+            {name: Entry(mode.decode(), raw.hex()) for mode, name, raw in side if (mode, name, raw) not in common}
             for side in (was, is_now)
         )
         names = sorted(old.keys() | new.keys())
@@ -134,7 +134,7 @@ class TreeComparison:
         for folder, count in self._within.items():
             parts = folder.split("/")
             above = ("/".join([*parts[:depth], ""]) for depth in range(1, len(parts)))
-            totals[next((one for one in above if one in self._added), folder)] += count
+            totals[next((ancestor for ancestor in above if ancestor in self._added), folder)] += count
         ((where, count),) = totals.most_common(1)
         return where.removesuffix("/") if 2 * count > totals.total() else ""
 

@@ -66,20 +66,20 @@ class File(NamedTuple):
 def entries(tree: str, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
     """Return mode, name and raw id of each entry of a tree object. Raises MalformedTree."""
     digest = len(tree) // 2
-    found: list[tuple[bytes, bytes, bytes]] = _ENTRY[digest].findall(data)
-    names = [name for _, name, _ in found]
-    if not _ENTRIES[digest].fullmatch(data) or (len(found) > 1 and not _in_order(found, names)):
+    tree_entries: list[tuple[bytes, bytes, bytes]] = _ENTRY[digest].findall(data)
+    names = [name for _, name, _ in tree_entries]
+    if not _ENTRIES[digest].fullmatch(data) or (len(tree_entries) > 1 and not _in_order(tree_entries, names)):
         raise MalformedTree(tree, _fault(data, digest))
     if _NULL[digest] in data or _STRANGE.search(b"\0".join(names)):
-        for _, name, one in found:
-            if wrong := _wrong(name, one):
+        for _, name, raw_id in tree_entries:
+            if wrong := _wrong(name, raw_id):
                 raise MalformedTree(tree, wrong)
-    return found
+    return tree_entries
 
 
-def _in_order(found: list[tuple[bytes, bytes, bytes]], names: list[bytes]) -> bool:
+def _in_order(tree_entries: list[tuple[bytes, bytes, bytes]], names: list[bytes]) -> bool:
     """Return whether a tree is sorted as Git sorts, folders with a slash behind, and has no name twice."""
-    keys = [name + b"/" if mode == b"40000" else name for mode, name, _ in found]
+    keys = [name + b"/" if mode == b"40000" else name for mode, name, _ in tree_entries]
     return keys == sorted(keys) and len(set(names)) == len(names)
 
 
@@ -104,10 +104,10 @@ def _fault(data: bytes, digest: int) -> str:
     seen: set[bytes] = set()
     at, last = 0, b""
     while at < len(data):
-        one = _ANY_ENTRY[digest].match(data, at)
-        if one is None:
+        match = _ANY_ENTRY[digest].match(data, at)
+        if match is None:
             return f"byte {at} begins no entry"
-        mode, name, raw = one.groups()
+        mode, name, raw = match.groups()
         if wrong := _wrong(name, raw):
             return wrong
         if mode.decode("ascii") not in (TREE, *REGULAR, LINK, SUBMODULE):
@@ -118,7 +118,7 @@ def _fault(data: bytes, digest: int) -> str:
         if key < last:
             return f"the name {_shown(name)} isn't in its place: names are sorted"
         seen.add(name)
-        at, last = one.end(), key
+        at, last = match.end(), key
     raise AssertionError("a tree without a fault was refused")
 
 
@@ -132,14 +132,14 @@ class Trees:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
-    def root(self, one: str) -> str:
+    def root(self, revision: str) -> str:
         """Return the tree of a commit; that of a tree is itself. Raises Refused where there is no such object here."""
-        info = self._objects.info([one])[one] if IS_ID.fullmatch(one) else Info("", 0)
+        info = self._objects.info([revision])[revision] if IS_ID.fullmatch(revision) else Info("", 0)
         if info.kind == "tree":
-            return one
+            return revision
         if not info.kind:
-            raise Refused(f"commit {one} can't be read here: fetch the whole repository")
-        return self.header(one)[0].removeprefix(b"tree ").decode("ascii")
+            raise Refused(f"commit {revision} can't be read here: fetch the whole repository")
+        return self.header(revision)[0].removeprefix(b"tree ").decode("ascii")
 
     def header(self, commit: str) -> list[bytes]:
         """Return the lines of a commit's header, the first with its tree's id. Raises Refused."""
@@ -160,10 +160,10 @@ class Trees:
 
     def read(self, ids: Iterable[str]) -> Iterator[tuple[str, list[tuple[bytes, bytes, bytes]]]]:
         """Yield each different tree of some with its entries (`entries`). Raises MalformedTree, TooMuch and Refused."""
-        for one, data in self._objects.read(ids, "tree", MOST_BYTES):
+        for tree_id, data in self._objects.read(ids, "tree", MOST_BYTES):
             if data is None:
-                raise TooMuch(f"tree {one} has more than {MOST_BYTES:,} bytes: no folder has so many files")
-            yield one, entries(one, data)
+                raise TooMuch(f"tree {tree_id} has more than {MOST_BYTES:,} bytes: no folder has so many files")
+            yield tree_id, entries(tree_id, data)
 
     def sizes(self, ids: Iterable[str]) -> Mapping[str, Info]:
         """Return what some trees are, without reading them."""
@@ -171,16 +171,16 @@ class Trees:
 
     def find(self, tree: str, path: str) -> Entry | None:
         """Return what lies at a path, folder by folder; None where nothing does. The empty path is the tree itself."""
-        found = Entry(TREE, tree)
+        entry = Entry(TREE, tree)
         for part in path.encode("utf-8", "surrogateescape").split(b"/") if path else ():
-            if found.mode != TREE:
+            if entry.mode != TREE:
                 return None
-            ((_, several),) = self.read([found.id])
-            mode, raw = next(((mode, raw) for mode, name, raw in several if name == part), (b"", b""))
+            ((_, tree_entries),) = self.read([entry.id])
+            mode, raw = next(((mode, raw) for mode, name, raw in tree_entries if name == part), (b"", b""))
             if not mode:
                 return None
-            found = Entry(mode.decode("ascii"), raw.hex())
-        return found
+            entry = Entry(mode.decode("ascii"), raw.hex())
+        return entry
 
     def walk(
         self, tree: str, most: int, roots: Collection[str] | None = None, depth: int = MAX_DEPTH
@@ -193,13 +193,13 @@ class Trees:
         wanted = None if roots is None else {root.encode() for root in roots}
         for deep in range(depth + 1):
             below: dict[str, list[str]] = {}
-            for one, several in self.read(level):
-                here = level[one]
+            for tree_id, tree_entries in self.read(level):
+                here = level[tree_id]
                 if wanted is not None:
-                    several = [entry for entry in several if entry[1] in wanted]  # noqa: PLW2901  # the root has no others for us
-                limit.take(here, several)
+                    tree_entries = [entry for entry in tree_entries if entry[1] in wanted]  # noqa: PLW2901  # the root has no others for us
+                limit.take(here, tree_entries)
                 for path in here:
-                    for mode, name, raw in several:
+                    for mode, name, raw in tree_entries:
                         text = path + name.decode("utf-8", "surrogateescape")
                         if mode == b"40000" and deep < depth:
                             below.setdefault(raw.hex(), []).append(text + "/")
@@ -217,12 +217,12 @@ class _Limit:
         self._most = most
         self._files = self._folders = self._bytes = 0
 
-    def take(self, paths: list[str], several: list[tuple[bytes, bytes, bytes]]) -> None:
+    def take(self, paths: list[str], tree_entries: list[tuple[bytes, bytes, bytes]]) -> None:
         """Count the entries of a tree that has some paths. Raises TooMuch."""
         times = len(paths)
-        folders = [mode for mode, _, _ in several].count(b"40000")
-        length = sum([len(name) for _, name, _ in several]) * times + len("".join(paths)) * len(several)
-        self.count((len(several) - folders) * times, folders * times, length)
+        folders = [mode for mode, _, _ in tree_entries].count(b"40000")
+        length = sum([len(name) for _, name, _ in tree_entries]) * times + len("".join(paths)) * len(tree_entries)
+        self.count((len(tree_entries) - folders) * times, folders * times, length)
 
     def count(self, files: int, folders: int, length: int) -> None:
         """Count files, folders and the bytes of their paths. Raises TooMuch."""

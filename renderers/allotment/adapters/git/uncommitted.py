@@ -56,8 +56,8 @@ def differing_paths(repository: Repository, commit: str, folders: Iterable[str])
     are left out."""
     with temporary_folder("allot-look-") as folder:
         environment = _index_in(repository, folder)
-        asked = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
-        changed = repository.git.run("diff", *asked, "--", *folders, settings=LOOKING, environment=environment)
+        options = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
+        changed = repository.git.run("diff", *options, "--", *folders, settings=LOOKING, environment=environment)
         listed = ("--others", "--exclude-standard", "-z", "--", *folders)
         new = repository.git.run("ls_files", *listed, settings=LOOKING, environment=environment)
     return [os.fsdecode(path) for path in (changed.out + new.out).split(b"\0") if path]

@@ -21,7 +21,7 @@ from allotment.adapters.source import MAX_FILES
 from allotment.declared.layout import ROOTS
 from allotment.problems import Refused, quoted
 
-_SAID = {f"GIT_{who}_{what}": "allotment" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+_SAID = {f"GIT_{who}_{field}": "allotment" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
 # How Git turns the bytes of a file into those that it commits: its own work, no program's.
 _CONVERSION = ("core.autocrlf", "core.eol")
 _FILE_MODE = "core.filemode"
@@ -55,58 +55,73 @@ def commit_of_folder(here: Repository, apart: Repository, root: Path, commit: st
     """
     prefix = apart.top(root)
     tree = apart.tree_of(commit, prefix)
-    known = {one.path: Entry(one.mode, one.id) for one in apart.trees.walk(tree, MAX_FILES, ROOTS)} if tree else {}
-    reading = _Reading(here, apart, root, f"{prefix}/" if prefix else "", known, len(commit))
+    committed_entries = (
+        {file.path: Entry(file.mode, file.id) for file in apart.trees.walk(tree, MAX_FILES, ROOTS)} if tree else {}
+    )
+    reading = _Reading(here, apart, root, f"{prefix}/" if prefix else "", committed_entries, len(commit))
     try:
-        found = reading.entries(most)
+        entries = reading.entries(most)
     except OSError as error:
         raise Refused(f"{error.filename} can't be read: {error.strerror}") from None
-    kept = reading.left_out() if known.keys() - found.keys() else set()
-    lines = [f"0 {'0' * len(commit)}\t{reading.inside}{path}" for path in known.keys() - found.keys() - kept]
-    lines += [f"{one.mode} {one.id}\t{reading.inside}{path}" for path, one in found.items() if known.get(path) != one]
+    sparse_paths = reading.left_out() if committed_entries.keys() - entries.keys() else set()
+    lines = [
+        f"0 {'0' * len(commit)}\t{reading.inside}{path}"
+        for path in committed_entries.keys() - entries.keys() - sparse_paths
+    ]
+    lines += [
+        f"{entry.mode} {entry.id}\t{reading.inside}{path}"
+        for path, entry in entries.items()
+        if committed_entries.get(path) != entry
+    ]
     _said(apart, "read_tree", commit)
     _said(apart, "update_index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
     return _said(apart, "commit_tree", "-p", commit, "-m", "Work tree", _said(apart, "write_tree"))
 
 
 class _Reading:
-    """Reads the declarations in a folder, which lies at `inside` in its repository; `known` is what is committed of them,
+    """Reads the declarations in a folder, which lies at `inside` in its repository; `committed_entries` is what is committed of them,
     and ids have so many digits."""
 
     def __init__(
-        self, here: Repository, apart: Repository, root: Path, inside: str, known: Mapping[str, Entry], digits: int
+        self,
+        here: Repository,
+        apart: Repository,
+        root: Path,
+        inside: str,
+        committed_entries: Mapping[str, Entry],
+        digits: int,
     ) -> None:
         self._here, self._apart = here, apart
         self._root, self.inside = root, inside
-        self._known, self._digits = known, digits
+        self._known, self._digits = committed_entries, digits
         self._configured = dict(_configured(here))
 
     def entries(self, most: int) -> dict[str, Entry]:
         """Return what a tree of the folder would have, by path. Raises TooMuch, Refused and OSError."""
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         differing: dict[str, str] = {}
         size = 0
-        for one in self._walk():
-            if one.mode not in REGULAR:
-                found[one.path] = self._strange(one)
+        for file in self._walk():
+            if file.mode not in REGULAR:
+                entries[file.path] = self._strange(file)
                 continue
-            if one.size > most:
-                raise TooMuch(f"{quoted(one.path)} has {one.size:,} bytes: keep data elsewhere")
-            blob, mode = _id(_read(self._root / one.path, one.size), self._digits), self._mode(one)
-            found[one.path] = Entry(mode, blob)
-            if (old := self._known.get(one.path)) is None or old.id != blob:
-                differing[one.path] = mode
-                size += one.size
+            if file.size > most:
+                raise TooMuch(f"{quoted(file.path)} has {file.size:,} bytes: keep data elsewhere")
+            blob, mode = _id(_read(self._root / file.path, file.size), self._digits), self._mode(file)
+            entries[file.path] = Entry(mode, blob)
+            if (old := self._known.get(file.path)) is None or old.id != blob:
+                differing[file.path] = mode
+                size += file.size
             if size > most:
                 raise TooMuch(f"it writes more than {most >> 20} MiB of files: split it")
-        return found | {path: Entry(differing[path], blob) for path, blob in self._written(list(differing))}
+        return entries | {path: Entry(differing[path], blob) for path, blob in self._written(list(differing))}
 
     def left_out(self) -> set[str]:
         """Return the files that Git keeps out of the work tree, as in a sparse checkout: they aren't gone."""
-        folders = [self.inside + one for one in sorted(ROOTS)]
-        said = self._here.git.text("ls_files", "-t", "-z", "--", *folders, settings=LOOKING)
+        folders = [self.inside + root for root in sorted(ROOTS)]
+        output = self._here.git.text("ls_files", "-t", "-z", "--", *folders, settings=LOOKING)
         prefix = f"S {self.inside}"
-        return {one.removeprefix(prefix) for one in said.split("\0") if one.startswith(prefix)}
+        return {line.removeprefix(prefix) for line in output.split("\0") if line.startswith(prefix)}
 
     def _walk(self) -> Iterator[_Found]:
         """Yield all that lies below the roots but folders. A repository that lies there is one thing, as Git has it, unless
@@ -134,13 +149,15 @@ class _Reading:
             mode = LINK if stat.S_ISLNK(status.st_mode) else REGULAR[bool(status.st_mode & stat.S_IXUSR)]
             yield _Found(path, mode, status.st_size)
 
-    def _strange(self, one: _Found) -> Entry:
+    def _strange(self, file: _Found) -> Entry:
         """Return the entry of a link or a nested repository. Which commit that is at is its own matter."""
-        if one.mode == SUBMODULE:
-            return self._known[one.path] if self._is(one.path, SUBMODULE) else Entry(SUBMODULE, _id(b"", self._digits))
-        target = os.fsencode(os.readlink(self._root / one.path))
-        if self._known.get(one.path) == (LINK, _id(target, self._digits)):
-            return self._known[one.path]
+        if file.mode == SUBMODULE:
+            return (
+                self._known[file.path] if self._is(file.path, SUBMODULE) else Entry(SUBMODULE, _id(b"", self._digits))
+            )
+        target = os.fsencode(os.readlink(self._root / file.path))
+        if self._known.get(file.path) == (LINK, _id(target, self._digits)):
+            return self._known[file.path]
         return Entry(LINK, _said(self._apart, "hash_object", "-w", "--stdin", data=os.fsdecode(target)))
 
     def _written(self, paths: list[str]) -> Iterator[tuple[str, str]]:
@@ -152,10 +169,10 @@ class _Reading:
         conversion = [f"{name}={self._configured[name]}" for name in _CONVERSION if name in self._configured]
         names = "".join([f"{_c_string(self.inside + path)}\n" for path in paths])
         environment = {"GIT_WORK_TREE": str(top)}
-        said = _said(
+        output = _said(
             self._apart, "hash_object", "-w", "--stdin-paths", data=names, settings=conversion, environment=environment
         )
-        yield from zip(paths, said.splitlines(), strict=True)
+        yield from zip(paths, output.splitlines(), strict=True)
 
     def _check_attributes(self, paths: list[str], top: Path) -> None:
         """Check that what Git would read of how files are committed are files. Raises Refused: of a pipe it would wait."""
@@ -171,19 +188,19 @@ class _Reading:
     def _is(self, path: str, mode: str) -> bool:
         return path in self._known and self._known[path].mode == mode
 
-    def _mode(self, one: _Found) -> str:
+    def _mode(self, file: _Found) -> str:
         """Return a file's mode: as committed where the file system doesn't tell (core.fileMode)."""
         if self._configured.get(_FILE_MODE, "true") != "false":
-            return one.mode
-        old = self._known.get(one.path)
+            return file.mode
+        old = self._known.get(file.path)
         return old.mode if old is not None and old.mode in REGULAR else REGULAR[0]
 
 
 def _configured(here: Repository) -> Iterator[tuple[str, str]]:
     """Yield what the repository's configuration says of how files are committed, the last word of each name last."""
-    said = here.git.run("config", "-z", "--get-regexp", _CONFIGURED).out.decode("utf-8", "replace")
-    for one in said.split("\0"):
-        name, newline, value = one.partition("\n")
+    output = here.git.run("config", "-z", "--get-regexp", _CONFIGURED).out.decode("utf-8", "replace")
+    for setting in output.split("\0"):
+        name, newline, value = setting.partition("\n")
         if name:
             yield name, value if newline else "true"
 

@@ -55,13 +55,15 @@ def _check_depth(value: Any, depth: int) -> None:
     if depth > DEEPEST:
         refuse("depth", f"the values nest deeper than {DEEPEST} levels: flatten them")
     if isinstance(value, dict):
-        for one in value.values():
-            _check_depth(one, depth + 1)
+        for child in value.values():
+            _check_depth(child, depth + 1)
     elif isinstance(value, list):
-        for one in value:
-            if isinstance(one, list) or one == {}:
-                refuse("type", f"{quoted(one)} can't be a list's entry: write a text, a number or a mapping with keys")
-            _check_depth(one, depth + 1)
+        for child in value:
+            if isinstance(child, list) or child == {}:
+                refuse(
+                    "type", f"{quoted(child)} can't be a list's entry: write a text, a number or a mapping with keys"
+                )
+            _check_depth(child, depth + 1)
 
 
 Version = Annotated[
@@ -182,10 +184,10 @@ class AddOnSpec(Spec):
         if self.manifests is not None and self.values:
             refuse("value", "values are a chart's: manifests take none, remove them")
         spaces = [self.namespace, *self.other_namespaces]
-        kinds = [f"{one.kind} of {quoted(one.group)}" for one in self.cluster_resources]
-        for what, several in (("namespace", spaces), ("cluster", self.clusters), ("kind", kinds)):
-            if twice := next((one for at, one in enumerate(several) if one in several[:at]), None):
-                refuse("duplicate", f"{what} {twice} is written twice: remove one")
+        kinds = [f"{resource.kind} of {quoted(resource.group)}" for resource in self.cluster_resources]
+        for noun, entries in (("namespace", spaces), ("cluster", self.clusters), ("kind", kinds)):
+            if twice := next((entry for at, entry in enumerate(entries) if entry in entries[:at]), None):
+                refuse("duplicate", f"{noun} {twice} is written twice: remove one")
         return self
 
     @property

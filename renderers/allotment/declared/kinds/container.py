@@ -147,11 +147,11 @@ class Container(Strict):
         probed: Any = self.probe.http_get or self.probe.tcp_socket
         names = [port.name for port in self.ports]
         if probed.port not in names:
-            known = ", ".join(names) or "none"
+            port_names = ", ".join(names) or "none"
             raise PydanticCustomError(
                 "reference",
                 "the probe's port '{port}' is none of the ports: {known}",
-                {"port": printable(probed.port), "known": known},
+                {"port": printable(probed.port), "known": port_names},
             )
         return self
 

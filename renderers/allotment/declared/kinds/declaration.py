@@ -35,18 +35,18 @@ class Strict(BaseModel):
 def one_of(model: Any) -> Any:
     """Check a model's ONE_OF; for use in a `model_validator(mode="after")`."""
     members = [member for member in model.ONE_OF if member]
-    given = [member for member in members if getattr(model, member) is not None]
+    present_members = [member for member in members if getattr(model, member) is not None]
     least = 0 if None in model.ONE_OF else 1
-    if least <= len(given) <= 1:
+    if least <= len(present_members) <= 1:
         return model
     fields = type(model).model_fields
     names = ", ".join(str(fields[member].alias) for member in members)
-    found = " and ".join(str(fields[member].alias) for member in given) or "none"
-    why = f": {model.ONE_OF_WHY}" if len(given) > 1 and model.ONE_OF_WHY else ""
+    present_names = " and ".join(str(fields[member].alias) for member in present_members) or "none"
+    why = f": {model.ONE_OF_WHY}" if len(present_members) > 1 and model.ONE_OF_WHY else ""
     raise PydanticCustomError(
         "one-of",
         "exactly one of {names} must be given, found {found}{why}",
-        {"names": names, "found": found, "why": why},
+        {"names": names, "found": present_names, "why": why},
     )
 
 

@@ -68,7 +68,7 @@ class SpecDra(Strict):
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
-        _check_partitions(self.device_class_name, "profile", given=self.profile is not None)
+        _check_partitions(self.device_class_name, "profile", is_given=self.profile is not None)
         return self
 
 
@@ -113,7 +113,7 @@ class PoolDra(Strict):
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
-        _check_partitions(self.device_class_name, "devices", given=self.devices is not None)
+        _check_partitions(self.device_class_name, "devices", is_given=self.devices is not None)
         return self
 
 
@@ -129,13 +129,13 @@ class PoolSharing(Strict):
     _exactly_one = model_validator(mode="after")(one_of)
 
 
-def _check_partitions(device_class: str, field: str, *, given: bool) -> None:
+def _check_partitions(device_class: str, field: str, *, is_given: bool) -> None:
     """Partitions are named where the class is theirs, and nowhere else."""
-    if given is not (device_class == _PARTITIONS):
+    if is_given is not (device_class == _PARTITIONS):
         raise PydanticCustomError(
             "dra-shape",
             "{field} is given, but devices of {device_class} are whole GPUs: remove it"
-            if given
+            if is_given
             else "{field} is missing: devices of {device_class} are partitions, so write which",
             {"field": field, "device_class": device_class},
         )

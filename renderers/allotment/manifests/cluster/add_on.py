@@ -45,7 +45,9 @@ def render(
             "sourceRepos": [source["repoURL"]],
             "destinations": spaces,
             "description": f"Add-on {name} in cluster {cluster.name}",
-            "clusterResourceWhitelist": [{"group": one.group, "kind": one.kind} for one in spec.cluster_resources],
+            "clusterResourceWhitelist": [
+                {"group": resource.group, "kind": resource.kind} for resource in spec.cluster_resources
+            ],
             "namespaceResourceWhitelist": [ANY_KIND],
         },
     }
@@ -61,14 +63,16 @@ def render(
 def namespaces(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
     """Return the namespaces that a cluster's add-ons are installed in. An Application that makes its own needs the right to
     make and label any, a tenant's too; so none has it."""
-    there = [one.model.spec for one in offers.platform.of(AddOn).values() if one.model.spec.is_in(cluster.name)]
+    specs = [
+        add_on.model.spec for add_on in offers.platform.of(AddOn).values() if add_on.model.spec.is_in(cluster.name)
+    ]
     return [
         {
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {"name": space, "labels": names.labels(), "annotations": {names.SYNC_OPTIONS: names.KEEP}},
         }
-        for space in sorted({one.namespace for one in there} - set(NOT_OURS))
+        for space in sorted({spec.namespace for spec in specs} - set(NOT_OURS))
     ]
 
 

@@ -31,7 +31,7 @@ PARAMETERS = {
     "controller.self.heal.backoff.cap.seconds": "10",
 }
 # What a label on an object says about where its declaration lies.
-DECLARED = {word: one.plural for word, one in THINGS.items()}
+DECLARED = {word: resource_kind.plural for word, resource_kind in THINGS.items()}
 
 
 def render(offers: Offers) -> list[dict[str, Any]]:
@@ -91,42 +91,44 @@ def _permissions() -> dict[str, Any]:
     return _config_map("argocd-rbac-cm", {"policy.default": "", "scopes": "[groups]"})
 
 
-def _links(offers: Offers, what: str) -> str:
+def _links(offers: Offers, link_target: str) -> str:
     """Return the links from an Application or a resource to what it was declared by, as Argo CD's configuration has
     them."""
     platform = offers.platform.one(Platform)
     assert platform is not None
     source = platform.model.spec.git
     forge = FORGES[source.forge]
-    shows = forge.folder if what == "application" else forge.file
-    tenant = LABELLED.format(what=what, label="tenant")
+    shows = forge.folder if link_target == "application" else forge.file
+    tenant = LABELLED.format(what=link_target, label="tenant")
     folder = f"{source.url.removesuffix('.git')}/{shows}/{source.branch}/tenants/{tenant}"
-    if what == "application":
-        return _link("Declarations", folder, HAS.format(what=what, label=names.TENANT)) + _graphs(offers, what)
+    if link_target == "application":
+        return _link("Declarations", folder, HAS.format(what=link_target, label=names.TENANT)) + _graphs(
+            offers, link_target
+        )
     return "".join(
         _link(
             "Declaration",
-            f"{folder}/{kinds}/{LABELLED.format(what=what, label=label)}.yaml",
-            HAS.format(what=what, label=f"allotment.dev/{label}"),
+            f"{folder}/{kinds}/{LABELLED.format(what=link_target, label=label)}.yaml",
+            HAS.format(what=link_target, label=f"allotment.dev/{label}"),
         )
         for label, kinds in DECLARED.items()
-    ) + _graphs(offers, what)
+    ) + _graphs(offers, link_target)
 
 
-def _graphs(offers: Offers, what: str) -> str:
+def _graphs(offers: Offers, link_target: str) -> str:
     """Return the links to graphs, of each cluster that names where they are: of a tenant, or of an instance."""
-    there = HAS.format(what="application", label=names.TENANT)
+    tenant_condition = HAS.format(what="application", label=names.TENANT)
     links = []
     for name, cluster in sorted(offers.clusters.items()):
         declared = cluster.one(Cluster)
         if declared is None or declared.model.spec.monitoring is None:
             continue
         space = names.namespace(LABELLED.format(what="application", label="tenant"))
-        instance = LABELLED.format(what=what, label="instance") if what == "resource" else ""
+        instance = LABELLED.format(what=link_target, label="instance") if link_target == "resource" else ""
         url = graphs_page(declared.model.spec.monitoring.grafana_url, name, space, instance)
-        condition = f"{there} && application.metadata.labels['allotment.dev/cluster'] == '{name}'"
-        if what == "resource":
-            condition += f" && {HAS.format(what=what, label=names.INSTANCE)}"
+        condition = f"{tenant_condition} && application.metadata.labels['allotment.dev/cluster'] == '{name}'"
+        if link_target == "resource":
+            condition += f" && {HAS.format(what=link_target, label=names.INSTANCE)}"
         links.append(_link("Graphs", url, condition))
     return "".join(links)
 

@@ -38,11 +38,11 @@ def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
     """Return the project and Applications of what belongs to no tenant: stock, node pools and add-ons apart from the
     rest, so that neither a stock that is refused nor a cluster without Karpenter, nor an add-on that doesn't come up,
     holds up what everything rests on."""
-    there = applications.destination(cluster)
+    destination = applications.destination(cluster)
     project = applications.project(
         platform_project(cluster.name),
         offers,
-        [HUB, {**there, "namespace": "*"}],
+        [HUB, {**destination, "namespace": "*"}],
         metadata={"labels": names.labels(cluster=cluster.name), "annotations": {names.SYNC_WAVE: "-2"}},
         description=f"Allotment's own parts in cluster {cluster.name}",
         clusterResourceWhitelist=[ANY_KIND],
@@ -51,17 +51,17 @@ def render_platform(offers: Offers, cluster: Folder) -> list[dict[str, Any]]:
     return [
         project,
         _application(offers, cluster, "add-ons", folders.ADD_ONS, HUB, "-1"),
-        _application(offers, cluster, "namespaces-of-add-ons", "platform/add-ons", there, "-1"),
-        _application(offers, cluster, "platform", "platform/cluster", there, "-1"),
-        _application(offers, cluster, "node-pools", "platform/node-pools", there),
-        _application(offers, cluster, "stock", "platform/stock", {**there, "namespace": names.STOCK_NAMESPACE}),
+        _application(offers, cluster, "namespaces-of-add-ons", "platform/add-ons", destination, "-1"),
+        _application(offers, cluster, "platform", "platform/cluster", destination, "-1"),
+        _application(offers, cluster, "node-pools", "platform/node-pools", destination),
+        _application(offers, cluster, "stock", "platform/stock", {**destination, "namespace": names.STOCK_NAMESPACE}),
     ]
 
 
 def render_shard(offers: Offers, cluster: Folder, letter: str) -> list[dict[str, Any]]:
     """Return the Applications of one letter's tenants: their namespaces there, their Applications at the hub."""
-    there = applications.destination(cluster)
+    destination = applications.destination(cluster)
     return [
-        _application(offers, cluster, f"namespaces-{letter}", f"control/namespaces/{letter}", there, "-1"),
+        _application(offers, cluster, f"namespaces-{letter}", f"control/namespaces/{letter}", destination, "-1"),
         _application(offers, cluster, f"argo-{letter}", f"control/argo/{letter}", HUB),
     ]

@@ -48,7 +48,7 @@ def _ec2(ec2: Ec2) -> dict[str, Any]:
 
 
 def _terms(terms: Sequence[Strict]) -> list[dict[str, Any]]:
-    return [one.model_dump(by_alias=True, exclude_none=True) for one in terms]
+    return [term.model_dump(by_alias=True, exclude_none=True) for term in terms]
 
 
 # By the member of NodePool.spec.karpenter: API group, version and kind, and what writes the spec.

@@ -81,8 +81,10 @@ def _template(name: str, spec: NodePoolSpec, karpenter: Karpenter, made_of: Node
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [CAPACITY_TYPES[spec.capacity_type]]}
     ]
     requirements += [
-        present({"key": one.key, "operator": one.operator, "values": list(one.values)})
-        for one in sorted(karpenter.requirements, key=lambda one: (one.key, one.operator))
+        present({"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)})
+        for requirement in sorted(
+            karpenter.requirements, key=lambda requirement: (requirement.key, requirement.operator)
+        )
     ]
     generation = {} if spec.generation is None else {names.GENERATION: str(spec.generation)}
     return {
@@ -125,5 +127,5 @@ def _metadata(name: str) -> dict[str, Any]:
 
 
 def _hours(seconds: int) -> str:
-    hours, rest = divmod(seconds, 3600)
-    return f"{hours}h" if not rest else f"{seconds}s"
+    hours, remainder = divmod(seconds, 3600)
+    return f"{hours}h" if not remainder else f"{seconds}s"

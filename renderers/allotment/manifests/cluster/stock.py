@@ -67,7 +67,7 @@ def render(
 
 def stocked(offers: Offers, cluster: Folder, pool: str) -> list[GPUSpecSpec]:
     """Return the specs of a pool's stocks."""
-    return [one for _, one, _ in pool_stocks(offers, cluster, pool)]
+    return [spec for _, spec, _ in pool_stocks(offers, cluster, pool)]
 
 
 def rank(offers: Offers, cluster: Folder, stock: Declared[Stock]) -> int:
@@ -77,14 +77,14 @@ def rank(offers: Offers, cluster: Folder, stock: Declared[Stock]) -> int:
     """
     specs = offers.platform.of(GPUSpec)
 
-    def size(one: Declared[Stock]) -> tuple[int, int, int]:
-        wanted = unit(specs[one.model.spec.gpu_spec].model.spec)
+    def size(candidate: Declared[Stock]) -> tuple[int, int, int]:
+        wanted = unit(specs[candidate.model.spec.gpu_spec].model.spec)
         return wanted.amount, wanted.memory, wanted.cpu
 
     pool = stock.model.spec.node_pool
     sizes = {
-        size(one)
-        for one in cluster.of(Stock).values()
-        if one.model.spec.node_pool == pool and one.model.spec.gpu_spec in specs
+        size(candidate)
+        for candidate in cluster.of(Stock).values()
+        if candidate.model.spec.node_pool == pool and candidate.model.spec.gpu_spec in specs
     }
     return sorted(sizes).index(size(stock)) + 1

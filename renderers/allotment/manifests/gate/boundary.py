@@ -50,7 +50,7 @@ class Boundary(NamedTuple):
     @property
     def reserved(self) -> frozenset[str]:
         """The tenants that have stocks of their own in the cluster: their instances' nodes aren't everybody's."""
-        return frozenset(one.model.spec.tenant for one in self.folder.of(Stock).values() if one.model.spec.tenant)
+        return frozenset(stock.model.spec.tenant for stock in self.folder.of(Stock).values() if stock.model.spec.tenant)
 
     @property
     def destination(self) -> dict[str, str]:
@@ -77,8 +77,8 @@ def _of_cluster(name: str, spec: ClusterSpec) -> dict[str, Any]:
         "denied-ipv4": _denied(ranges.IPV4, spec),
         "denied-ipv6": _denied(ranges.IPV6, spec),
         "disk-class": spec.disk_storage_class_name,
-        "a-storage-class": OneOf(one.storage_class_name for one in spec.storages),
-        "a-snapshot-class": OneOf(one.volume_snapshot_class_name for one in spec.storages),
+        "a-storage-class": OneOf(storage.storage_class_name for storage in spec.storages),
+        "a-snapshot-class": OneOf(storage.volume_snapshot_class_name for storage in spec.storages),
     }
 
 
@@ -105,8 +105,12 @@ def _of_storage_pods(cluster: Folder) -> dict[str, Any]:
 def _denied(block: ranges.Block, spec: ClusterSpec) -> list[str]:
     """Return the ranges within a block that no tenant may reach: everybody's, then the cluster's own that aren't
     among them."""
-    whole = ip_network(block.cidr)
-    own = [text for text in sorted(set(spec.network.denied) - set(block.denied)) if lies_in(ip_network(text), whole)]
+    block_network = ip_network(block.cidr)
+    own = [
+        text
+        for text in sorted(set(spec.network.denied) - set(block.denied))
+        if lies_in(ip_network(text), block_network)
+    ]
     return [*block.denied, *own]
 
 

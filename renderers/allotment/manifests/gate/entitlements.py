@@ -53,18 +53,18 @@ class Entitlements(NamedTuple):
 
     def judge(self, text: str) -> Iterator[str]:
         """Yield what is wrong with one object's text."""
-        said = _KIND.search(text)
-        if said is None:
+        match = _KIND.search(text)
+        if match is None:
             yield "an object has no kind"
-        elif said[1] in _JUDGED:
-            yield from self._judge(said[1], text)
+        elif match[1] in _JUDGED:
+            yield from self._judge(match[1], text)
 
     def _judge(self, kind: str, text: str) -> Iterator[str]:
-        found = _NAME.search(text)
-        if found is None:
+        match = _NAME.search(text)
+        if match is None:
             yield f"{kind} has no name"
             return
-        name = found[1]
+        name = match[1]
         if kind == "Deployment":
             replicas = _REPLICAS.search(text)
             if replicas is None or int(replicas[1]) > self.copies.get(name, 0):
@@ -105,8 +105,8 @@ def _all(offers: Offers, cluster: Folder, tenant: Folder) -> Iterator[tuple[str,
     roles = project_roles.render(project, tenant)
     yield "AppProject", project, {"roles": roles} if roles else {"namespaceResourceWhitelist": applications.WHITELIST}
     yield "ResourceQuota", "backstop", {"hard": namespace.hard(offers, cluster, limits)}
-    for one in [*sharing.declared(offers, cluster, tenant), *disruption.render(cluster, tenant)]:
-        yield one["kind"], one["metadata"]["name"], one["spec"]
+    for manifest in [*sharing.declared(offers, cluster, tenant), *disruption.render(cluster, tenant)]:
+        yield manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
     for instance in tenant.of(GPUInstance).values():
         if instance.model.spec.cluster != cluster.name:
             continue

@@ -52,28 +52,28 @@ def words_of_ours() -> str:
 @lru_cache
 def _patterns(part: str) -> Mapping[str, list[Reader]]:
     """Return what reads objects of a part of the tree by their patterns, by the kind of object."""
-    found: dict[str, list[Reader]] = {}
-    for one in yaml.load_all(_text(part), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # both are safe
-        found.setdefault(one["kind"], []).append(reader(one))
-    return found
+    readers: dict[str, list[Reader]] = {}
+    for pattern in yaml.load_all(_text(part), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # both are safe
+        readers.setdefault(pattern["kind"], []).append(reader(pattern))
+    return readers
 
 
-def judge_exactly(boundary: Boundary, part: str, tenant: str, inner: str, one: Object) -> Iterator[str]:
+def judge_exactly(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> Iterator[str]:
     """Yield where an object differs from what it must be; of the platform's, `inner` is the path of its file."""
     if part == "platform" and inner.startswith(_DECLARED) and not paths.is_marker(inner):
-        yield from _as_declared(boundary, inner, one)
+        yield from _as_declared(boundary, inner, manifest)
         return
     is_add_on = part == "platform" and folders.folder_of(inner) == folders.ADD_ONS and not paths.is_marker(inner)
-    own = _values_of_add_on(boundary, inner) if is_add_on else _values(boundary, part, tenant, inner, one)
+    own = _values_of_add_on(boundary, inner) if is_add_on else _values(boundary, part, tenant, inner, manifest)
     values = {**boundary.values, **own}
-    candidates = _patterns("add-ons" if is_add_on else part).get(str(one.get("kind")), [])
+    candidates = _patterns("add-ons" if is_add_on else part).get(str(manifest.get("kind")), [])
     if not candidates:
-        yield f"kind {printable(str(one.get('kind')))} is not allowed"
+        yield f"kind {printable(str(manifest.get('kind')))} is not allowed"
     else:
-        yield from map(str, differences(candidates, one, values))
+        yield from map(str, differences(candidates, manifest, values))
 
 
-def _as_declared(boundary: Boundary, inner: str, one: Object) -> Iterator[str]:
+def _as_declared(boundary: Boundary, inner: str, manifest: Object) -> Iterator[str]:
     """Yield that an object of pools or stocks isn't what the cluster declares: all but how many placeholders there
     are now."""
     name, offers, cluster = paths.stem_of(inner), boundary.offers, boundary.folder
@@ -86,36 +86,40 @@ def _as_declared(boundary: Boundary, inner: str, one: Object) -> Iterator[str]:
         wanted = node_pool.render(offers, cluster, cluster.of(NodePool)[name], {})
     elif name in cluster.of(Stock):
         declared = cluster.of(Stock)[name]
-        replicas = one.get("spec", {}).get("replicas")
+        replicas = manifest.get("spec", {}).get("replicas")
         if type(replicas) is not int or not 0 <= replicas <= declared.model.spec.count:
             yield f"replicas is {printable(str(replicas))}, must be a number up to {declared.model.spec.count}"
             return
         wanted = stock.render(offers, cluster, declared, {(cluster.name, name): replicas})
-    if one not in wanted:
-        yield f"{printable(str(one.get('kind')))} {name} isn't what the cluster declares"
+    if manifest not in wanted:
+        yield f"{printable(str(manifest.get('kind')))} {name} isn't what the cluster declares"
 
 
-def _values(boundary: Boundary, part: str, tenant: str, inner: str, one: Object) -> dict[str, Any]:
+def _values(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> dict[str, Any]:
     """Return what stands in patterns for this object alone."""
     if part == "platform":
-        return _values_of_platform(boundary, inner, one)
+        return _values_of_platform(boundary, inner, manifest)
     space = names.namespace(tenant)
     values: dict[str, Any] = {
         "tenant": tenant,
         "project": names.project(tenant, boundary.cluster),
         "destination-of-tenant": {**boundary.destination, "namespace": space},
     }
-    metadata = one.get("metadata", {})
+    metadata = manifest.get("metadata", {})
     name, labels = str(metadata.get("name")), metadata.get("labels", {})
     if part == "namespaces":
         return {**values, "opened": _named(name.partition("--")[2])}
     if part == "argo":
         return values
-    things = {kind: _named(labels.get(key)) for kind, key in _THINGS.items()}
-    own = {**values, **things, "part": OneOf(PARTS), **_programs(one)}
-    filled = name.removeprefix(things["storage"]) if isinstance(things["storage"], str) else ""
+    resource_names = {kind: _named(labels.get(key)) for kind, key in _THINGS.items()}
+    own = {**values, **resource_names, "part": OneOf(PARTS), **_programs(manifest)}
+    filled = name.removeprefix(resource_names["storage"]) if isinstance(resource_names["storage"], str) else ""
     own["job"] = name if _FILLS.fullmatch(filled) else _NOTHING
-    return {**own, **_route(boundary, tenant, name, things), **_unit(boundary, tenant, labels.get(names.GPU_SPEC))}
+    return {
+        **own,
+        **_route(boundary, tenant, name, resource_names),
+        **_unit(boundary, tenant, labels.get(names.GPU_SPEC)),
+    }
 
 
 _THINGS = {word: names.label_of(word) for word in THINGS}
@@ -125,9 +129,9 @@ def _named(name: Any) -> Any:
     return name if isinstance(name, str) and _NAME.fullmatch(name) else _NOTHING
 
 
-def _route(boundary: Boundary, tenant: str, name: str, things: Mapping[str, Any]) -> dict[str, Any]:
+def _route(boundary: Boundary, tenant: str, name: str, resource_names: Mapping[str, Any]) -> dict[str, Any]:
     """Return the route that an object of this name and of these things is of, its host, and the Service behind it."""
-    instance, storage, domain = things["instance"], things["storage"], boundary.domain
+    instance, storage, domain = resource_names["instance"], resource_names["storage"], boundary.domain
     port = name.removeprefix(f"{instance}--")
     if isinstance(instance, str) and (name == instance or (port != name and _NAME.fullmatch(port))):
         host = names.instance_host(instance, "http" if name == instance else port, tenant, domain)
@@ -160,32 +164,34 @@ def _unit(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, Any]:
     return {"unit": {"requests": amounts, "limits": amounts}, "disk": size_text(spec.disk), "placement": placement}
 
 
-def _programs(one: Object) -> dict[str, Any]:
+def _programs(manifest: Object) -> dict[str, Any]:
     """Return the name of the programs that an object is, or that a Job runs by what it ends with, and what they are."""
-    name = str(one.get("metadata", {}).get("name"))
-    if one.get("kind") == "Job":
-        containers = one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
+    name = str(manifest.get("metadata", {}).get("name"))
+    if manifest.get("kind") == "Job":
+        containers = manifest.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
         command = containers[0].get("command") if containers else None
-        program = next((one for one in programs.SETS if command == ["python3", "-m", f"programs.{one}"]), None)
+        program = next(
+            (candidate for candidate in programs.SETS if command == ["python3", "-m", f"programs.{candidate}"]), None
+        )
         name = programs.name_of(program) if program is not None else ""
     data = programs.by_name().get(name)
     return {"programs-name": name if data is not None else _NOTHING, "programs": data if data is not None else _NOTHING}
 
 
-def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str, Any]:
-    name = str(one.get("metadata", {}).get("name"))
-    folder = str(one.get("spec", {}).get("source", {}).get("path"))
+def _values_of_platform(boundary: Boundary, inner: str, manifest: Object) -> dict[str, Any]:
+    name = str(manifest.get("metadata", {}).get("name"))
+    folder = str(manifest.get("spec", {}).get("source", {}).get("path"))
     part = name.removeprefix(names.PLATFORM_PREFIX).removesuffix(f"--{boundary.cluster}")
     read = {
-        **{f"{kind}-{one}": f"control/{kind}/{one}" for one in _LETTERS for kind in ("argo", "namespaces")},
+        **{f"{kind}-{letter}": f"control/{kind}/{letter}" for letter in _LETTERS for kind in ("argo", "namespaces")},
         "add-ons": folders.ADD_ONS,
         "namespaces-of-add-ons": "platform/add-ons",
         "platform": "platform/cluster",
         "node-pools": "platform/node-pools",
         "stock": "platform/stock",
     }
-    hub, there = {"name": "in-cluster", "namespace": names.ARGO_NAMESPACE}, boundary.destination
-    stocks = {**there, "namespace": names.STOCK_NAMESPACE}
+    hub, destination = {"name": "in-cluster", "namespace": names.ARGO_NAMESPACE}, boundary.destination
+    stocks = {**destination, "namespace": names.STOCK_NAMESPACE}
     marker = folders.marker_of(boundary.cluster, folders.folder_of(inner))
     rank = name.removeprefix("allotment-stock-")
     ranked = rank.isascii() and rank.isdigit() and 1 <= int(rank) <= names.STOCK_PRIORITIES
@@ -197,7 +203,7 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
         if part == "add-ons" or part.startswith("argo-")
         else stocks
         if part == "stock"
-        else there,
+        else destination,
         "marker": marker[0],
         "marker-namespace": marker[1],
         "stock-priority": name if ranked else _NOTHING,
@@ -208,9 +214,9 @@ def _values_of_platform(boundary: Boundary, inner: str, one: Object) -> dict[str
 def _add_on_namespaces(boundary: Boundary, inner: str, name: str) -> Iterator[str]:
     """Yield the namespaces that an object of this name may be for an add-on: none of a tenant's, and none of Kubernetes' own."""
     if inner.startswith("platform/add-ons/") and not name.startswith("t-") and name not in _SYSTEM:
-        for one in boundary.offers.platform.of(AddOn).values():
-            if one.model.spec.is_in(boundary.cluster):
-                yield one.model.spec.namespace
+        for add_on in boundary.offers.platform.of(AddOn).values():
+            if add_on.model.spec.is_in(boundary.cluster):
+                yield add_on.model.spec.namespace
 
 
 def _values_of_add_on(boundary: Boundary, inner: str) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Gate:
 
     def __init__(self, clusters: dict[str, Boundary]) -> None:
         self.clusters = clusters
-        self._reserved = {name: one.reserved for name, one in clusters.items()}
+        self._reserved = {name: boundary.reserved for name, boundary in clusters.items()}
         self._verdicts: dict[Shape, bool] = {}
         self._before: dict[Shape, bool] = {}  # from a while ago: shapes that go on coming are kept, single ones go
 
@@ -109,11 +109,11 @@ class Gate:
         passed, wrong = [], []
         for text in texts:
             try:
-                left, found = _sifted(boundary, owner, text)
+                allowed_text, findings = _sifted(boundary, owner, text)
             except _OTHER_SHAPE as error:
-                left, found = "", [_other_shape(error)]
-            passed += [left] if left else []
-            wrong += found
+                allowed_text, findings = "", [_other_shape(error)]
+            passed += [allowed_text] if allowed_text else []
+            wrong += findings
         return ("\n---\n".join(passed) + "\n").encode() if passed else b"", wrong
 
     def _wrong(self, boundary: Boundary, inner: str, data: bytes, entitlements: Entitlements | None) -> Iterator[str]:
@@ -138,8 +138,8 @@ class Gate:
             for text in texts:
                 yield from entitlements.judge(text)
         # Files about a tenant are alike as a whole; those of its things differ in an object or two.
-        whole = self._shape(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
-        if whole is not None and self._verdict(whole):
+        file_shape = self._shape(boundary, owner, data.decode()) if owner.part in ("namespaces", "argo") else None
+        if file_shape is not None and self._verdict(file_shape):
             return
         misread = list(_misread(boundary.cluster, inner, texts)) if reads else []
         yield from misread
@@ -148,17 +148,17 @@ class Gate:
             if not self._shape_passes(boundary, owner, text):
                 alike = False
                 yield from _judge_all(boundary, owner, text)
-        if alike and whole is not None:
-            self._remember(whole, True)
+        if alike and file_shape is not None:
+            self._remember(file_shape, True)
 
     def _verdict(self, shape: Shape) -> bool | None:
         """Return whether a shape passed under its stand-ins; None when it is new."""
-        found = self._verdicts.get(shape)
-        if found is None:
-            found = self._before.get(shape)
-            if found is not None:
-                self._remember(shape, found)
-        return found
+        verdict = self._verdicts.get(shape)
+        if verdict is None:
+            verdict = self._before.get(shape)
+            if verdict is not None:
+                self._remember(shape, verdict)
+        return verdict
 
     def _remember(self, shape: Shape, passed: bool) -> None:
         if len(self._verdicts) >= REMEMBERED:
@@ -193,16 +193,16 @@ def _judged_as(owner: Owner) -> str:
     return owner.thing if paths.is_programs(owner.thing) else STAND_IN_THING
 
 
-def _without(thing: str, text: str) -> str:
+def _without(name: str, text: str) -> str:
     """Return a text with the stand-in for a thing's name, also where that is a part of words of ours, as `lab` is."""
-    if thing not in words_of_ours():
-        return text.replace(thing, STAND_IN_THING)
-    return _name_itself(thing).sub(STAND_IN_THING, text)
+    if name not in words_of_ours():
+        return text.replace(name, STAND_IN_THING)
+    return _name_itself(name).sub(STAND_IN_THING, text)
 
 
 @lru_cache
-def _name_itself(thing: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(thing)}(?![A-Za-z0-9./:])")
+def _name_itself(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9./:])")
 
 
 def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
@@ -212,12 +212,12 @@ def _judge_all(boundary: Boundary, owner: Owner, text: str) -> Iterator[str]:
 
 def _sifted(boundary: Boundary, owner: Owner, text: str) -> tuple[str, list[str]]:
     """Return a published object as it may stay, empty where it may not, and what is wrong with it then."""
-    found = list(judge(boundary, owner, text))
-    if not found:
+    findings = list(judge(boundary, owner, text))
+    if not findings:
         return text, []
     if not any(judge(boundary, owner, _outliving(text))):
         return _outliving(text), []
-    return "", found
+    return "", findings
 
 
 def _other_shape(error: Exception) -> str:
@@ -227,12 +227,12 @@ def _other_shape(error: Exception) -> str:
 def _outliving(text: str) -> str:
     """Return an object's text that says that it outlives its Application, where it says nothing of that."""
     try:
-        one = load_one(text)
+        manifest = load_one(text)
     except Malformed:
         return text
-    metadata = one.get("metadata", {})
+    metadata = manifest.get("metadata", {})
     annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **metadata.get("annotations", {})}
-    return dump([{**one, "metadata": {**metadata, "annotations": annotations}}]).decode().removesuffix("\n")
+    return dump([{**manifest, "metadata": {**metadata, "annotations": annotations}}]).decode().removesuffix("\n")
 
 
 def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
@@ -246,7 +246,9 @@ def _misread(cluster: str, inner: str, texts: list[str]) -> Iterator[str]:
         objects = [load_one(text) for text in texts]
     except Malformed:
         return  # each text's own judgement says so
-    sources = [one.get("spec", {}).get("source", {}) for one in objects if one.get("kind") == "Application"]
+    sources = [
+        manifest.get("spec", {}).get("source", {}) for manifest in objects if manifest.get("kind") == "Application"
+    ]
     read = sorted(str(source.get("path")) for source in sources)
     if read != sorted(wanted):
         yield f"its Applications read {printable(str(read))}, must read {sorted(wanted)}"

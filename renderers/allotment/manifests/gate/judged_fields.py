@@ -23,14 +23,14 @@ def same(where: str, value: Any, wanted: Any) -> Iterator[str]:
         yield f"{where} is {printable(str(value))}, must be {printable(str(wanted))}"
 
 
-def identity(one: Object, kinds: dict[str, str]) -> Iterator[str]:
+def identity(manifest: Object, kinds: dict[str, str]) -> Iterator[str]:
     """Yield what is wrong with what an object is; `kinds` has the API version of each kind that it may be."""
-    yield from only("", one, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable")))
-    kind = one.get("kind")
+    yield from only("", manifest, frozenset(("apiVersion", "kind", "metadata", "spec", "data", "immutable")))
+    kind = manifest.get("kind")
     if kind not in kinds:
         yield f"kind {printable(str(kind))} is not allowed"
     else:
-        yield from same(f"{kind}.apiVersion", one.get("apiVersion"), kinds[kind])
+        yield from same(f"{kind}.apiVersion", manifest.get("apiVersion"), kinds[kind])
 
 
 def let_go(annotations: Any) -> bool:

@@ -22,15 +22,15 @@ _NAMESPACE_API = {
 _OPENINGS = {"share": "ingress", "read": "egress", "buckets": "egress"}
 
 
-def judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
+def judge_isolation_object(boundary: Boundary, tenant: str, manifest: Object) -> Iterator[str]:
     """Yield what is wrong with an object of a tenant's namespace file."""
-    yield from identity(one, _NAMESPACE_API)
-    kind, metadata, space = one.get("kind"), one.get("metadata", {}), names.namespace(tenant)
+    yield from identity(manifest, _NAMESPACE_API)
+    kind, metadata, space = manifest.get("kind"), manifest.get("metadata", {}), names.namespace(tenant)
     opened = kind == "NetworkPolicy" and "--" in str(metadata.get("name"))
     if opened:
-        yield from _judge_opening(metadata, one.get("spec", {}))
+        yield from _judge_opening(metadata, manifest.get("spec", {}))
     elif kind == "PodDisruptionBudget":
-        yield from _judge_budget(one)
+        yield from _judge_budget(manifest)
     elif not let_go(metadata.get("annotations", {})):
         yield from same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
     if kind == "Namespace":
@@ -40,16 +40,16 @@ def judge_isolation_object(boundary: Boundary, tenant: str, one: Object) -> Iter
         )
     elif kind == "ReferenceGrant":
         yield from same("metadata.namespace", metadata.get("namespace"), boundary.secret_namespace)
-        sources = [(source.get("kind"), source.get("namespace")) for source in one.get("spec", {}).get("from", ())]
+        sources = [(source.get("kind"), source.get("namespace")) for source in manifest.get("spec", {}).get("from", ())]
         yield from same("from", sources, [("SecurityPolicy", space)])
-        yield from same("to", [target.get("kind") for target in one.get("spec", {}).get("to", ())], ["Secret"])
+        yield from same("to", [target.get("kind") for target in manifest.get("spec", {}).get("to", ())], ["Secret"])
     else:
         yield from same("metadata.namespace", metadata.get("namespace"), space)
 
 
-def _judge_budget(one: Object) -> Iterator[str]:
+def _judge_budget(manifest: Object) -> Iterator[str]:
     """A budget of instances, which lets one of several copies go at most; the one of all stays with the namespace."""
-    metadata, spec = one.get("metadata", {}), one.get("spec", {})
+    metadata, spec = manifest.get("metadata", {}), manifest.get("spec", {})
     of_all = metadata.get("name") == disruption.ALL
     if of_all and not let_go(metadata.get("annotations", {})):
         yield from same("sync-options", metadata.get("annotations", {}).get(names.SYNC_OPTIONS), names.KEEP)
@@ -57,7 +57,9 @@ def _judge_budget(one: Object) -> Iterator[str]:
     if of_all:
         yield from same("maxUnavailable", spec.get("maxUnavailable"), 0)
     selector = spec.get("selector", {})
-    chosen = [one.get("key") for one in selector.get("matchExpressions", ())] + list(selector.get("matchLabels", ()))
+    chosen = [expression.get("key") for expression in selector.get("matchExpressions", ())] + list(
+        selector.get("matchLabels", ())
+    )
     yield from same("selector", set(chosen), {names.INSTANCE})
 
 
@@ -77,7 +79,7 @@ def _judge_opening(metadata: Any, spec: Any) -> Iterator[str]:
     other = names.COPY_ROLE if way == "share" else names.FILES_ROLE
     for rule in spec.get(_OPENINGS.get(way, ""), ({},)):
         yield from only("rule", rule, frozenset(("from", "to", "ports")))
-        yield from same("ports", [one.get("port") for one in rule.get("ports", ())], [names.FILES_PORT])
+        yield from same("ports", [port.get("port") for port in rule.get("ports", ())], [names.FILES_PORT])
         for peer in rule.get("from", []) + rule.get("to", []):
             yield from only("peer", peer, frozenset(("namespaceSelector", "podSelector")))
             role = peer.get("podSelector", {}).get("matchLabels", {}).get(names.ROLE)

@@ -49,7 +49,10 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
     pod = template.get("spec", {})
     if template.get("metadata", {}).get("labels", {}).get(names.ROLE) == names.COPY_ROLE:
         # Others' files are open to this role: nothing that a tenant brings may have it.
-        programs = [one.get("command") for one in (*pod.get("initContainers", ()), *pod.get("containers", ()))]
+        programs = [
+            pod_container.get("command")
+            for pod_container in (*pod.get("initContainers", ()), *pod.get("containers", ()))
+        ]
         yield from same("pod that copies", programs, [COPY_COMMAND] if job else [])
     yield from only("pod", pod, _JOB_POD_FIELDS if job else _POD_FIELDS)
     yield from same("pod.automountServiceAccountToken", pod.get("automountServiceAccountToken"), False)
@@ -79,25 +82,25 @@ def judge_template(tenant: str, template: Any, job: str) -> Iterator[str]:
 
 def _judge_programs_of(source: Any, job: str) -> Iterator[str]:
     name = str(source.get("name")) if isinstance(source, dict) else ""
-    ours = name.startswith(paths.PROGRAMS) and _HASH.fullmatch(name[-17:])
-    yield from same("volume.configMap", source, {"name": name if job and ours else job})
+    is_program = name.startswith(paths.PROGRAMS) and _HASH.fullmatch(name[-17:])
+    yield from same("volume.configMap", source, {"name": name if job and is_program else job})
 
 
-def judge_programs(thing: str, one: Object) -> Iterator[str]:
-    """Yield what is wrong with programs, or with what lies in their file `thing`.
+def judge_programs(resource_name: str, manifest: Object) -> Iterator[str]:
+    """Yield what is wrong with programs, or with what lies in their file `resource_name`.
 
     Each lies alone in a file of its name, which ends with the hash of what it holds: whichever version of ours
     wrote it, nothing else can stand under that name, and nobody but us can tell a Job another.
     """
-    name = str(one.get("metadata", {}).get("name"))
-    if not thing.startswith(paths.PROGRAMS) and not (
-        one.get("kind") == "ConfigMap" and name.startswith(paths.PROGRAMS)
+    name = str(manifest.get("metadata", {}).get("name"))
+    if not resource_name.startswith(paths.PROGRAMS) and not (
+        manifest.get("kind") == "ConfigMap" and name.startswith(paths.PROGRAMS)
     ):
         return
-    yield from same("programs' kind", one.get("kind"), "ConfigMap")
-    yield from same("programs' metadata.name", name, thing)
-    yield from same("programs' immutable", one.get("immutable"), True)
-    yield from same("the hash in the name of programs", name[-17:], f"-{hash_of(one.get('data', {}))}")
+    yield from same("programs' kind", manifest.get("kind"), "ConfigMap")
+    yield from same("programs' metadata.name", name, resource_name)
+    yield from same("programs' immutable", manifest.get("immutable"), True)
+    yield from same("the hash in the name of programs", name[-17:], f"-{hash_of(manifest.get('data', {}))}")
 
 
 def judge_failure_policy(spec: Any) -> Iterator[str]:
@@ -110,8 +113,8 @@ def judge_failure_policy(spec: Any) -> Iterator[str]:
         return
     yield from same("spec.podFailurePolicy", spec["podFailurePolicy"], _FAILURE_POLICY)
     first: Any = next(iter(spec.get("template", {}).get("spec", {}).get("initContainers", ())), {})
-    found = [first.get(key) for key in ("name", "command", "restartPolicy")]
-    yield from same("spec.podFailurePolicy: the first container", found, [_CHECK, _CHECK_COMMAND, None])
+    values = [first.get(key) for key in ("name", "command", "restartPolicy")]
+    yield from same("spec.podFailurePolicy: the first container", values, [_CHECK, _CHECK_COMMAND, None])
 
 
 def _judge_container(container: Any, fields: frozenset[str]) -> Iterator[str]:

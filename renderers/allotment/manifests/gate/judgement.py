@@ -92,31 +92,31 @@ def judge(
     """Yield what is wrong with the text of one object of a cluster's tree, in words for us; where nothing is, what
     `further` says of the object."""
     try:
-        one = load_one(text)
+        manifest = load_one(text)
     except Malformed as error:
         yield f"not of the written shape: {printable(str(error))}"
         return
-    found = list(_judge_object(boundary, owner, one))
-    yield from found or further(one)
+    findings = list(_judge_object(boundary, owner, manifest))
+    yield from findings or further(manifest)
 
 
-def _judge_object(boundary: Boundary, owner: Owner, one: Object) -> Iterator[str]:
+def _judge_object(boundary: Boundary, owner: Owner, manifest: Object) -> Iterator[str]:
     if owner.part == "tenant":
-        yield from _judge_tenant_object(boundary, owner.tenant, one)
-        yield from judge_programs(owner.thing, one)
+        yield from _judge_tenant_object(boundary, owner.tenant, manifest)
+        yield from judge_programs(owner.thing, manifest)
     elif owner.part == "namespaces":
-        yield from judge_isolation_object(boundary, owner.tenant, one)
+        yield from judge_isolation_object(boundary, owner.tenant, manifest)
     elif owner.part == "argo":
-        yield from _judge_argo_object(boundary, owner.tenant, one)
+        yield from _judge_argo_object(boundary, owner.tenant, manifest)
     else:
-        yield from _judge_platform_object(one)
-    if owner.part != "tenant" and one.get("kind") != "ConfigMap":
-        yield from _outlives(one.get("metadata", {}))
+        yield from _judge_platform_object(manifest)
+    if owner.part != "tenant" and manifest.get("kind") != "ConfigMap":
+        yield from _outlives(manifest.get("metadata", {}))
 
 
-def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
-    yield from identity(one, _TENANT_API)
-    kind, metadata, spec = one.get("kind"), one.get("metadata", {}), one.get("spec", {})
+def _judge_tenant_object(boundary: Boundary, tenant: str, manifest: Object) -> Iterator[str]:
+    yield from identity(manifest, _TENANT_API)
+    kind, metadata, spec = manifest.get("kind"), manifest.get("metadata", {}), manifest.get("spec", {})
     yield from only("metadata", metadata, frozenset(("name", "namespace", "labels", "annotations")))
     yield from same("metadata.namespace", metadata.get("namespace"), names.namespace(tenant))
     if kind != "ConfigMap":
@@ -125,7 +125,7 @@ def _judge_tenant_object(boundary: Boundary, tenant: str, one: Object) -> Iterat
     options: tuple[str, ...] = ()
     if kind in (*_KEPT, "Job"):
         options = (names.KEEP,)
-    elif kind == "ConfigMap" and one.get("immutable") is True:
+    elif kind == "ConfigMap" and manifest.get("immutable") is True:
         options = (names.OUTLIVE,) if str(metadata.get("name")).startswith(paths.PROGRAMS) else (names.KEEP,)
     for key, value in metadata.get("annotations", {}).items():
         if not (key in _ANNOTATIONS or (key == names.SYNC_OPTIONS and value in options)):
@@ -189,12 +189,12 @@ def _judge_policy(boundary: Boundary, spec: Any) -> Iterator[str]:
         yield from same("oidc.clientSecret.namespace", secret.get("namespace"), boundary.secret_namespace)
 
 
-def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator[str]:
-    yield from identity(one, _ARGO_API)
-    metadata, spec, space = one.get("metadata", {}), one.get("spec", {}), names.namespace(tenant)
+def _judge_argo_object(boundary: Boundary, tenant: str, manifest: Object) -> Iterator[str]:
+    yield from identity(manifest, _ARGO_API)
+    metadata, spec, space = manifest.get("metadata", {}), manifest.get("spec", {}), names.namespace(tenant)
     own_project = names.project(tenant, boundary.cluster)
     yield from same("metadata.namespace", metadata.get("namespace"), names.ARGO_NAMESPACE)
-    if one.get("kind") == "AppProject":
+    if manifest.get("kind") == "AppProject":
         yield from same("metadata.name", metadata.get("name"), own_project)
         yield from same("destinations", [target.get("namespace") for target in spec.get("destinations", ())], [space])
         yield from same("clusterResourceWhitelist", spec.get("clusterResourceWhitelist"), [])
@@ -218,11 +218,11 @@ def _judge_argo_object(boundary: Boundary, tenant: str, one: Object) -> Iterator
 
 def _judge_role(project: str, role: Any) -> Iterator[str]:
     yield from only("roles", role, frozenset(("name", "policies", "groups")))
-    known = {name.lower(): name for name in project_roles.GRANTS}
-    if role.get("name") not in known:
+    role_names = {name.lower(): name for name in project_roles.GRANTS}
+    if role.get("name") not in role_names:
         yield f"role {printable(str(role.get('name')))} is not one of a tenant's"
     else:
-        name = known[role["name"]]
+        name = role_names[role["name"]]
         if role.get("policies") != project_roles.earlier(project, name):
             yield from same("roles.policies", role.get("policies"), project_roles.policies(project, name))
 
@@ -236,10 +236,13 @@ def _outlives(metadata: Any) -> Iterator[str]:
         yield f"sync-options is {printable(str(options))}, must be {names.OUTLIVE} or {names.KEEP}"
 
 
-def _judge_platform_object(one: Object) -> Iterator[str]:
-    if one.get("kind") not in _PLATFORM_KINDS:
-        yield f"kind {printable(str(one.get('kind')))} is not allowed"
-    metadata = one.get("metadata", {})
-    for name in (metadata.get("namespace", ""), metadata.get("name", "") if one.get("kind") == "Namespace" else ""):
+def _judge_platform_object(manifest: Object) -> Iterator[str]:
+    if manifest.get("kind") not in _PLATFORM_KINDS:
+        yield f"kind {printable(str(manifest.get('kind')))} is not allowed"
+    metadata = manifest.get("metadata", {})
+    for name in (
+        metadata.get("namespace", ""),
+        metadata.get("name", "") if manifest.get("kind") == "Namespace" else "",
+    ):
         if str(name).startswith("t-"):
             yield f"namespace {printable(str(name))} is a tenant's"

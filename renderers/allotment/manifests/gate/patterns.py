@@ -103,8 +103,8 @@ def differences(readers: list[Reader], value: Any, boundary: Mapping[str, Any]) 
 def reader(pattern: Any) -> Reader:
     """Return what reads values of a pattern."""
     if isinstance(pattern, dict) and pattern.keys() == {"either"}:
-        several = [reader(one) for one in pattern["either"]]
-        return lambda value, boundary, report: _is_one(several, value, boundary, report)
+        readers = [reader(alternative) for alternative in pattern["either"]]
+        return lambda value, boundary, report: _is_one(readers, value, boundary, report)
     if isinstance(pattern, str) and "<" in pattern:
         return _of_slot(pattern)
     if isinstance(pattern, dict | list):
@@ -128,18 +128,18 @@ def _of_texts(pattern: Any, by_parts: Reader) -> Reader:
     return lambda value, boundary, report: value == pattern or by_parts(value, boundary, report)
 
 
-def _is_one(several: list[Reader], value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
-    for one in several:
-        if one(value, boundary, None):
+def _is_one(readers: list[Reader], value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
+    for alternative in readers:
+        if alternative(value, boundary, None):
             return True
-    if report is not None and several:
-        report += sorted((_reported(one, value, boundary, report.at) for one in several), key=len)[0]
+    if report is not None and readers:
+        report += sorted((_reported(alternative, value, boundary, report.at) for alternative in readers), key=len)[0]
     return False
 
 
-def _reported(one: Reader, value: Any, boundary: Mapping[str, Any], at: tuple[str, ...]) -> Report:
+def _reported(alternative: Reader, value: Any, boundary: Mapping[str, Any], at: tuple[str, ...]) -> Report:
     report = Report(at)
-    one(value, boundary, report)
+    alternative(value, boundary, report)
     return report
 
 
@@ -161,9 +161,13 @@ def _of_value(wanted: Any) -> Reader:
 
 def _of_mapping(pattern: dict[str, Any]) -> Reader:
     named = {
-        key.removesuffix("*"): (reader(one), one, key.endswith("*")) for key, one in pattern.items() if "<" not in key
+        key.removesuffix("*"): (reader(subpattern), subpattern, key.endswith("*"))
+        for key, subpattern in pattern.items()
+        if "<" not in key
     }
-    others = _others(named, [(reader(key), reader(one)) for key, one in pattern.items() if "<" in key])
+    read_others = _others(
+        named, [(reader(key), reader(subpattern)) for key, subpattern in pattern.items() if "<" in key]
+    )
 
     def is_so(value: dict[str, Any], boundary: Mapping[str, Any]) -> bool:
         seen = 0
@@ -174,7 +178,7 @@ def _of_mapping(pattern: dict[str, Any]) -> Reader:
                 seen += 1
             elif not optional:
                 return False
-        return seen == len(value) or others(value, boundary, None)
+        return seen == len(value) or read_others(value, boundary, None)
 
     def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
         if type(value) is not dict:
@@ -187,7 +191,7 @@ def _of_mapping(pattern: dict[str, Any]) -> Reader:
                 same = _within(inner, value[key], boundary, report, f".{key}") and same
             elif not optional:
                 same = _differs(report, ABSENT, wanted, f".{key}")
-        return others(value, boundary, report) and same
+        return read_others(value, boundary, report) and same
 
     return read
 
@@ -197,7 +201,7 @@ def _others(named: Collection[str], forms: list[tuple[Reader, Reader]]) -> Reade
 
     def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
         same = True
-        for key in [one for one in value if one not in named]:
+        for key in [field for field in value if field not in named]:
             inner = next((inner for form, inner in forms if form(key, boundary, None)), None)
             if inner is None:
                 same = _differs(report, value[key], NOT_ALLOWED, f".{key}")
@@ -222,30 +226,30 @@ def _of_list(pattern: list[Any]) -> Reader:
     every = None
     if len(pattern) == 1 and isinstance(pattern[0], dict) and pattern[0].keys() == {"each"}:
         every = reader(pattern[0]["each"])
-    several = [reader(one) for one in pattern]
+    readers = [reader(subpattern) for subpattern in pattern]
 
     def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
         if type(value) is not list:
             return _differs(report, value, "a list")
         if report is None and every is not None:
-            return all(every(found, boundary, None) for found in value)
-        wanted = several if every is None else [every] * len(value)
+            return all(every(entry, boundary, None) for entry in value)
+        wanted = readers if every is None else [every] * len(value)
         if len(wanted) != len(value):
             return _differs(report, f"{len(value)} entries", f"{len(wanted)}")
         same = True
-        for number, (inner, found) in enumerate(zip(wanted, value, strict=True)):
-            same = _within(inner, found, boundary, report, f"[{number}]") and same
+        for number, (inner, entry) in enumerate(zip(wanted, value, strict=True)):
+            same = _within(inner, entry, boundary, report, f"[{number}]") and same
         return same
 
     return read
 
 
 def _of_slot(pattern: str) -> Reader:
-    whole = _SLOT.fullmatch(pattern)
-    is_so = _whole_slot(whole[1]) if whole else _slots_in(pattern)
+    match = _SLOT.fullmatch(pattern)
+    is_so = _whole_slot(match[1]) if match else _slots_in(pattern)
 
     def read(value: Any, boundary: Mapping[str, Any], report: Report | None) -> bool:
-        return is_so(value, boundary) or _differs(report, value, _in_words(whole[1], boundary) if whole else pattern)
+        return is_so(value, boundary) or _differs(report, value, _in_words(match[1], boundary) if match else pattern)
 
     return read
 
@@ -260,7 +264,7 @@ def _whole_slot(name: str) -> Callable[[Any, Mapping[str, Any]], bool]:
         if type(wanted) is str:
             return bool(value == wanted)
         if wanted is not _UNKNOWN:
-            return any(_is_same(one, value) for one in (wanted if type(wanted) is OneOf else (wanted,)))
+            return any(_is_same(choice, value) for choice in (wanted if type(wanted) is OneOf else (wanted,)))
         if form is None:
             return bool(most) and type(value) is int and least <= value <= most
         return type(value) is str and form.fullmatch(value) is not None
@@ -286,31 +290,33 @@ def _slots_in(pattern: str) -> Callable[[Any, Mapping[str, Any]], bool]:
             return False
         if form is not None and boundary.keys().isdisjoint(slots):
             return form.fullmatch(value) is not None
-        if all(type(boundary.get(one)) is str for one in slots):
-            return value == "".join([boundary[one] if at % 2 else one for at, one in enumerate(texts)])
+        if all(type(boundary.get(slot)) is str for slot in slots):
+            return value == "".join([boundary[text] if at % 2 else text for at, text in enumerate(texts)])
         return _form(_filled(pattern, boundary)).fullmatch(value) is not None
 
     return is_so
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(value: Any, other: Any) -> bool:
     """Return whether two values are the same, types and all: for Python, true is 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(_is_same(value[key], other[key]) for key in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_is_same, value, other))
     plain = (dict, list)
-    return not isinstance(one, plain) and not isinstance(other, plain) and type(one) is type(other) and one == other
+    return (
+        not isinstance(value, plain) and not isinstance(other, plain) and type(value) is type(other) and value == other
+    )
 
 
 def _filled(pattern: str, boundary: Mapping[str, Any]) -> str:
     """Return a pattern in which what the boundary has under a name stands for it, marked so that it is no name again."""
-    return _SLOT.sub(lambda found: _marked(boundary[found[1]]) if found[1] in boundary else found[0], pattern)
+    return _SLOT.sub(lambda match: _marked(boundary[match[1]]) if match[1] in boundary else match[0], pattern)
 
 
 def _marked(value: Any) -> str:
-    several = value if isinstance(value, OneOf) else (value,)
-    return "\0".join(("", "|".join(re.escape(str(one)) for one in several) or _NEVER, ""))
+    choices = value if isinstance(value, OneOf) else (value,)
+    return "\0".join(("", "|".join(re.escape(str(choice)) for choice in choices) or _NEVER, ""))
 
 
 @lru_cache(maxsize=8192)
@@ -321,8 +327,8 @@ def _form(pattern: str) -> re.Pattern[str]:
             parts.append(f"(?:{part})")
             continue
         at = 0
-        for found in _SLOT.finditer(part):
-            parts += [re.escape(part[at : found.start()]), f"(?:{_TEXTS[found[1]]})"]
-            at = found.end()
+        for match in _SLOT.finditer(part):
+            parts += [re.escape(part[at : match.start()]), f"(?:{_TEXTS[match[1]]})"]
+            at = match.end()
         parts.append(re.escape(part[at:]))
     return re.compile("".join(parts))

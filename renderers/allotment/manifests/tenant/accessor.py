@@ -111,9 +111,9 @@ def _placement(
     if not writes_once(offers, storage):
         return {**({"affinity": anywhere} if anywhere else {}), **more}
     users = [
-        one.model.name
-        for one in tenant.of(GPUInstance).values()
-        if one.model.spec.mounts(storage.name) and not waits_for(offers, tenant, standing, one.model)
+        instance.model.name
+        for instance in tenant.of(GPUInstance).values()
+        if instance.model.spec.mounts(storage.name) and not waits_for(offers, tenant, standing, instance.model)
     ]
     if not users:
         return {"affinity": {**anywhere, "podAffinity": pods.beside_others_of(storage.name)}, **more}

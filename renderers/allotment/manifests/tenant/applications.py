@@ -62,9 +62,9 @@ def repository(offers: Offers) -> str:
 def project(name: str, offers: Offers, destinations: list[dict[str, str]], **more: Any) -> dict[str, Any]:
     """Return an AppProject for our own repository. It outlives the Application that made it: those of the project could
     neither sync nor be deleted without it."""
-    given = dict(more.pop("metadata", {}))
-    annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **given.pop("annotations", {})}
-    metadata = {"name": name, "namespace": names.ARGO_NAMESPACE, **given, "annotations": annotations}
+    extra_metadata = dict(more.pop("metadata", {}))
+    annotations = {names.SYNC_OPTIONS: names.OUTLIVE, **extra_metadata.pop("annotations", {})}
+    metadata = {"name": name, "namespace": names.ARGO_NAMESPACE, **extra_metadata, "annotations": annotations}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",

@@ -21,9 +21,9 @@ _OF_COPIES = "copies--"
 def render(cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
     """Return a tenant's budgets in a cluster: one of all instances, and one of each that has several copies."""
     copied = {
-        one.model.name: one.model.spec.replicas
-        for one in tenant.of(GPUInstance).values()
-        if one.model.spec.cluster == cluster.name and one.model.spec.replicas > 1
+        instance.model.name: instance.model.spec.replicas
+        for instance in tenant.of(GPUInstance).values()
+        if instance.model.spec.cluster == cluster.name and instance.model.spec.replicas > 1
     }
     chosen: list[dict[str, Any]] = [ANY_INSTANCE]
     if copied:

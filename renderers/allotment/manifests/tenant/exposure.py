@@ -129,6 +129,8 @@ def claim_rules(tenant: Folder, roles: tuple[str, ...]) -> list[dict[str, Any]]:
     ):
         for at in range(0, len(values), MOST_VALUES):
             claims = [{"name": claim, "valueType": kind, "values": values[at : at + MOST_VALUES]}]
-            one = f"{name}-{at // MOST_VALUES + 1}" if at else name
-            rules.append({"name": one, "action": "Allow", "principal": {"jwt": {"provider": LOGIN, "claims": claims}}})
+            rule_name = f"{name}-{at // MOST_VALUES + 1}" if at else name
+            rules.append(
+                {"name": rule_name, "action": "Allow", "principal": {"jwt": {"provider": LOGIN, "claims": claims}}}
+            )
     return rules

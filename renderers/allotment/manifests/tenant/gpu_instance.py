@@ -76,7 +76,9 @@ def effective_container(offers: Offers, instance: GPUInstance) -> Container:
         return own
     if own is None:
         return version.container
-    env = {one.name: one for one in version.container.env} | {one.name: one for one in own.env}
+    env = {variable.name: variable for variable in version.container.env} | {
+        variable.name: variable for variable in own.env
+    }
     return version.container.model_copy(update={"args": own.args or version.container.args, "env": list(env.values())})
 
 
@@ -125,7 +127,7 @@ def _account(offers: Offers, tenant: Folder, standing: Standing, instance: GPUIn
     return present(
         {
             names.UNITS: str(units_of(standing, instance)) if holds(tenant, instance) else None,
-            names.WAITS_FOR: "; ".join(one.words for one in waiting),
+            names.WAITS_FOR: "; ".join(wait.words for wait in waiting),
             names.WAITS_REASON: waiting[0].reason if waiting else None,
         }
     )
@@ -210,9 +212,11 @@ def _bucket_env(offers: Offers, tenant: Folder, instance: GPUInstance) -> list[d
 def _env(container: Container, buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a container's environment: what it declares, over what its buckets give."""
     # `$(NAME)` in a value would be expanded by the kubelet; `$$` is its escape for `$`.
-    declared = [{"name": one.name, "value": one.value.replace("$", "$$")} for one in sorted_env(container)]
-    named = {one["name"] for one in declared}
-    return declared + [one for one in buckets if one["name"] not in named]
+    declared = [
+        {"name": variable.name, "value": variable.value.replace("$", "$$")} for variable in sorted_env(container)
+    ]
+    named = {variable["name"] for variable in declared}
+    return declared + [variable for variable in buckets if variable["name"] not in named]
 
 
 def _container(
@@ -253,7 +257,7 @@ def _has_own_shm(spec: GPUSpecSpec, container: Container) -> bool:
 
 def sorted_env(container: Container) -> list[Any]:
     """Return a container's environment by name."""
-    return sorted(container.env, key=lambda one: one.name)
+    return sorted(container.env, key=lambda variable: variable.name)
 
 
 def _check(probe: Probe) -> dict[str, Any]:

@@ -81,15 +81,15 @@ def _claim(
     storage = declared.model
     spec, entry = offered(offers, storage), placed(offers, storage)
     assert spec is not None and spec.volume is not None and entry is not None
-    kept = _kept(declared, metadata)
+    claim_metadata = _kept(declared, metadata)
     if job:
-        kept["annotations"][names.PREPARES] = job
+        claim_metadata["annotations"][names.PREPARES] = job
         if is_prepared(tenant, standing, storage.name):
-            kept["annotations"][names.PREPARED] = job
+            claim_metadata["annotations"][names.PREPARED] = job
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": kept,
+        "metadata": claim_metadata,
         "spec": {
             "accessModes": [spec.volume.access_mode],
             "storageClassName": entry.storage_class_name,

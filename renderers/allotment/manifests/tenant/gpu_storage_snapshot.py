@@ -31,8 +31,8 @@ def render(
         },
     }
     if not is_prepared(tenant, standing, storage.name):
-        thing = SNAPSHOT.stem(snapshot.name)
-        return [waiting.marker(metadata, thing, storage.name, declared.blob)]
+        stem = SNAPSHOT.stem(snapshot.name)
+        return [waiting.marker(metadata, stem, storage.name, declared.blob)]
     annotations = {
         names.SYNC_OPTIONS: names.KEEP,
         names.BLOB: declared.blob,

@@ -124,8 +124,8 @@ def internet(place: ClusterSpec) -> dict[str, Any]:
     """Return the rule that opens the internet, less what is nobody's there and what the cluster denies."""
     peers = []
     for block in ranges.BLOCKS:
-        whole = ip_network(block.cidr)
-        denied = [one for one in sorted(place.network.denied) if lies_in(ip_network(one), whole)]
+        block_network = ip_network(block.cidr)
+        denied = [cidr for cidr in sorted(place.network.denied) if lies_in(ip_network(cidr), block_network)]
         peers.append({"ipBlock": {"cidr": block.cidr, "except": list(dict.fromkeys((*block.denied, *denied)))}})
     return {"to": peers}
 
@@ -165,9 +165,9 @@ def _density(cluster: Folder, platform: Folder) -> _Density:
             slices[key] = max(slices.get(key, 0), ceil(amount / gpu.count))
     specs = platform.of(GPUSpec)
     stocked = [
-        specs[one.model.spec.gpu_spec].model.spec
-        for one in cluster.of(Stock).values()
-        if one.model.spec.gpu_spec in specs
+        specs[stock.model.spec.gpu_spec].model.spec
+        for stock in cluster.of(Stock).values()
+        if stock.model.spec.gpu_spec in specs
     ]
     for spec in stocked:
         wanted = unit(spec)

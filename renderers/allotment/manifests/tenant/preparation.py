@@ -110,8 +110,8 @@ def _pod(offers: Offers, tenant: Folder, storage: GPUStorage, job: str) -> dict[
         )
     elif source.url is not None:
         program = "fetch_url"
-        what = [f"--url={source.url.url}", f"--sha256={source.url.sha256}", f"--path={source.url.target}"]
-        container = _container("fetch", image, program, [*to, *what])
+        options = [f"--url={source.url.url}", f"--sha256={source.url.sha256}", f"--path={source.url.target}"]
+        container = _container("fetch", image, program, [*to, *options])
     else:
         assert source.s3 is not None
         program = "fetch_s3"

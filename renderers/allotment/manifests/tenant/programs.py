@@ -54,7 +54,7 @@ def by_name() -> dict[str, Fixed]:
 
 def render(tenant: str, jobs: Iterable[Object]) -> Iterator[Object]:
     """Yield the programs that a tenant's Jobs name, each once."""
-    for name in sorted({name for one in jobs for name in _named(one)}):
+    for name in sorted({name for job in jobs for name in _named(job)}):
         metadata = {
             "name": name,
             "namespace": names.namespace(tenant),

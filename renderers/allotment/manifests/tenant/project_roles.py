@@ -37,8 +37,8 @@ def earlier(project: str, role: str) -> list[str]:
 
 
 def _policy(project: str, role: str, grant: tuple[str, str], part: str) -> str:
-    of = f"{project}/{project}--{part}" if part else f"{project}/*"
-    return f"p, proj:{project}:{role.lower()}, {', '.join(grant)}, {of}, allow"
+    target = f"{project}/{project}--{part}" if part else f"{project}/*"
+    return f"p, proj:{project}:{role.lower()}, {', '.join(grant)}, {target}, allow"
 
 
 def render(project: str, tenant: Folder) -> list[dict[str, Any]]:

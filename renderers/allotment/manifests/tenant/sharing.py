@@ -29,8 +29,8 @@ def declared(
 ) -> list[dict[str, Any]]:
     """Return the policies that a tenant's declarations may come to, of shared storages those that are open."""
     policies = []
-    for one in tenant.of(GPUStorage).values():
-        storage = one.model
+    for declaration in tenant.of(GPUStorage).values():
+        storage = declaration.model
         if storage.spec.cluster != cluster.name:
             continue
         if storage.spec.shared_with and is_open(storage.name):
@@ -88,13 +88,13 @@ def _read(tenant: str, storage: str, owner: str, source: str) -> dict[str, Any]:
 def _buckets(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, Any]]:
     """A store that runs in the cluster is reached by the instances that name a bucket there, and by nothing else."""
     policies = []
-    for one in tenant.of(GPUInstance).values():
-        used = [tenant.of(GPUStorage)[use.name].model for use in one.model.spec.buckets]
+    for instance in tenant.of(GPUInstance).values():
+        used = [tenant.of(GPUStorage)[use.name].model for use in instance.model.spec.buckets]
         stores = sorted(
             {
                 entry.object_store.namespace
                 for bucket in used
-                if one.model.spec.cluster == cluster.name and is_bucket(offers, bucket)
+                if instance.model.spec.cluster == cluster.name and is_bucket(offers, bucket)
                 if (entry := placed(offers, bucket)) is not None
                 and entry.object_store is not None
                 and entry.object_store.namespace is not None
@@ -102,7 +102,7 @@ def _buckets(offers: Offers, cluster: Folder, tenant: Folder) -> list[dict[str, 
         )
         if stores:
             to = [{"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: store}}} for store in stores]
-            policy = f"buckets--{one.model.name}"
-            pods = {names.INSTANCE: one.model.name}
+            policy = f"buckets--{instance.model.name}"
+            pods = {names.INSTANCE: instance.model.name}
             policies.append(_policy(tenant.name, policy, pods, policyTypes=["Egress"], egress=[{"to": to}]))
     return policies

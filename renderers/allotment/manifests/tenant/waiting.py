@@ -9,7 +9,7 @@ from allotment.manifests import names
 from allotment.manifests.text import present
 
 
-def marker(metadata: dict[str, Any], thing: str, source: str, blob: str, job: str = "") -> dict[str, Any]:
+def marker(metadata: dict[str, Any], stem: str, source: str, blob: str, job: str = "") -> dict[str, Any]:
     """Return a ConfigMap that says it to people, to the next publish (`job` is what it waits to run), and by its
     name to the reporter."""
     return {
@@ -17,7 +17,7 @@ def marker(metadata: dict[str, Any], thing: str, source: str, blob: str, job: st
         "kind": "ConfigMap",
         "metadata": {
             **metadata,
-            "name": names.waiting_marker(thing, source),
+            "name": names.waiting_marker(stem, source),
             "annotations": present(
                 {
                     names.BLOB: blob,

@@ -55,7 +55,7 @@ def application(raw: RawApplication) -> Application:
         health=status.health.status,
         revision=status.sync.revision,
         phase=operation.phase if operation else "",
-        resources=frozenset((one.kind, one.name) for one in resources),
-        differing=frozenset((one.kind, one.name) for one in resources if one.status == "OutOfSync"),
-        failed=frozenset((one.kind, one.name) for one in results if one.status == "SyncFailed"),
+        resources=frozenset((resource.kind, resource.name) for resource in resources),
+        differing=frozenset((resource.kind, resource.name) for resource in resources if resource.status == "OutOfSync"),
+        failed=frozenset((result.kind, result.name) for result in results if result.status == "SyncFailed"),
     )

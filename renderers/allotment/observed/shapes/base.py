@@ -155,9 +155,9 @@ NO_CONDITION = ObjectCondition()
 
 def named(conditions: tuple[ObjectCondition, ...], kind: str) -> ObjectCondition:
     """Return the condition of a kind; an empty one where there is none."""
-    for one in conditions:
-        if one.type == kind:
-            return one
+    for condition in conditions:
+        if condition.type == kind:
+            return condition
     return NO_CONDITION
 
 

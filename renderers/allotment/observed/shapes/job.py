@@ -55,6 +55,6 @@ def job(raw: RawJob) -> Job:
 
 
 def _was_complete(metadata: Metadata, failed: ObjectCondition) -> bool:
-    said = _CHECKED.fullmatch(failed.message)
+    match = _CHECKED.fullmatch(failed.message)
     ended = (failed.status, failed.reason) == ("True", "PodFailurePolicy")
-    return ended and said is not None and said[1] == metadata.namespace
+    return ended and match is not None and match[1] == metadata.namespace

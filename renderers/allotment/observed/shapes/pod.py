@@ -100,13 +100,13 @@ def pod(raw: RawPod) -> Pod:
     state, running = container.state, container.state.running
     ended = state.terminated or container.last_state.terminated
     scheduled = ready = disrupted = _NO_POD_CONDITION
-    for one in status.conditions:
-        if one.type == "Ready":
-            ready = one
-        elif one.type == "PodScheduled":
-            scheduled = one
-        elif one.type == "DisruptionTarget":
-            disrupted = one
+    for condition in status.conditions:
+        if condition.type == "Ready":
+            ready = condition
+        elif condition.type == "PodScheduled":
+            scheduled = condition
+        elif condition.type == "DisruptionTarget":
+            disrupted = condition
     return Pod(
         uid=metadata.uid,
         name=metadata.name,
@@ -177,10 +177,14 @@ def _has_unhealthy_device(status: _PodStatus) -> bool:
 
 def _telling(status: _PodStatus) -> _ContainerStatus:
     """Return the container that says how a pod is: the first that comes before the main one and isn't done, else that."""
-    for one in status.init_container_statuses:
-        ended = one.state.terminated
-        if not one.started and (ended is None or ended.exit_code):
-            return one
-        if one.started and one.state.running is not None and one is status.init_container_statuses[-1]:
-            return one
+    for container in status.init_container_statuses:
+        ended = container.state.terminated
+        if not container.started and (ended is None or ended.exit_code):
+            return container
+        if (
+            container.started
+            and container.state.running is not None
+            and container is status.init_container_statuses[-1]
+        ):
+            return container
     return status.container_statuses[0] if status.container_statuses else _NO_STATUS

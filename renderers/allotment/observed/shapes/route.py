@@ -24,7 +24,7 @@ class RawRoute(Shape, frozen=True):
 def route(raw: RawRoute) -> Route:
     """Return what is kept of an HTTPRoute."""
     metadata = raw.metadata
-    said = [named(parent.conditions, "Accepted").status for parent in raw.status.parents]
+    statuses = [named(parent.conditions, "Accepted").status for parent in raw.status.parents]
     return Route(
         uid=metadata.uid,
         name=metadata.name,
@@ -33,6 +33,6 @@ def route(raw: RawRoute) -> Route:
         storage=metadata.labels.storage,
         created=metadata.created,
         url=metadata.annotations.link,
-        accepted=bool(said) and all(one == "True" for one in said),
-        refused="False" in said,
+        accepted=bool(statuses) and all(status == "True" for status in statuses),
+        refused="False" in statuses,
     )

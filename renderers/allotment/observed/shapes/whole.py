@@ -75,6 +75,6 @@ def _content(raw: RawObject) -> bytes:
     return zlib.compress(msgspec.json.encode(compared, order="sorted"), _LEVEL)
 
 
-def content_of(one: LiveObject) -> dict[str, Any]:
+def content_of(live_object: LiveObject) -> dict[str, Any]:
     """Return the fields of an object that are compared with its manifest."""
-    return msgspec.json.decode(zlib.decompress(one.content), type=dict[str, Any])
+    return msgspec.json.decode(zlib.decompress(live_object.content), type=dict[str, Any])

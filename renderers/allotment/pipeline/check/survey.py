@@ -116,7 +116,7 @@ def survey(
     scopes, problems = source.scopes()
     tenants = [scope.name for scope in scopes if scope.kind == "tenant"]
     raw = [read_scope(source, scope) for scope in scopes if scope.kind != "tenant"]
-    contents = {one.scope: one.content for one in raw}
+    contents = {scope_files.scope: scope_files.content for scope_files in raw}
     memory = recall(_memory_key(as_of, contents)) if recall else Memory.none()
     offers, wrong = _offers(raw, as_of, source)
     problems = [*problems, *wrong]
@@ -128,8 +128,8 @@ def survey(
     faults = platform_faults(problems, offers.clusters)
     fine = all(problem.warning for problem in wrong) or (partial and not faults.of_all)
     rejected = faults.by_cluster if partial else {}
-    sound = offers._replace(clusters={name: one for name, one in offers.clusters.items() if name not in rejected})
-    clusters = {name: str(several[0]) for name, several in rejected.items()}
+    sound = offers._replace(clusters={name: folder for name, folder in offers.clusters.items() if name not in rejected})
+    clusters = {name: str(cluster_problems[0]) for name, cluster_problems in rejected.items()}
     work = TenantCheck(
         source=source,
         offers=offers,
@@ -140,8 +140,8 @@ def survey(
         sound=sound,
         unsound=clusters,
     )
-    made: dict[str, Any] = {}
-    take = take or made.__setitem__
+    artifacts: dict[str, Any] = {}
+    take = take or artifacts.__setitem__
     by_tenant: dict[str, list[Problem]] = {}
     traces: dict[str, str] = {}
     for done, result in enumerate(results(work, unknown, processes or cores()), 1):
@@ -166,7 +166,7 @@ def survey(
     if base is not None:
         changed, was = _changes(source, offers, base, contents, parts, today or as_of)
     shared = _shared(offers, parts, was, source, changed_files)
-    files += sum(len(one.files) for one in raw)
+    files += sum(len(scope_files.files) for scope_files in raw)
     everything = _sorted(problems, changed, shared, *by_tenant.values())
     return Survey(
         offers=offers,
@@ -174,7 +174,7 @@ def survey(
         problems=everything,
         files=files,
         remembered=remembered,
-        made=made,
+        made=artifacts,
         of_offers=problems,
         by_tenant=by_tenant,
         shared=shared,
@@ -197,15 +197,15 @@ def resurvey(
 
     With `base`, which `last` is of, rules about change are checked too. Changes of offers need a whole `survey`.
     """
-    parts, by_tenant, made, traces = dict(last.parts), dict(last.by_tenant), dict[str, Any](), dict(last.traces)
+    parts, by_tenant, artifacts, traces = dict(last.parts), dict(last.by_tenant), dict[str, Any](), dict(last.traces)
     scopes, astray = source.scopes()
-    there = {scope.name for scope in scopes if scope.kind == "tenant"}
+    present_tenants = {scope.name for scope in scopes if scope.kind == "tenant"}
     was, changed = None, list[Problem]()
     if base is not None:
         from allotment.rules.tally import Base
 
         was = Base(last.parts, last.offers.clusters)
-        ends = [(Scope("tenant", name), name in last.parts, name in there) for name in tenants]
+        ends = [(Scope("tenant", name), name in last.parts, name in present_tenants) for name in tenants]
         findings = [
             finding
             for scope, was_there, is_there in ends
@@ -224,24 +224,28 @@ def resurvey(
         parts.pop(name, None)
         by_tenant.pop(name, None)
         traces.pop(name, None)
-        if name in there:
+        if name in present_tenants:
             result = TenantCheck(source, last.offers, render, False, last.standings).check([name])[0]
-            parts[name], made[name] = tenants_part(result.part), result.made
+            parts[name], artifacts[name] = tenants_part(result.part), result.made
             if result.problems:
                 by_tenant[name] = result.problems
             if result.trace:
                 traces[name] = result.trace
     shared = _shared(last.offers, parts, was, source, changed_files)
-    stays = [one for one in last.of_offers if not any(one.path.startswith(f"tenants/{name}/") for name in tenants)]
-    of_offers = [*stays, *(one for one in astray if one not in stays)]
+    stays = [
+        finding
+        for finding in last.of_offers
+        if not any(finding.path.startswith(f"tenants/{name}/") for name in tenants)
+    ]
+    of_offers = [*stays, *(problem for problem in astray if problem not in stays)]
     everything = _sorted(of_offers, shared, changed, *by_tenant.values())
     return Survey(
         offers=last.offers,
         parts=parts,
         problems=everything,
         files=last.files,
-        remembered=len(parts) - len(made),
-        made=made,
+        remembered=len(parts) - len(artifacts),
+        made=artifacts,
         of_offers=of_offers,
         by_tenant=by_tenant,
         shared=shared,
@@ -250,14 +254,16 @@ def resurvey(
     )
 
 
-def _sorted(*several: Iterable[Problem]) -> list[Problem]:
+def _sorted(*problem_groups: Iterable[Problem]) -> list[Problem]:
     """Return all problems in order, one for each mistake: where a name isn't on offer to its tenant at all, that there is
     none left of it says nothing more."""
     from allotment.rules import references, stock
 
-    found = {problem for problems in several for problem in problems}
-    missing = {one[:4] for one in found if one.rule == references.RULE}
-    return sorted(one for one in found if one.rule != stock.RULE or one[:4] not in missing)
+    unique_problems = {problem for problems in problem_groups for problem in problems}
+    missing = {candidate[:4] for candidate in unique_problems if candidate.rule == references.RULE}
+    return sorted(
+        candidate for candidate in unique_problems if candidate.rule != stock.RULE or candidate[:4] not in missing
+    )
 
 
 def tenants_part(plain: Iterable[Any]) -> Part:
@@ -269,11 +275,11 @@ def tenants_part(plain: Iterable[Any]) -> Part:
         return plain
     claims, storages, clusters, shares, reads, invalid, unknown = plain
     return Part(
-        claims=tuple([Claim(*one) for one in claims]),
-        storages=tuple([Held(*one) for one in storages]),
+        claims=tuple([Claim(*fields) for fields in claims]),
+        storages=tuple([Held(*fields) for fields in storages]),
         clusters=tuple(clusters),
         shares=tuple([Share(cluster, tenant, storage, tuple(readers)) for cluster, tenant, storage, readers in shares]),
-        reads=tuple([Read(*one) for one in reads]),
+        reads=tuple([Read(*fields) for fields in reads]),
         invalid=tuple(invalid),
         unknown=tuple([UnknownStorage(path, tuple(field), tenant, name) for path, field, tenant, name in unknown]),
     )
@@ -307,9 +313,9 @@ def _offers(raw: list[Raw], as_of: datetime.date, source: Source) -> tuple[Offer
 
     problems: list[Problem] = []
     folders: dict[Scope, Folder] = {PLATFORM: Folder(PLATFORM)}
-    for one in raw:
-        folders[one.scope], wrong = read_folder(one.scope, one.files)
-        problems += one.problems + wrong
+    for scope_files in raw:
+        folders[scope_files.scope], wrong = read_folder(scope_files.scope, scope_files.files)
+        problems += scope_files.problems + wrong
     clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
     offers = Offers(folders[PLATFORM], clusters, as_of)
     findings = [finding for check in PLATFORM_RULES.values() for finding in check(offers)]
@@ -338,12 +344,12 @@ def _changes(
     from allotment.rules.tally import Base, part_of
 
     old_scopes = set(base.scopes()[0])
-    before = {name: part for name, part in parts.items() if Scope("tenant", name) in old_scopes}
+    base_parts = {name: part for name, part in parts.items() if Scope("tenant", name) in old_scopes}
     clusters = dict(offers.clusters)
     findings: list[Finding] = []
     for scope in sorted(old_scopes | contents.keys()):
         if scope not in old_scopes or base.files(scope).content != contents.get(scope):
-            was, found = _change(
+            was, scope_findings = _change(
                 source,
                 offers,
                 base,
@@ -352,12 +358,12 @@ def _changes(
                 is_there=scope in contents,
                 today=today,
             )
-            findings += found
+            findings += scope_findings
             if scope.kind == "tenant" and scope in old_scopes:
-                before[scope.name] = part_of(offers, was)
+                base_parts[scope.name] = part_of(offers, was)
             elif scope.kind == "cluster":
                 clusters[scope.name] = was
-    return placed(findings, source), Base(before, clusters)
+    return placed(findings, source), Base(base_parts, clusters)
 
 
 def _change(

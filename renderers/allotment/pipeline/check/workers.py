@@ -101,20 +101,20 @@ def placed(findings: Iterable[Finding], source: Source) -> list[Problem]:
     from allotment.declared.reading import place
 
     problems: list[Problem] = []
-    for path, several in by_path.items():
+    for path, file_findings in by_path.items():
         try:
             data = source.read(path)
         except (OSError, KeyError):
             data = b""
-        problems += place(several, data)
+        problems += place(file_findings, data)
     return problems
 
 
 def _placed_most(findings: list[Finding], source: Source) -> list[Problem]:
     """Return a tenant's findings as problems, the first of very many, and how many there are besides."""
     problems = placed(findings[:MOST_PROBLEMS], source)
-    if (left := len(findings) - MOST_PROBLEMS) > 0:
-        problems.append(place_problem(findings[-1].path, f"and {left:,} more problems of this tenant", "size"))
+    if (remaining := len(findings) - MOST_PROBLEMS) > 0:
+        problems.append(place_problem(findings[-1].path, f"and {remaining:,} more problems of this tenant", "size"))
     return problems
 
 
@@ -135,22 +135,22 @@ class TenantCheck(NamedTuple):
     def check(self, names: list[str]) -> list[TenantResult]:
         """Read, check and perhaps render some tenants, all of them step by step: each step's code stays in the caches."""
         raw = [read_scope(self.source, Scope("tenant", name), stamped=self.stamped) for name in names]
-        several = [_Checked(one, TimeShare(self.seconds)) for one in raw]
-        for one in several:
-            one.read()
-        for one in several:
-            one.judge(self.offers, self.source)
-        for one in several:
-            one.count(self.offers, self.standings)
+        tenant_jobs = [_Checked(scope_files, TimeShare(self.seconds)) for scope_files in raw]
+        for tenant_job in tenant_jobs:
+            tenant_job.read()
+        for tenant_job in tenant_jobs:
+            tenant_job.judge(self.offers, self.source)
+        for tenant_job in tenant_jobs:
+            tenant_job.count(self.offers, self.standings)
         if self.render is not None:
-            for one in several:
-                one.require(self.unsound)
-            fine = [(one, folder) for one in several if (folder := one.fine()) is not None]
-            some = [(folder, self.standings(folder.name), one.share) for one, folder in fine]
-            made = self.render(self.sound or self.offers, some)
-            for (one, _), files in zip(fine, made, strict=True):
-                one.take(files)
-        return [one.result() for one in several]
+            for tenant_job in tenant_jobs:
+                tenant_job.require(self.unsound)
+            fine = [(tenant_job, folder) for tenant_job in tenant_jobs if (folder := tenant_job.fine()) is not None]
+            some = [(folder, self.standings(folder.name), tenant_job.share) for tenant_job, folder in fine]
+            artifacts = self.render(self.sound or self.offers, some)
+            for (tenant_job, _), files in zip(fine, artifacts, strict=True):
+                tenant_job.take(files)
+        return [tenant_job.result() for tenant_job in tenant_jobs]
 
 
 class _Checked:
@@ -180,7 +180,7 @@ class _Checked:
 
         if (folder := self.folder) is not None:
             with self._within_its_share():
-                every = (found for check in TENANT_RULES.values() for found in check(offers, folder))
+                every = (finding for check in TENANT_RULES.values() for finding in check(offers, folder))
                 self.problems += _placed_most(list(self.share.through(every)), source)
 
     def count(self, offers: Offers, standings: Standings) -> None:
@@ -206,12 +206,12 @@ class _Checked:
         """Return its folder if there is nothing wrong with it."""
         return self.folder if all(problem.warning for problem in self.problems) else None
 
-    def take(self, made: Any) -> None:
+    def take(self, artifact: Any) -> None:
         """Take what was made of it."""
-        if isinstance(made, Stopped):
-            self._stop(made)
+        if isinstance(artifact, Stopped):
+            self._stop(artifact)
         else:
-            self.made = made
+            self.made = artifact
 
     def result(self) -> TenantResult:
         """Return what came of it."""

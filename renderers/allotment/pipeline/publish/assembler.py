@@ -72,90 +72,105 @@ class Assembler:
         as_of: datetime.date,
         branches: Mapping[str, Branch],
         *,
-        known: Mapping[str, Known],
+        observed_tenants: Mapping[str, Known],
         observed: Mapping[str, str] | None = None,
         doubted: Collection[str] = (),
         window: Callable[[], Window] = Window,
     ) -> Assembly:
-        """Return the trees that follow those of `branches`. `known` has each tenant's status, `observed` the time of
+        """Return the trees that follow those of `branches`. `observed_tenants` has each tenant's status, `observed` the time of
         each cluster's last status, `doubted` the clusters without a trusted or readable status. `window` returns the
         brake's facts; it is called only where a tenant deletes something.
 
         Raises PlatformInvalid.
         """
-        before = Before(branches)
-        _ = before.tenants  # listed once, before other processes are forked
+        published_trees = Before(branches)
+        _ = published_trees.tenants  # listed once, before other processes are forked
         observed = observed or {}
-        preparations = Preparations(known, branches)
-        found, kept, rendered = self._rendered_now(source, as_of, before, preparations)
-        traces = dict(found.traces)
-        again = Again(source, found, before, self._processes)
-        rendered, kept = _with_rerendered(again.render(complete(rendered, before)), rendered, kept, traces)
+        preparations = Preparations(observed_tenants, branches)
+        repository_check, retained_tenants, rendered = self._rendered_now(source, as_of, published_trees, preparations)
+        traces = dict(repository_check.traces)
+        rerenderer = Again(source, repository_check, published_trees, self._processes)
+        rendered, retained_tenants = _with_rerendered(
+            rerenderer.render(complete(rendered, published_trees)), rendered, retained_tenants, traces
+        )
 
-        trees = ClusterTrees(found.sound_offers, before)
-        settled: dict[str, Settled] = {}
-        for tenant in sorted((before.tenants.keys() | rendered.keys()) - kept.keys()):
-            watched = _watched(tenant, found, known, observed, preparations, before)
+        trees = ClusterTrees(repository_check.sound_offers, published_trees)
+        tenant_transitions: dict[str, Settled] = {}
+        for tenant in sorted((published_trees.tenants.keys() | rendered.keys()) - retained_tenants.keys()):
+            watched = _watched(tenant, repository_check, observed_tenants, observed, preparations, published_trees)
             try:
-                one = settle(tenant, tenant in found.parts, rendered.get(tenant), before, watched)
-                trees.check(one)
-                settled[tenant] = one
+                tenant_transition = settle(
+                    tenant, tenant in repository_check.parts, rendered.get(tenant), published_trees, watched
+                )
+                trees.check(tenant_transition)
+                tenant_transitions[tenant] = tenant_transition
             except Exception as error:
-                _reject(tenant, error, kept, traces)
-        kept |= may_not_settle(settled, source)
-        braked = brake_tenants(found.sound_offers, settled, rendered, before, window, kept)
-        kept |= braked.retained
+                _reject(tenant, error, retained_tenants, traces)
+        retained_tenants |= may_not_settle(tenant_transitions, source)
+        braked = brake_tenants(
+            repository_check.sound_offers, tenant_transitions, rendered, published_trees, window, retained_tenants
+        )
+        retained_tenants |= braked.retained
 
-        offers, pods = found.sound_offers, PodUnits(known, branches, preparations.published)
-        published = retainable(offers, rendered, before, trees.gate, preparations.published)
+        offers, pods = repository_check.sound_offers, PodUnits(observed_tenants, branches, preparations.published)
+        published = retainable(offers, rendered, published_trees, trees.gate, preparations.published)
         while True:  # each further round retains a tenant more
-            claims = {name: one.claims for name, one in rendered.items() if name not in kept}
-            claims |= {name: tuple(before.claims(name)) for name in kept}
             claims = {
-                name: tuple(one for one in some if one.cluster in offers.clusters) for name, some in claims.items()
+                name: rendered_tenant.claims
+                for name, rendered_tenant in rendered.items()
+                if name not in retained_tenants
             }
-            granted = grant(offers, claims, pods, observed, published)
-            reduced = again.render({tenant for tenant, _ in granted.fewer if tenant not in kept}, granted.fewer)
-            kept |= reduced.rejected
+            claims |= {name: tuple(published_trees.claims(name)) for name in retained_tenants}
+            claims = {
+                name: tuple(claim for claim in some if claim.cluster in offers.clusters)
+                for name, some in claims.items()
+            }
+            allocation = grant(offers, claims, pods, observed, published)
+            reduced = rerenderer.render(
+                {tenant for tenant, _ in allocation.fewer if tenant not in retained_tenants}, allocation.fewer
+            )
+            retained_tenants |= reduced.rejected
             traces |= reduced.traces
             if not reduced.rejected:
                 break
         rendered |= reduced.rendered
-        turnover = Turnover(offers, before, known, observed, doubted)
-        made = _assembled(
+        turnover = Turnover(offers, published_trees, observed_tenants, observed, doubted)
+        release = _assembled(
             source,
-            found,
-            kept,
+            repository_check,
+            retained_tenants,
             rendered=rendered,
-            settled=settled,
-            granted=granted,
+            tenant_transitions=tenant_transitions,
+            allocation=allocation,
             turnover=turnover,
-            before=before,
+            published_trees=published_trees,
             traces=traces,
             trees=trees,
         )
-        return made._replace(released=braked.released)
+        return release._replace(released=braked.released)
 
     def _rendered_now(
-        self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations
+        self, source: Source, as_of: datetime.date, published_trees: Before, preparations: Preparations
     ) -> tuple[Survey, Kept, dict[str, Rendered]]:
         """Return the checked source, who is kept, and what the others are rendered to. Raises PlatformInvalid."""
         try:
-            found = self._checked(source, as_of, before, preparations)
-            kept = of_unsound_clusters(found, before) | invalid(found)
-            return found, kept, self._taken_up(found, kept)
+            repository_check = self._checked(source, as_of, published_trees, preparations)
+            retained_tenants = of_unsound_clusters(repository_check, published_trees) | invalid(repository_check)
+            return repository_check, retained_tenants, self._taken_up(repository_check, retained_tenants)
         except BaseException:
             self._remembered.forget()  # the survey noted tenants as known whose files weren't taken up
             raise
 
-    def _checked(self, source: Source, as_of: datetime.date, before: Before, preparations: Preparations) -> Survey:
+    def _checked(
+        self, source: Source, as_of: datetime.date, published_trees: Before, preparations: Preparations
+    ) -> Survey:
         """Return the whole source, checked, with what those tenants are rendered to that aren't as they were."""
         prepared = preparations.succeeded()
         return survey(
             source,
             as_of,
             recall=self._remembered.recall(prepared),
-            render=Renderer(before.made),
+            render=Renderer(published_trees.made),
             progress=self._progress,
             processes=self._processes,
             standings=lambda tenant: Standing(prepared.get(tenant, frozenset())),
@@ -163,14 +178,19 @@ class Assembler:
             partial=True,
         )
 
-    def _taken_up(self, found: Survey, kept: Kept) -> dict[str, Rendered]:
+    def _taken_up(self, repository_check: Survey, retained_tenants: Kept) -> dict[str, Rendered]:
         """Return what each tenant is rendered to, now or before, but those that are kept."""
-        now = {name: of_made(made, found.parts[name].claims) for name, made in found.made.items()}
-        self._remembered.take({name: one.blobs for name, one in now.items()}, found.parts)
+        now = {
+            name: of_made(artifact, repository_check.parts[name].claims)
+            for name, artifact in repository_check.made.items()
+        }
+        self._remembered.take(
+            {name: rendered_tenant.blobs for name, rendered_tenant in now.items()}, repository_check.parts
+        )
         return {
-            name: now[name] if name in now else Rendered(blobs, {}, found.parts[name].claims)
+            name: now[name] if name in now else Rendered(blobs, {}, repository_check.parts[name].claims)
             for name, blobs in self._remembered.rendered.items()
-            if name not in kept
+            if name not in retained_tenants
         }
 
     @property
@@ -180,86 +200,98 @@ class Assembler:
 
 
 def _with_rerendered(
-    again: Rerendered, rendered: dict[str, Rendered], kept: Kept, traces: dict[str, str]
+    rerender_result: Rerendered, rendered: dict[str, Rendered], retained_tenants: Kept, traces: dict[str, str]
 ) -> tuple[dict[str, Rendered], Kept]:
     """Return the rendered and the retained tenants with those that were rendered again; add the traces of bugs."""
-    traces |= again.traces
-    return rendered | again.rendered, kept | again.rejected
+    traces |= rerender_result.traces
+    return rendered | rerender_result.rendered, retained_tenants | rerender_result.rejected
 
 
-def _reject(tenant: str, error: Exception, kept: Kept, traces: dict[str, str]) -> None:
+def _reject(tenant: str, error: Exception, retained_tenants: Kept, traces: dict[str, str]) -> None:
     """Retain a tenant that ran into a bug. Raises the error where it does not concern one tenant."""
     stopped = rejection_of(error)
-    kept[tenant] = rejection([place_problem(folder_of(Scope("tenant", tenant)), stopped.words, stopped.rule)])
+    retained_tenants[tenant] = rejection(
+        [place_problem(folder_of(Scope("tenant", tenant)), stopped.words, stopped.rule)]
+    )
     traces[tenant] = stopped.trace
 
 
 def _watched(
     tenant: str,
-    found: Survey,
-    known: Mapping[str, Known],
+    repository_check: Survey,
+    observed_tenants: Mapping[str, Known],
     observed: Mapping[str, str],
     preparations: Preparations,
-    before: Before,
+    published_trees: Before,
 ) -> Watched:
-    platform = found.offers.platform.one(Platform)
+    platform = repository_check.offers.platform.one(Platform)
     assert platform is not None
 
     def users(cluster: str, storage: str) -> Users:
-        claims = {claim.instance: claim for claim in found.parts[tenant].claims}
-        return preparations.users(cluster, tenant, storage, claims, before.tenants.get(tenant, ()))
+        claims = {claim.instance: claim for claim in repository_check.parts[tenant].claims}
+        return preparations.users(cluster, tenant, storage, claims, published_trees.tenants.get(tenant, ()))
 
     def last(cluster: str, storage: str) -> str:
         return preparations.last(cluster, tenant, storage)
 
-    return Watched(known.get(tenant, NOTHING), observed, platform.model.spec.deletion.after, users, last)
+    return Watched(observed_tenants.get(tenant, NOTHING), observed, platform.model.spec.deletion.after, users, last)
 
 
 def _assembled(
     source: Source,
-    found: Survey,
-    kept: Kept,
+    repository_check: Survey,
+    retained_tenants: Kept,
     *,
     rendered: Mapping[str, Rendered],
-    settled: Mapping[str, Settled],
-    granted: Granted,
+    tenant_transitions: Mapping[str, Settled],
+    allocation: Granted,
     turnover: Turnover,
-    before: Before,
+    published_trees: Before,
     traces: dict[str, str],
     trees: ClusterTrees,
 ) -> Assembly:
     """Return the trees of all clusters, and in words who isn't in them as declared."""
-    published = {tenant: one for tenant, one in sorted(settled.items()) if tenant not in kept}
-    for tenant, one in published.items():
-        trees.take_tenant(rendered.get(tenant), one)
-    files, left_out = retained_instance_files(granted.retained, before, trees)
+    published = {
+        tenant: tenant_transition
+        for tenant, tenant_transition in sorted(tenant_transitions.items())
+        if tenant not in retained_tenants
+    }
+    for tenant, tenant_transition in published.items():
+        trees.take_tenant(rendered.get(tenant), tenant_transition)
+    files, left_out = retained_instance_files(allocation.retained, published_trees, trees)
     trees.take_kept(files)
-    for tenant in kept:
-        files, problems = kept_files(tenant, before, trees.gate)
+    for tenant in retained_tenants:
+        files, problems = kept_files(tenant, published_trees, trees.gate)
         trees.take_kept(files)
-        kept[tenant] = kept[tenant]._replace(problems=[*kept[tenant].problems, *problems])
-    claims = granted.all({name: one.claims for name, one in rendered.items() if name not in kept})
-    trees.take_clusters(claims, lambda cluster: before.letters(cluster) | found.letters(cluster), turnover)
+        retained_tenants[tenant] = retained_tenants[tenant]._replace(
+            problems=[*retained_tenants[tenant].problems, *problems]
+        )
+    claims = allocation.all(
+        {name: rendered_tenant.claims for name, rendered_tenant in rendered.items() if name not in retained_tenants}
+    )
+    trees.take_clusters(
+        claims, lambda cluster: published_trees.letters(cluster) | repository_check.letters(cluster), turnover
+    )
     trees.take_markers()
-    faults = found.faults
+    faults = repository_check.faults
     trees.retain_clusters(faults.by_cluster)
     problems = [
         *faults.harmless,
         *left_out,
-        *(one for one in found.shared if one.rule != stock.RULE and not one.warning),
+        *(problem for problem in repository_check.shared if problem.rule != stock.RULE and not problem.warning),
     ]
     return Assembly(
-        offers=found.sound_offers,
+        offers=repository_check.sound_offers,
         files=trees.files,
         data=trees.data,
-        kept=dict(sorted(kept.items())),
-        waiting=granted.waiting,
-        leaving=[words for one in published.values() for words in one.leaving],
-        held=[*turnover.held, *(words for one in published.values() for words in one.held)],
-        holding=granted.holding,
-        problems=[*problems, *placed(stock.beneath_held(found.sound_offers, claims), source)],
-        declared=frozenset(found.parts),
-        rendered=len(found.made),
+        kept=dict(sorted(retained_tenants.items())),
+        waiting=allocation.waiting,
+        leaving=[words for tenant_transition in published.values() for words in tenant_transition.leaving],
+        held=[*turnover.held, *(words for tenant_transition in published.values() for words in tenant_transition.held)],
+        holding=allocation.holding,
+        problems=[*problems, *placed(stock.beneath_held(repository_check.sound_offers, claims), source)],
+        declared=frozenset(repository_check.parts),
+        rendered=len(repository_check.made),
         traces=traces,
         retained_clusters=faults.by_cluster,
     )

@@ -57,35 +57,39 @@ class ClusterTrees:
     """The files of all clusters, taken one after the other: blobs by cluster and path, bytes of those that weren't
     published so."""
 
-    def __init__(self, offers: Offers, before: Before) -> None:
-        self._offers, self._before = offers, before
+    def __init__(self, offers: Offers, published_trees: Before) -> None:
+        self._offers, self._before = offers, published_trees
         self.gate = gate_of(offers)
         # By cluster: the tenants' folders that hold something else than their tenant was rendered to.
         self._touched: dict[str, set[str]] = defaultdict(set)
         self.files: dict[str, Blobs] = {name: {} for name in offers.clusters}
         self.data: dict[str, dict[str, bytes]] = {name: {} for name in offers.clusters}
 
-    def take_tenant(self, rendered: Rendered | None, settled: Settled) -> None:
+    def take_tenant(self, rendered: Rendered | None, tenant_transition: Settled) -> None:
         """Add a tenant's rendered files, and its published files that stay or change. Raises IsolationBroken, and adds
         nothing, where the gate refuses a file."""
-        stays = self.check(settled)
+        stays = self.check(tenant_transition)
         if rendered is not None:
             for path, blob in rendered.blobs.items():
-                if path in settled.unnamed:
+                if path in tenant_transition.unnamed:
                     continue
                 cluster, _, inner = path.partition("/")
                 self.files[cluster][inner] = blob
                 if path in rendered.data:
                     self.data[cluster][inner] = rendered.data[path]
-        for path, data in (*settled.follows.items(), *stays.items()):
+        for path, data in (*tenant_transition.follows.items(), *stays.items()):
             self._put(path, data)
 
-    def check(self, settled: Settled) -> dict[str, bytes]:
+    def check(self, tenant_transition: Settled) -> dict[str, bytes]:
         """Return a tenant's files that stay, as the gate lets them. Raises IsolationBroken where it refuses a file that
         changes."""
-        for path, data in settled.follows.items():
+        for path, data in tenant_transition.follows.items():
             self.gate.check(path, data, published=True)
-        return {path: left for path, data in settled.stays.items() if (left := self.gate.sift(path, data)[0])}
+        return {
+            path: allowed_data
+            for path, data in tenant_transition.stays.items()
+            if (allowed_data := self.gate.sift(path, data)[0])
+        }
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a file that was taken."""
@@ -123,15 +127,17 @@ class ClusterTrees:
         """Take the markers of all folders that hold something else than what their tenant was rendered to, or what
         somebody else wrote there."""
         over = {}
-        strayed = {name: found for name in self.files if (found := self._before.branches[name].strayed())}
+        strayed = {
+            name: stray_folders for name in self.files if (stray_folders := self._before.branches[name].strayed())
+        }
         expected = self._with_markers() if strayed else {}
         for cluster, folders in strayed.items():
             branch = self._before.branches[cluster]
             if branch.holds(expected[cluster]):
                 continue  # the tip is the next publish itself: a push was interrupted
-            there = folders & {folder_of(path) for path in self.files[cluster]}
-            self._touched[cluster] |= {folder for folder in there if folder.startswith("tenants/")}
-            over[cluster] = dict.fromkeys(there, branch.tip or "")
+            present_folders = folders & {folder_of(path) for path in self.files[cluster]}
+            self._touched[cluster] |= {folder for folder in present_folders if folder.startswith("tenants/")}
+            over[cluster] = dict.fromkeys(present_folders, branch.tip or "")
         for path, data in list(marker_files(self._offers, self.files, self._touched, over)):
             self._put(path, data)
 

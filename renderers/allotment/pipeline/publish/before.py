@@ -28,12 +28,12 @@ class Before:
     @cached_property
     def tenants(self) -> Mapping[str, Blobs]:
         """The files of each tenant."""
-        found: dict[str, Blobs] = defaultdict(dict)
+        files_by_tenant: dict[str, Blobs] = defaultdict(dict)
         for cluster, branch in self.branches.items():
             for path, blob in branch.files.items():
                 if spot := paths.spot_of(path):
-                    found[spot.tenant][f"{cluster}/{path}"] = blob
-        return dict(found)
+                    files_by_tenant[spot.tenant][f"{cluster}/{path}"] = blob
+        return dict(files_by_tenant)
 
     def blob(self, path: str) -> str | None:
         """Return the blob of a file; None where it wasn't published."""
@@ -48,27 +48,27 @@ class Before:
     def made(self, files: Iterable[tuple[str, bytes]]) -> Made:
         """Return the blob of each file that is rendered now, and its bytes where it wasn't published so. Of an
         instance that runs, the pod template stays as it was published where no pod needs another."""
-        found: Made = {}
-        kept = set[str]()
+        changed_blobs: Made = {}
+        retained_folders = set[str]()
         for path, data in files:
             blob = blob_id(data)
             if self.blob(path) not in (None, blob) and _is_instance(path):
                 then = with_template_of(data, self.read(path))
                 if then != data:
                     data, blob = then, blob_id(then)  # noqa: PLW2901  # what is published of it
-                    kept.add(folder_of(path))
-            found[path] = (blob, None if self.blob(path) == blob else data)
-        for folder in kept:
-            path, marker = self._marker(folder, found)
+                    retained_folders.add(folder_of(path))
+            changed_blobs[path] = (blob, None if self.blob(path) == blob else data)
+        for folder in retained_folders:
+            path, marker = self._marker(folder, changed_blobs)
             blob = blob_id(marker)
-            found[path] = (blob, None if self.blob(path) == blob else marker)
-        return found
+            changed_blobs[path] = (blob, None if self.blob(path) == blob else marker)
+        return changed_blobs
 
     @staticmethod
-    def _marker(folder: str, made: Made) -> tuple[str, bytes]:
+    def _marker(folder: str, changed_blobs: Made) -> tuple[str, bytes]:
         """Return a tenant's folder's marker, by `<cluster>/<path>`, that says what is beside it."""
         cluster, _, inner = folder.partition("/")
-        blobs = {path.partition("/")[2]: blob for path, (blob, _) in made.items() if folder_of(path) == folder}
+        blobs = {path.partition("/")[2]: blob for path, (blob, _) in changed_blobs.items() if folder_of(path) == folder}
         ((path, data),) = markers(cluster, [inner], blobs)
         return f"{cluster}/{path}", data
 

@@ -27,21 +27,21 @@ class BrakedTenants(NamedTuple):
 
 def brake_tenants(
     offers: Offers,
-    settled: Mapping[str, Settled],
+    tenant_transitions: Mapping[str, Settled],
     rendered: Mapping[str, Rendered],
-    before: Before,
+    published_trees: Before,
     window: Callable[[], Window],
-    kept: Collection[str],
+    retained_tenants: Collection[str],
 ) -> BrakedTenants:
-    """Judge the deletions of each tenant that is not `kept` for another reason."""
+    """Judge the deletions of each tenant that is not `retained_tenants` for another reason."""
     platform = offers.platform.one(Platform)
     assert platform is not None
     retained: dict[str, Retention] = {}
     released: set[str] = set()
-    for tenant in sorted(settled.keys() - set(kept)):
+    for tenant in sorted(tenant_transitions.keys() - set(retained_tenants)):
         files = rendered[tenant].blobs if tenant in rendered else {}
-        published = items_of(before.tenants.get(tenant, ()))
-        now = items_of((*files, *settled[tenant].follows, *settled[tenant].stays))
+        published = items_of(published_trees.tenants.get(tenant, ()))
+        now = items_of((*files, *tenant_transitions[tenant].follows, *tenant_transitions[tenant].stays))
         if not published - now:
             continue
         verdict = judge_tenant(platform.model.spec.brake, tenant, published, now, window())

@@ -69,18 +69,20 @@ def grant(
         for claim in everything
         if (key := key_of(claim)) in old
     }
-    waiting = [f"{tenant}/{name}: {one.words}" for (tenant, name), one in sorted(retained.items())]
+    waiting = [
+        f"{tenant}/{name}: {retained_instance.words}" for (tenant, name), retained_instance in sorted(retained.items())
+    ]
     waiting += [
-        f"{one.tenant}/{one.instance}: gets {fewer[one.tenant, one.instance]} of {one.units} units of"
-        f" {one.gpu_spec} on {one.cluster}, {_TENANT_FIRST if key_of(one) in limited else 'others held them first'}"
-        for one in everything
-        if key_of(one) in fewer
+        f"{reduced_claim.tenant}/{reduced_claim.instance}: gets {fewer[reduced_claim.tenant, reduced_claim.instance]} of {reduced_claim.units} units of"
+        f" {reduced_claim.gpu_spec} on {reduced_claim.cluster}, {_TENANT_FIRST if key_of(reduced_claim) in limited else 'others held them first'}"
+        for reduced_claim in everything
+        if key_of(reduced_claim) in fewer
     ]
     holding = [
-        f"{one.cluster}: instance {one.tenant}/{one.instance}: its pods still run, and keep"
-        f" {one.rendered} unit{'' if one.rendered == 1 else 's'} of {one.gpu_spec},"
-        f" by its status of {observed.get(one.cluster, 'no known time')}"
-        for one in live
+        f"{live_claim.cluster}: instance {live_claim.tenant}/{live_claim.instance}: its pods still run, and keep"
+        f" {live_claim.rendered} unit{'' if live_claim.rendered == 1 else 's'} of {live_claim.gpu_spec},"
+        f" by its status of {observed.get(live_claim.cluster, 'no known time')}"
+        for live_claim in live
     ]
     return Granted(dict(claims), live, fewer, waiting, holding, retained)
 
@@ -98,5 +100,7 @@ def _waiting_words(claim: Claim, old: Claim) -> str:
 def _had(claim: Claim, pods: int, published: Claim | None) -> Claim | None:
     """Return the published claim of an instance, or the units that its `pods` hold, if that is more; None if neither."""
     here = claim.cluster, claim.gpu_spec
-    before = published.units if published is not None and (published.cluster, published.gpu_spec) == here else 0
-    return claim._replace(units=pods) if pods > before else published
+    published_units = (
+        published.units if published is not None and (published.cluster, published.gpu_spec) == here else 0
+    )
+    return claim._replace(units=pods) if pods > published_units else published

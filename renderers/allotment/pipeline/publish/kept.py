@@ -67,36 +67,38 @@ class PlatformInvalid(AllotmentError):
         self.tenants = tenants
 
 
-def invalid(found: Survey) -> Kept:
+def invalid(repository_check: Survey) -> Kept:
     """Return the tenants whose own declarations, or one of whose clusters, are invalid. Raises PlatformInvalid where the
     catalog is."""
-    if stops := found.faults.of_all:
-        raise PlatformInvalid(stops, found.files, len(found.parts))
-    return {tenant: rejection(problems) for tenant, problems in found.by_owner()[1].items()}
+    if stops := repository_check.faults.of_all:
+        raise PlatformInvalid(stops, repository_check.files, len(repository_check.parts))
+    return {tenant: rejection(problems) for tenant, problems in repository_check.by_owner()[1].items()}
 
 
-def of_unsound_clusters(found: Survey, before: Before) -> Kept:
+def of_unsound_clusters(repository_check: Survey, published_trees: Before) -> Kept:
     """Return the tenants with published files in a cluster that is invalid."""
-    kept: Kept = {}
-    for cluster, problems in found.faults.by_cluster.items():
-        for tenant, files in before.tenants.items():
-            if tenant not in kept and any(path.startswith(f"{cluster}/") for path in files):
+    retained_tenants: Kept = {}
+    for cluster, problems in repository_check.faults.by_cluster.items():
+        for tenant, files in published_trees.tenants.items():
+            if tenant not in retained_tenants and any(path.startswith(f"{cluster}/") for path in files):
                 words = f"cluster {cluster} is invalid: {problems[0]}"
                 problem = place_problem(folder_of(Scope("tenant", tenant)), words, CLUSTER_RULE)
-                kept[tenant] = Retention(RetentionReason.INVALID_CLUSTER, [problem])
-    return kept
+                retained_tenants[tenant] = Retention(RetentionReason.INVALID_CLUSTER, [problem])
+    return retained_tenants
 
 
-def may_not_settle(settled: Mapping[str, Settled], source: Source) -> Kept:
+def may_not_settle(tenant_transitions: Mapping[str, Settled], source: Source) -> Kept:
     """Return the tenants that want something gone which may not go, or a volume to be what it can't become."""
     return {  # a tenant that is removed from two clusters has the same finding in both
-        name: Retention(RetentionReason.REFUSED_TRANSITION, sorted(dict.fromkeys(placed(one.findings, source))))
-        for name, one in settled.items()
-        if one.findings
+        name: Retention(
+            RetentionReason.REFUSED_TRANSITION, sorted(dict.fromkeys(placed(tenant_transition.findings, source)))
+        )
+        for name, tenant_transition in tenant_transitions.items()
+        if tenant_transition.findings
     }
 
 
-def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
+def kept_files(tenant: str, published_trees: Before, gate: Gate) -> tuple[dict[str, bytes], list[Problem]]:
     """Return a kept tenant's published files without the objects that the gate refuses now, and a problem about each file
     that lost some.
 
@@ -105,8 +107,8 @@ def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes
     replaced (`turnover`).
     """
     published = {
-        path: without_waiting(before.read(path))
-        for path in before.tenants.get(tenant, ())
+        path: without_waiting(published_trees.read(path))
+        for path in published_trees.tenants.get(tenant, ())
         if path.partition("/")[0] in gate.clusters  # any other cluster is retained as a whole
     }
     files, problems = _sifted(published, gate)
@@ -114,14 +116,14 @@ def kept_files(tenant: str, before: Before, gate: Gate) -> tuple[dict[str, bytes
 
 
 def retained_instance_files(
-    retained: Mapping[InstanceKey, RetainedInstance], before: Before, trees: ClusterTrees
+    retained: Mapping[InstanceKey, RetainedInstance], published_trees: Before, trees: ClusterTrees
 ) -> tuple[dict[str, bytes], list[Problem]]:
     """Return the files of instances that wait for units of another GPUSpec, and the problems of `_sifted`. `trees` have them as
     they are rendered."""
     files = {}
     for (tenant, name), instance in retained.items():
         path = f"{instance.claim.cluster}/{tenant_file(tenant, INSTANCE.part, name)}"
-        files[path] = with_published_deployment(before.read(path), trees.read(path), instance.words)
+        files[path] = with_published_deployment(published_trees.read(path), trees.read(path), instance.words)
     return _sifted(files, trees.gate)
 
 
@@ -129,8 +131,8 @@ def _sifted(published: Mapping[str, bytes], gate: Gate) -> tuple[dict[str, bytes
     """Return published files without the objects that the gate refuses now, and a problem about each file that lost some."""
     files: dict[str, bytes] = {}
     problems = []
-    for path, before in published.items():
-        data, dropped = gate.sift(path, before)
+    for path, published_data in published.items():
+        data, dropped = gate.sift(path, published_data)
         if dropped:
             words = f"what was published of it no longer fits its cluster, and is left out: {'; '.join(dropped)}"
             problems.append(Problem(path, 1, 1, "(file)", words, ISOLATION_RULE))

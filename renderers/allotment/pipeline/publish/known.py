@@ -88,54 +88,56 @@ class Statuses:
         looks: Mapping[str, Reported] = {}
         try:
             looks = look_statuses(self._repository, self.remote, clusters) if clusters else {}
-            self.troubles = {cluster: found.why for cluster, found in looks.items() if found.why}
+            self.troubles = {cluster: report.why for cluster, report in looks.items() if report.why}
         except Refused as error:
             self.troubles = dict.fromkeys(clusters, str(error))
-        for cluster, found in looks.items():
+        for cluster, report in looks.items():
             self.commits.pop(cluster, None)
             self.observed.pop(cluster, None)
-            if found.believed is not None:
-                self.commits[cluster] = found.believed
-                self.observed[cluster] = _observed_at(found.branch)
-            self._files[cluster] = self._read(cluster, found.branch) if found.believed is not None else {}
-        for gone in self._files.keys() - clusters.keys():
-            del self._files[gone]
+            if report.believed is not None:
+                self.commits[cluster] = report.believed
+                self.observed[cluster] = _observed_at(report.branch)
+            self._files[cluster] = self._read(cluster, report.branch) if report.believed is not None else {}
+        for removed_cluster in self._files.keys() - clusters.keys():
+            del self._files[removed_cluster]
         self.known = self._together()
         return self.known
 
     def _read(self, cluster: str, branch: Branch) -> dict[str, tuple[str, Known]]:
-        before, found = self._files.get(cluster, {}), {}
+        previous_files, current_files = self._files.get(cluster, {}), {}
         for path, blob in branch.files.items():
             tenant = tenant_of(path)
             if tenant is None:
                 continue
-            known = before.get(tenant)
-            found[tenant] = (
-                known if known is not None and known[0] == blob else (blob, _known(cluster, branch.read(path)))
+            previous_file = previous_files.get(tenant)
+            current_files[tenant] = (
+                previous_file
+                if previous_file is not None and previous_file[0] == blob
+                else (blob, _known(cluster, branch.read(path)))
             )
-        return found
+        return current_files
 
     def _together(self) -> dict[str, Known]:
         together: dict[str, Known] = {}
         for files in self._files.values():
-            for tenant, (_, one) in files.items():
-                there = together.get(tenant, NOTHING)
+            for tenant, (_, observed_tenant) in files.items():
+                merged_tenant = together.get(tenant, NOTHING)
                 together[tenant] = Known(
-                    attempts={**there.attempts, **one.attempts},
-                    live=there.live | one.live,
-                    holding={**there.holding, **one.holding},
-                    there=there.there | one.there,
-                    marked={**there.marked, **one.marked},
-                    unprotected=there.unprotected | one.unprotected,
-                    unreadable=there.unreadable | one.unreadable,
-                    undisturbed=there.undisturbed | one.undisturbed,
+                    attempts={**merged_tenant.attempts, **observed_tenant.attempts},
+                    live=merged_tenant.live | observed_tenant.live,
+                    holding={**merged_tenant.holding, **observed_tenant.holding},
+                    there=merged_tenant.there | observed_tenant.there,
+                    marked={**merged_tenant.marked, **observed_tenant.marked},
+                    unprotected=merged_tenant.unprotected | observed_tenant.unprotected,
+                    unreadable=merged_tenant.unreadable | observed_tenant.unreadable,
+                    undisturbed=merged_tenant.undisturbed | observed_tenant.undisturbed,
                 )
-        return {tenant: one for tenant, one in together.items() if one != NOTHING}
+        return {tenant: observed_tenant for tenant, observed_tenant in together.items() if observed_tenant != NOTHING}
 
     def moments(self) -> dict[str, str]:
         """Return when each cluster was last looked at that has anything on its way out: what is known of that
         changes by time."""
-        leaving = {place[0] for one in self.known.values() for place in one.marked}
+        leaving = {place[0] for observed_tenant in self.known.values() for place in observed_tenant.marked}
         return {cluster: time for cluster, time in self.observed.items() if cluster in leaving}
 
 
@@ -153,11 +155,11 @@ def _known(cluster: str, data: bytes) -> Known:
     except Malformed:
         return Known(unreadable=frozenset((cluster,)))  # the reporter writes it anew
     attempts = {}
-    for one in status.storages:
-        if one.prepare is not None:
-            prepare = one.prepare
-            attempts[cluster, one.name] = Attempt(
-                name_of(one.name, prepare.input_hash, prepare.attempt),
+    for storage in status.storages:
+        if storage.prepare is not None:
+            prepare = storage.prepare
+            attempts[cluster, storage.name] = Attempt(
+                name_of(storage.name, prepare.input_hash, prepare.attempt),
                 prepare.uid,
                 prepare.state == word.SUCCEEDED,
                 prepare.state in (word.SUCCEEDED, word.FAILED) or prepare.reason in _NEVER_STARTS,
@@ -166,24 +168,30 @@ def _known(cluster: str, data: bytes) -> Known:
             )
     quiet = (word.STOPPED, word.WAITING)
     live = {
-        (cluster, one.name)
-        for one in status.instances
-        if one.state not in quiet or one.reason in _MAY_HAVE_PODS or one.nodes or one.pods
+        (cluster, instance.name)
+        for instance in status.instances
+        if instance.state not in quiet or instance.reason in _MAY_HAVE_PODS or instance.nodes or instance.pods
     }
-    things: dict[ThingKey, Mapping[str, str]] = {
-        (cluster, kind, one.name): {found.type: found.last_transition_time for found in one.conditions}
-        for kind, of in THINGS.items()
-        if of.reported
-        for one in getattr(status, of.plural)
+    resource_times: dict[ThingKey, Mapping[str, str]] = {
+        (cluster, kind, resource.name): {
+            condition.type: condition.last_transition_time for condition in resource.conditions
+        }
+        for kind, resource_kind in THINGS.items()
+        if resource_kind.reported
+        for resource in getattr(status, resource_kind.plural)
     }
     if status.namespace:
-        things[cluster, "namespace", ""] = {status.namespace: ""}
+        resource_times[cluster, "namespace", ""] = {status.namespace: ""}
     return Known(
         attempts,
         frozenset(live),
-        {(cluster, one.name): (one.gpu_spec, one.pods) for one in status.instances if one.pods and one.gpu_spec},
-        frozenset(things),
-        {place: times[word.MARKED] for place, times in things.items() if word.MARKED in times},
-        frozenset(place for place, times in things.items() if word.UNPROTECTED in times),
+        {
+            (cluster, instance.name): (instance.gpu_spec, instance.pods)
+            for instance in status.instances
+            if instance.pods and instance.gpu_spec
+        },
+        frozenset(resource_times),
+        {place: times[word.MARKED] for place, times in resource_times.items() if word.MARKED in times},
+        frozenset(place for place, times in resource_times.items() if word.UNPROTECTED in times),
         undisturbed=frozenset((cluster,) if status.disruption == word.PROTECTED else ()),
     )

@@ -23,8 +23,8 @@ _prepared: dict[str, tuple[str, str]] = {}
 class Preparations:
     """What is known of all tenants' preparations, held against what was published."""
 
-    def __init__(self, known: Mapping[str, Known], branches: Mapping[str, Branch]) -> None:
-        self._known = known
+    def __init__(self, observed_tenants: Mapping[str, Known], branches: Mapping[str, Branch]) -> None:
+        self._known = observed_tenants
         self._branches = branches
 
     def succeeded(self) -> dict[str, frozenset[tuple[str, str]]]:
@@ -33,18 +33,18 @@ class Preparations:
         What a storage was published with stays: a status that is lost, or older, closes nothing that had opened.
         One that says that the volume is another by now does, unless somebody runs on it.
         """
-        found: dict[str, set[tuple[str, str]]] = defaultdict(set)
-        for tenant, known in self._known.items():
-            for (cluster, storage), attempt in known.attempts.items():
+        jobs_by_tenant: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for tenant, observed_tenant in self._known.items():
+            for (cluster, storage), attempt in observed_tenant.attempts.items():
                 if attempt.succeeded and self._is_its_own(cluster, tenant, storage, attempt.uid):
-                    found[tenant].add((cluster, attempt.job))
+                    jobs_by_tenant[tenant].add((cluster, attempt.job))
         for cluster, branch in self._branches.items():
             for tenant, storage, job, older in _published_as_prepared(branch):
                 if job and not self._is_lost(cluster, tenant, storage, job):
-                    found[tenant].add((cluster, job))
+                    jobs_by_tenant[tenant].add((cluster, job))
                 elif older and self._had_opened(cluster, tenant, storage):
-                    found[tenant].add((cluster, older))
-        return {tenant: frozenset(jobs) for tenant, jobs in found.items()}
+                    jobs_by_tenant[tenant].add((cluster, older))
+        return {tenant: frozenset(jobs) for tenant, jobs in jobs_by_tenant.items()}
 
     def _is_lost(self, cluster: str, tenant: str, storage: str, job: str) -> bool:
         """Return whether the volume that a Job has filled is known to be gone, and nobody runs on what is there now."""
@@ -65,7 +65,7 @@ class Preparations:
         """Return whether an instance was published to run on a storage."""
         folder = f"tenants/{tenant}/compute/"
         published = [f"{cluster}/{path}" for path in self._branches[cluster].files if path.startswith(folder)]
-        return any(self._runs(cluster, tenant, one) for one in self._mounting(cluster, storage, published))
+        return any(self._runs(cluster, tenant, instance) for instance in self._mounting(cluster, storage, published))
 
     def last(self, cluster: str, tenant: str, storage: str) -> str:
         """Return the uid of the Job that last prepared a storage of this name, as far as is known; empty where none
@@ -80,27 +80,27 @@ class Preparations:
 
         `claims` are what the tenant's instances hold now, by name, `published` the paths of its files.
         """
-        known = self._known.get(tenant, NOTHING)
+        observed_tenant = self._known.get(tenant, NOTHING)
         running, stopping = [], []
         for name in self._mounting(cluster, storage, published):
             claim = claims.get(name)
             if claim is not None and claim.cluster == cluster and self._runs(cluster, tenant, name):
                 running.append(name)
-            elif (cluster, name) in known.live or self._runs(cluster, tenant, name):
+            elif (cluster, name) in observed_tenant.live or self._runs(cluster, tenant, name):
                 stopping.append(name)
-        attempt = known.attempts.get((cluster, storage))
+        attempt = observed_tenant.attempts.get((cluster, storage))
         jobs = [attempt.job] if attempt is not None else []
-        over, kept = attempt is not None and attempt.over, attempt is not None and attempt.kept
-        return Users(running, stopping, jobs if over else (), jobs if kept else ())
+        over, is_prune_protected = attempt is not None and attempt.over, attempt is not None and attempt.kept
+        return Users(running, stopping, jobs if over else (), jobs if is_prune_protected else ())
 
     def _mounting(self, cluster: str, storage: str, published: Iterable[str]) -> list[str]:
-        branch, found = self._branches[cluster], []
+        branch, instance_names = self._branches[cluster], []
         for path in sorted(published):
             place, _, inner = path.partition("/")
             spot = paths.spot_of(inner) if place == cluster else None
             if spot is not None and spot.kind == "instance" and storage in mounts_of(branch.read(inner)):
-                found.append(spot.name)
-        return found
+                instance_names.append(spot.name)
+        return instance_names
 
     def published(self, claim: Claim) -> Claim | None:
         """Return what an instance was published with in the same cluster; None where it wasn't, or with no units."""
@@ -143,8 +143,8 @@ def _published_as_prepared(branch: Branch) -> Iterator[tuple[str, str, str, str]
     was published before that was written down; either is empty. One that is leaving is among them: its volume is
     there.
     """
-    found = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.part == "storage"}
-    spots = {path: spot for path, spot in found.items() if spot.is_of_thing}
+    storage_spots = {path: spot for path in branch.files if (spot := paths.spot_of(path)) and spot.part == "storage"}
+    spots = {path: spot for path, spot in storage_spots.items() if spot.is_of_thing}
     unread = [path for path in spots if branch.files[path] not in _prepared]
     if len(_prepared) + len(unread) > MOST_REMEMBERED:
         _prepared.clear()

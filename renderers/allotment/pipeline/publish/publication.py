@@ -79,7 +79,7 @@ class Committed(NamedTuple):
 
     def count(self, letter: str) -> int:
         """Return how many files were added (A), changed (M) or removed (D)."""
-        return sum(one == letter for one in self.paths.values())
+        return sum(path_letter == letter for path_letter in self.paths.values())
 
 
 class Outcome(NamedTuple):
@@ -151,31 +151,35 @@ class Publisher:
         for attempt in range(TRIES):
             source = self.switch_to(ref)
             key = self._key(source)
-            found = look(self.repository, self.remote, cluster_names(source), key, adopt=self._adopt)
-            found = self._believed(source, found)
-            if self._is_older(source, found):
-                return Outcome(source.commit, [], None, {}, found.source)
-            self._check_known(found, source)
+            remote_state = look(self.repository, self.remote, cluster_names(source), key, adopt=self._adopt)
+            remote_state = self._believed(source, remote_state)
+            if self._is_older(source, remote_state):
+                return Outcome(source.commit, [], None, {}, remote_state.source)
+            self._check_known(remote_state, source)
             if self._demand is not None:
-                self._demand(found.source, source.commit)
-            known = self.statuses.read(reporter_keys(source))
-            window = cached(partial(self._brake_window, source, found))
+                self._demand(remote_state.source, source.commit)
+            observed_tenants = self.statuses.read(reporter_keys(source))
+            window = cached(partial(self._brake_window, source, remote_state))
             assembly = self._assembler.assemble(
                 source,
                 self._today(source),
-                found.branches,
-                known=known,
+                remote_state.branches,
+                observed_tenants=observed_tenants,
                 observed=self.statuses.observed,
                 doubted=self.statuses.troubles,
                 window=window,
             )
-            released = assembly.released | self._judged(found, assembly, window)
-            committed = self._commit(source, found, assembly, released)
-            record = last_record(self.repository, found.refs.get(RETAINED), key)
-            pushed = self._pushed(source.commit, found, committed, released, assembly, record)
+            released = assembly.released | self._judged(remote_state, assembly, window)
+            committed = self._commit(source, remote_state, assembly, released)
+            record = last_record(self.repository, remote_state.refs.get(RETAINED), key)
+            pushed = self._pushed(source.commit, remote_state, committed, released, assembly, record)
             if pushed.done:
-                changed = [one for one in committed if one.commit != found.branches[one.cluster].tip]
-                tips = {one.cluster: one.commit for one in committed}
+                changed = [
+                    cluster_commit
+                    for cluster_commit in committed
+                    if cluster_commit.commit != remote_state.branches[cluster_commit.cluster].tip
+                ]
+                tips = {cluster_commit.cluster: cluster_commit.commit for cluster_commit in committed}
                 return Outcome(source.commit, changed, assembly, tips, record_trouble=pushed.trouble or record.trouble)
             time.sleep(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))  # noqa: S311  # no secret
         raise Refused(f"others were quicker {TRIES} times: try again")
@@ -205,21 +209,23 @@ class Publisher:
                     self.statuses = Statuses(self.repository, status)
         return self._last
 
-    def _believed(self, source: CommitSource, found: Look) -> Look:
+    def _believed(self, source: CommitSource, remote_state: Look) -> Look:
         """Return a look with the source commit that was published last: what the ref says, where it contains what the
         key proves and lies in the history that is published; else what the key proves. A publish that changes no branch
         moves the ref alone, so that it may well be ahead."""
-        new, said = source.commit, found.source
-        if not found.proven:
-            return found
-        if said is not None and all(self.repository.is_ancestor(one, said) for one in found.proven):
-            if self.repository.is_ancestor(said, new):
-                return found
-            if self.repository.is_ancestor(new, said) and self._tip(source) != new:
-                return found
-        return found._replace(source=found.proven[0])
+        new, recorded_source = source.commit, remote_state.source
+        if not remote_state.proven:
+            return remote_state
+        if recorded_source is not None and all(
+            self.repository.is_ancestor(commit, recorded_source) for commit in remote_state.proven
+        ):
+            if self.repository.is_ancestor(recorded_source, new):
+                return remote_state
+            if self.repository.is_ancestor(new, recorded_source) and self._tip(source) != new:
+                return remote_state
+        return remote_state._replace(source=remote_state.proven[0])
 
-    def _is_older(self, source: CommitSource, found: Look) -> bool:
+    def _is_older(self, source: CommitSource, remote_state: Look) -> bool:
         """Return whether something newer is published already. Raises Rewound where the source went back.
 
         The branch's tip is fetched after the look: a publish that was overtaken between its own fetch and the look is
@@ -231,19 +237,21 @@ class Publisher:
                 "this clone has only a part of the history, which the order of commits can't be seen from:"
                 " run `git fetch --unshallow`, in CI fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
             )
-        published = [one for one in dict.fromkeys((found.source, *found.proven)) if one is not None]
-        newer = [one for one in published if not self.repository.is_ancestor(one, new)]
+        published = [
+            commit for commit in dict.fromkeys((remote_state.source, *remote_state.proven)) if commit is not None
+        ]
+        newer = [commit for commit in published if not self.repository.is_ancestor(commit, new)]
         if not newer:
             return False
         tip = self._tip(source)
-        if tip != new and all(self.repository.is_ancestor(new, one) for one in newer):
+        if tip != new and all(self.repository.is_ancestor(new, commit) for commit in newer):
             return True
-        if tip not in (None, new) and all(self.repository.is_ancestor(one, tip) for one in newer):
+        if tip not in (None, new) and all(self.repository.is_ancestor(commit, tip) for commit in newer):
             raise Refused(
                 f"{new[:12]} doesn't contain {newer[0][:12]}, which is published, and is not the newest commit of the branch:"
                 f" publish {tip[:12]}"
             )
-        raise Rewound(self._rewound_words(new, newer[0], proven=tip is not None, signed=bool(found.proven)))
+        raise Rewound(self._rewound_words(new, newer[0], proven=tip is not None, signed=bool(remote_state.proven)))
 
     def _rewound_words(self, new: str, old: str, *, proven: bool, signed: bool) -> str:
         """Return the message of a rewind; how to leave a commit behind is said only where the branch's tip proves it."""
@@ -259,11 +267,13 @@ class Publisher:
             + (", with --adopt: the publisher's key proves it" if signed else "")
         )
 
-    def _check_known(self, found: Look, source: CommitSource) -> None:
+    def _check_known(self, remote_state: Look, source: CommitSource) -> None:
         """Check that a cluster of which nothing is known is a new one. Raises Unproven."""
-        unknown = any(branch.published is None for branch in found.branches.values())
-        if unknown and found.source is not None and not self._adopt:
-            check_known(found, cluster_names(CommitSource(self.root, found.source, self.repository, source)))
+        unknown = any(branch.published is None for branch in remote_state.branches.values())
+        if unknown and remote_state.source is not None and not self._adopt:
+            check_known(
+                remote_state, cluster_names(CommitSource(self.root, remote_state.source, self.repository, source))
+            )
 
     def _tip(self, source: CommitSource) -> str | None:
         """Return the newest commit of the source's branch now, at `origin` where there is one; None where none is."""
@@ -272,13 +282,16 @@ class Publisher:
         platform = platform_of(source)
         return newest(self.repository, platform.spec.git.branch, "origin", str(self.root)) if platform else None
 
-    def _judged(self, found: Look, assembly: Assembly, window: Callable[[], brake.Window]) -> frozenset[str]:
+    def _judged(self, remote_state: Look, assembly: Assembly, window: Callable[[], brake.Window]) -> frozenset[str]:
         """Return the clusters of a deletion across tenants that an approval released. Raises Braked."""
         platform = assembly.offers.platform.one(Platform)
         assert platform is not None
-        if not any(one.files.keys() - assembly.files.get(name, {}).keys() for name, one in found.branches.items()):
+        if not any(
+            cluster_branch.files.keys() - assembly.files.get(name, {}).keys()
+            for name, cluster_branch in remote_state.branches.items()
+        ):
             return frozenset()  # no file is gone, so no item is
-        published = _items({name: branch.files for name, branch in found.branches.items()})
+        published = _items({name: branch.files for name, branch in remote_state.branches.items()})
         now = _items(assembly.files)
         if not published - now:
             return frozenset()
@@ -287,12 +300,14 @@ class Publisher:
             raise Braked(verdict.stop)
         return verdict.released
 
-    def _brake_window(self, source: CommitSource, found: Look) -> brake.Window:
+    def _brake_window(self, source: CommitSource, remote_state: Look) -> brake.Window:
         """Return the facts by which the brake decides; nothing is approved where the last published source cannot be
         read."""
-        day_ago = _items({name: one.files_before(brake.WINDOW_SECONDS) for name, one in found.branches.items()})
-        used = {name: one.approved for name, one in found.branches.items() if one.approved}
-        last = CommitSource(self.root, found.source, self.repository, source) if found.source else None
+        day_ago = _items(
+            {name: branch.files_before(brake.WINDOW_SECONDS) for name, branch in remote_state.branches.items()}
+        )
+        used = {name: branch.approved for name, branch in remote_state.branches.items() if branch.approved}
+        last = CommitSource(self.root, remote_state.source, self.repository, source) if remote_state.source else None
         platform = platform_of(last) if last else None
         approvals = platform.spec.brake.approved_plans if platform else ()
         return brake.Window(
@@ -300,33 +315,33 @@ class Publisher:
         )
 
     def _commit(
-        self, source: CommitSource, found: Look, assembly: Assembly, released: Collection[str]
+        self, source: CommitSource, remote_state: Look, assembly: Assembly, released: Collection[str]
     ) -> list[Committed]:
         author = self.repository.author(source.commit)
         committed = []
         for cluster, files in assembly.files.items():
-            branch = found.branches[cluster]
+            branch = remote_state.branches[cluster]
             if cluster in assembly.retained_clusters and branch.published is None:
                 continue  # nothing was published there yet
             changes = branch.changed(files)
-            told = {path: letter for path, letter in changes.items() if not is_marker(today(path))}
+            reported_changes = {path: letter for path, letter in changes.items() if not is_marker(today(path))}
             replaced = branch.foreign
             trailers = {"Source-Commit": source.commit, "Status-Commit": self.statuses.commits.get(cluster, "")}
-            words = partial(message, cluster, told, trailers=trailers, approved=cluster in released)
+            words = partial(message, cluster, reported_changes, trailers=trailers, approved=cluster in released)
             if branch.is_interrupted(files, Message(words(replaced=None), author)):
-                committed.append(Committed(cluster, branch.tip or "", told, None))
+                committed.append(Committed(cluster, branch.tip or "", reported_changes, None))
             elif not self._dry_run:
                 text = Message(words(replaced=replaced), author)
                 commit = branch.commit(files, changes, assembly.data[cluster], text)
-                committed.append(Committed(cluster, commit, told, replaced, branch.lags))
+                committed.append(Committed(cluster, commit, reported_changes, replaced, branch.lags))
             elif changes or replaced:
-                committed.append(Committed(cluster, "", told, replaced, branch.lags))
+                committed.append(Committed(cluster, "", reported_changes, replaced, branch.lags))
         return committed
 
     def _pushed(
         self,
         source: str,
-        found: Look,
+        remote_state: Look,
         committed: list[Committed],
         released: Collection[str],
         assembly: Assembly,
@@ -336,19 +351,21 @@ class Publisher:
         if self._dry_run:
             return Pushed(True)
         moves = {SOURCE: source}
-        for one in committed:
-            branch = found.branches[one.cluster]
-            moves[rendered_branch(one.cluster)] = moves[published_ref(one.cluster)] = one.commit
-            if one.cluster in released and one.commit != branch.published:
-                moves[approved_ref(one.cluster)] = one.commit
+        for cluster_commit in committed:
+            branch = remote_state.branches[cluster_commit.cluster]
+            moves[rendered_branch(cluster_commit.cluster)] = moves[published_ref(cluster_commit.cluster)] = (
+                cluster_commit.commit
+            )
+            if cluster_commit.cluster in released and cluster_commit.commit != branch.published:
+                moves[approved_ref(cluster_commit.cluster)] = cluster_commit.commit
         over = forced_record(self.repository, record)
         if (commit := moved_record(self.repository, source, assembly, record)) is not None:
             moves[RETAINED] = commit
-        if all(found.refs.get(name) == commit for name, commit in moves.items()):
+        if all(remote_state.refs.get(name) == commit for name, commit in moves.items()):
             return Pushed(True)
-        over |= {name: commit for name, commit in found.over.items() if name in moves}
-        if found.refs.get(SOURCE) not in (None, found.source):
-            over[SOURCE] = found.refs[SOURCE]
+        over |= {name: commit for name, commit in remote_state.over.items() if name in moves}
+        if remote_state.refs.get(SOURCE) not in (None, remote_state.source):
+            over[SOURCE] = remote_state.refs[SOURCE]
         return push_with_record(self.remote, moves, over, record)
 
 

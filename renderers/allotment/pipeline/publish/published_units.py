@@ -52,14 +52,14 @@ class PodUnits:
 
     def __init__(
         self,
-        known: Mapping[str, Known],
+        observed_tenants: Mapping[str, Known],
         branches: Mapping[str, Branch],
         published: Callable[[Claim], Claim | None],
     ) -> None:
         self._branches, self._published = branches, published
         keys = {
             PodKey(cluster, gpu_spec, tenant, instance): units
-            for tenant, status in sorted(known.items())
+            for tenant, status in sorted(observed_tenants.items())
             for (cluster, instance), (gpu_spec, units) in sorted(status.holding.items())
             if cluster in branches
         }
@@ -92,8 +92,8 @@ class PodUnits:
             self._bounded[key] = min(self._seen[key], most)
             if self._seen[key] > most:
                 by_cluster[key.cluster].append(key)
-        for cluster, several in by_cluster.items():
-            for key, units in _last_held(self._branches[cluster], several).items():
+        for cluster, cluster_keys in by_cluster.items():
+            for key, units in _last_held(self._branches[cluster], cluster_keys).items():
                 self._bounded[key] = min(self._seen[key], max(units, self._bounded[key]))
 
 
@@ -104,7 +104,7 @@ def _last_held(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
     for key in keys:
         wanted[folder_of(key.file)].add(key)
     last: dict[str, str | None] = {}
-    found: dict[PodKey, int] = {}
+    units_by_key: dict[PodKey, int] = {}
     for commit in branch.history(MOST_COMMITS):
         for folder, missing in wanted.items():
             tree = branch.tree_of(commit, folder) if missing else None
@@ -113,11 +113,11 @@ def _last_held(branch: Branch, keys: Iterable[PodKey]) -> dict[PodKey, int]:
             last[folder], files = tree, branch.listing(commit, folder)
             for key in [key for key in missing if key.file in files]:
                 if (units := _units(branch, key, files[key.file])) is not None:
-                    found[key] = units
+                    units_by_key[key] = units
                     missing.discard(key)
         if not any(wanted.values()):
             break
-    return found
+    return units_by_key
 
 
 def _units(branch: Branch, key: PodKey, blob: str) -> int | None:

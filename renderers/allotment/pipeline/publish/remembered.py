@@ -42,8 +42,8 @@ class Remembered:
             self.forget()
             self._memory = Memory(None, key, {})
             self._lasting = self._recall(key) if self._recall is not None else Memory.none()
-            for tenant, (found, blobs, jobs) in self._lasting.values.items():
-                self._memory.values[tenant], self.rendered[tenant] = found, blobs
+            for tenant, (memory_value, blobs, jobs) in self._lasting.values.items():
+                self._memory.values[tenant], self.rendered[tenant] = memory_value, blobs
                 if jobs is not None:
                     self._prepared[tenant] = frozenset((cluster, job) for cluster, job in jobs)
         for tenant in prepared.keys() | self._prepared.keys():

@@ -27,9 +27,9 @@ class Rendered(NamedTuple):
     claims: tuple[Claim, ...]
 
 
-def of_made(made: Made | None, claims: tuple[Claim, ...]) -> Rendered:
+def of_made(changed_blobs: Made | None, claims: tuple[Claim, ...]) -> Rendered:
     """Return what a tenant was rendered to just now."""
-    files = made or {}
+    files = changed_blobs or {}
     return Rendered(
         {path: blob for path, (blob, _) in files.items()},
         {path: data for path, (_, data) in files.items() if data is not None},
@@ -48,33 +48,36 @@ class Rerendered(NamedTuple):
 class Again:
     """Renders tenants again, with other units than they declare or because only the blobs were remembered."""
 
-    def __init__(self, source: Source, found: Survey, before: Before, processes: int) -> None:
-        self._source, self._found, self._before, self._processes = source, found, before, processes
+    def __init__(self, source: Source, repository_check: Survey, published_trees: Before, processes: int) -> None:
+        self._source, self._found, self._before, self._processes = source, repository_check, published_trees, processes
 
     def render(self, tenants: Iterable[str], fewer: Fewer = MappingProxyType({})) -> Rerendered:
         """Render tenants with `fewer` units. The gate may reject a tenant with the units that it gets now."""
 
         def standing(tenant: str) -> Standing:
-            granted = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
-            return self._found.standings(tenant)._replace(granted=granted)
+            allocated_units = {instance: units for (owner, instance), units in fewer.items() if owner == tenant}
+            return self._found.standings(tenant)._replace(granted=allocated_units)
 
         work = TenantCheck(self._source, self._found.sound_offers, Renderer(self._before.made), False, standing)
-        again = Rerendered({}, {}, {})
+        rerender_result = Rerendered({}, {}, {})
         for result in results(work, sorted(tenants), self._processes):
-            wrong = [one for one in result.problems if not one.warning]
+            wrong = [problem for problem in result.problems if not problem.warning]
             if result.made is None and wrong:
-                again.rejected[result.name] = rejection(wrong)
+                rerender_result.rejected[result.name] = rejection(wrong)
             else:
-                again.rendered[result.name] = of_made(result.made, tenants_part(result.part).claims)
+                rerender_result.rendered[result.name] = of_made(result.made, tenants_part(result.part).claims)
             if result.trace:
-                again.traces[result.name] = result.trace
-        return again
+                rerender_result.traces[result.name] = result.trace
+        return rerender_result
 
 
-def complete(rendered: Mapping[str, Rendered], before: Before) -> list[str]:
+def complete(rendered: Mapping[str, Rendered], published_trees: Before) -> list[str]:
     """Return the tenants some file of which must be written now, and whose bytes weren't remembered."""
     return [
         tenant
-        for tenant, one in rendered.items()
-        if any(path not in one.data and before.blob(path) != blob for path, blob in one.blobs.items())
+        for tenant, rendered_tenant in rendered.items()
+        if any(
+            path not in rendered_tenant.data and published_trees.blob(path) != blob
+            for path, blob in rendered_tenant.blobs.items()
+        )
     ]

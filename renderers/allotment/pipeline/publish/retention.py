@@ -23,7 +23,7 @@ PublishedClaim = Callable[["Claim"], "Claim | None"]
 
 
 def retainable(
-    offers: Offers, rendered: Mapping[str, Rendered], before: Before, gate: Gate, published: PublishedClaim
+    offers: Offers, rendered: Mapping[str, Rendered], published_trees: Before, gate: Gate, published: PublishedClaim
 ) -> PublishedClaim:
     """Return `published` with 0 rendered units for an instance that moves to another GPUSpec and may not keep its Deployment."""
     revoked = revoked_images(offers)
@@ -34,7 +34,7 @@ def retainable(
         if old is None or not old.rendered or old.gpu_spec == claim.gpu_spec:
             return old
         path = f"{claim.cluster}/{tenant_file(claim.tenant, INSTANCE.part, claim.instance)}"
-        data, now = before.read(path), rendered[claim.tenant].data.get(path)
+        data, now = published_trees.read(path), rendered[claim.tenant].data.get(path)
         deployment, _ = gate.sift(path, f"{split(data)[0]}\n".encode())
         may_keep = deployment and may_keep_deployment(data, data if now is None else now, revoked)
         return old if may_keep else old._replace(rendered=0)

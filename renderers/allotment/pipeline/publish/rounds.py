@@ -80,7 +80,7 @@ class Rounds(Loop):
     def failure(self, error: Exception) -> Failure:
         """Return why nothing was published."""
         if isinstance(error, PlatformInvalid):
-            return Failure("platform-invalid", "; ".join(str(one) for one in error.problems), reached=True)
+            return Failure("platform-invalid", "; ".join(str(problem) for problem in error.problems), reached=True)
         for kinds, reason in _REASONS:
             if isinstance(error, kinds):
                 return Failure(reason, str(error), reached=True)
@@ -111,9 +111,9 @@ class Rounds(Loop):
     def _look(self, tip: str) -> _Seen:
         source = self._publisher.switch_to(tip)
         refs = tips(self._publisher.remote, cluster_names(source))
-        known = self._publisher.statuses.read(reporter_keys(source))
+        observed_tenants = self._publisher.statuses.read(reporter_keys(source))
         self._distrust()
-        return _Seen(tip, refs, known, self._publisher.statuses.moments())
+        return _Seen(tip, refs, observed_tenants, self._publisher.statuses.moments())
 
     def _distrust(self) -> None:
         """Say of each cluster, once, what is wrong with its status."""
@@ -134,14 +134,25 @@ class Rounds(Loop):
         if assembly is None:
             self.log.info("newer source is published", source=outcome.source, newer=outcome.newer)
             return
-        for one in outcome.committed:
-            counts = {word: one.count(letter) for word, letter in (("added", "A"), ("changed", "M"), ("removed", "D"))}
-            self.log.info("published", cluster=one.cluster, commit=one.commit, source=outcome.source, **counts)
-            if one.replaced:
-                self.log.warning("foreign commit replaced", cluster=one.cluster, commit=one.replaced)
-            elif one.lagged:
-                self.log.warning("branch was behind", cluster=one.cluster, commit=one.commit)
-        told: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
+        for cluster_commit in outcome.committed:
+            counts = {
+                word: cluster_commit.count(letter)
+                for word, letter in (("added", "A"), ("changed", "M"), ("removed", "D"))
+            }
+            self.log.info(
+                "published",
+                cluster=cluster_commit.cluster,
+                commit=cluster_commit.commit,
+                source=outcome.source,
+                **counts,
+            )
+            if cluster_commit.replaced:
+                self.log.warning(
+                    "foreign commit replaced", cluster=cluster_commit.cluster, commit=cluster_commit.replaced
+                )
+            elif cluster_commit.lagged:
+                self.log.warning("branch was behind", cluster=cluster_commit.cluster, commit=cluster_commit.commit)
+        log_calls: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             *(
                 (
                     self.log.warning,
@@ -151,7 +162,11 @@ class Rounds(Loop):
                 for tenant, (reason, problems) in assembly.kept.items()
             ),
             *(
-                (self.log.warning, "cluster retained", {"cluster": name, "problems": [str(one) for one in problems]})
+                (
+                    self.log.warning,
+                    "cluster retained",
+                    {"cluster": name, "problems": [str(problem) for problem in problems]},
+                )
                 for name, problems in assembly.retained_clusters.items()
             ),
             *(
@@ -163,19 +178,22 @@ class Rounds(Loop):
             *((self.log.info, "leaving", {"message": words}) for words in assembly.leaving),
             *((self.log.info, "change waits", {"message": words}) for words in assembly.held),
             *((self.log.warning, "units held", {"message": words}) for words in assembly.holding),
-            *((self.log.warning, "published with a warning", {"message": str(one)}) for one in assembly.problems),
+            *(
+                (self.log.warning, "published with a warning", {"message": str(problem)})
+                for problem in assembly.problems
+            ),
         ]
         if outcome.committed or seen is None or seen.source != outcome.source:
-            for say, event, about in told:
+            for say, event, about in log_calls:
                 say(event, **about)
         self._metrics.published(
             seconds,
             time.time(),
             outcome.source,
             tips=outcome.tips,
-            changed=[one.cluster for one in outcome.committed],
-            foreign=[one.cluster for one in outcome.committed if one.replaced],
+            changed=[problem.cluster for problem in outcome.committed],
+            foreign=[cluster_commit.cluster for cluster_commit in outcome.committed if cluster_commit.replaced],
             rendered=assembly.rendered,
-            kept=assembly.kept,
+            retained_tenants=assembly.kept,
             waiting=len(assembly.waiting),
         )

@@ -51,70 +51,80 @@ class Watched(NamedTuple):
     last: Callable[[str, str], str]
 
 
-def settle(tenant: str, declared: bool, rendered: Rendered | None, before: Before, watched: Watched) -> Settled:
+def settle(
+    tenant: str, declared: bool, rendered: Rendered | None, published_trees: Before, watched: Watched
+) -> Settled:
     """Return what becomes of what a tenant had; `declared` says whether it has a folder."""
     now = rendered or Rendered({}, {}, ())
-    found = Settled([], {}, {}, [], [])
-    gone = before.tenants.get(tenant, {}).keys() - now.blobs.keys()
-    for cluster in sorted({path.partition("/")[0] for path in gone}):
+    tenant_transition = Settled([], {}, {}, [], [])
+    removed_paths = published_trees.tenants.get(tenant, {}).keys() - now.blobs.keys()
+    for cluster in sorted({path.partition("/")[0] for path in removed_paths}):
         prefix = f"{cluster}/"
         leaver = Leaver(
             tenant=tenant,
             declared=declared,
             rendered={path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
-            gone={path.removeprefix(prefix) for path in gone if path.startswith(prefix)},
-            read=before.branches[cluster].read,
+            gone={path.removeprefix(prefix) for path in removed_paths if path.startswith(prefix)},
+            read=published_trees.branches[cluster].read,
             seen=_sighting(cluster, watched),
             after=watched.after,
         )
-        left = remains(leaver)
-        found.findings.extend(left.findings)
-        found.stays.update({prefix + inner: data for inner, data in left.files.items()})
-        found.leaving.extend(f"{cluster}: {words}" for words in left.pending)
-    for path in _changed_storages(tenant, now, before):
-        _succeed(tenant, path, now, before, watched, found)
-    for path, uid in _anew(now, before, watched):
-        found.follows[path] = with_predecessor(now.data[path], uid)
-    return _with_programs(now, before, found)
+        removal_step = remains(leaver)
+        tenant_transition.findings.extend(removal_step.findings)
+        tenant_transition.stays.update({prefix + inner: data for inner, data in removal_step.files.items()})
+        tenant_transition.leaving.extend(f"{cluster}: {words}" for words in removal_step.pending)
+    for path in _changed_storages(tenant, now, published_trees):
+        _succeed(tenant, path, now, published_trees, watched, tenant_transition)
+    for path, uid in _anew(now, published_trees, watched):
+        tenant_transition.follows[path] = with_predecessor(now.data[path], uid)
+    return _with_programs(now, published_trees, tenant_transition)
 
 
-def _with_programs(now: Rendered, before: Before, found: Settled) -> Settled:
+def _with_programs(now: Rendered, published_trees: Before, tenant_transition: Settled) -> Settled:
     """Where storages aren't as they were rendered, have beside them the programs that their Jobs name."""
-    folders = {folder_of(path) for path in (*found.follows, *found.stays)}
+    folders = {folder_of(path) for path in (*tenant_transition.follows, *tenant_transition.stays)}
     if not folders:
-        return found
+        return tenant_transition
     files = [
         path
-        for path in {**now.blobs, **found.follows, **found.stays}
+        for path in {**now.blobs, **tenant_transition.follows, **tenant_transition.stays}
         if (folder := folder_of(path)) in folders and folder.endswith("/storage")
     ]
-    made = {**now.data, **found.follows, **found.stays}
+    data_by_path = {**now.data, **tenant_transition.follows, **tenant_transition.stays}
 
     def read(path: str) -> bytes:
-        return made[path] if path in made else before.read(path)
+        return data_by_path[path] if path in data_by_path else published_trees.read(path)
 
     missing, unnamed = job_programs.beside(files, read)
-    found.stays.update({path: before.read(path) for path in sorted(missing) if before.blob(path)})
-    return found._replace(unnamed=unnamed)
+    tenant_transition.stays.update(
+        {path: published_trees.read(path) for path in sorted(missing) if published_trees.blob(path)}
+    )
+    return tenant_transition._replace(unnamed=unnamed)
 
 
-def _succeed(tenant: str, path: str, now: Rendered, before: Before, watched: Watched, found: Settled) -> None:
+def _succeed(
+    tenant: str, path: str, now: Rendered, published_trees: Before, watched: Watched, tenant_transition: Settled
+) -> None:
     cluster, _, inner = path.partition("/")
     spot = paths.spot_of(inner)
     assert spot is not None
-    was = before.read(path) if before.blob(path) else taken_back(before.read(leaving(path)))
+    was = published_trees.read(path) if published_trees.blob(path) else taken_back(published_trees.read(leaving(path)))
     follows = succeeded(declaration_of(spot), was, now.data[path], lambda: watched.users(cluster, spot.name))
-    found.follows[path] = follows.data
-    found.findings.extend(follows.findings)
+    tenant_transition.follows[path] = follows.data
+    tenant_transition.findings.extend(follows.findings)
     if follows.pending:
-        found.held.append(f"{cluster}: {spot.kind} {tenant}/{spot.thing}: {follows.pending}")
+        tenant_transition.held.append(f"{cluster}: {spot.kind} {tenant}/{spot.thing}: {follows.pending}")
 
 
-def _changed_storages(tenant: str, now: Rendered, before: Before) -> list[str]:
+def _changed_storages(tenant: str, now: Rendered, published_trees: Before) -> list[str]:
     """Return the paths of what follows a storage or snapshot that was published, also as one that was leaving."""
     part = f"/tenants/{tenant}/storage/"
-    changed = [path for path, blob in now.blobs.items() if part in path and before.blob(path) != blob]
-    return [path for path in changed if _is_of_thing(path) and (before.blob(path) or before.blob(leaving(path)))]
+    changed = [path for path, blob in now.blobs.items() if part in path and published_trees.blob(path) != blob]
+    return [
+        path
+        for path in changed
+        if _is_of_thing(path) and (published_trees.blob(path) or published_trees.blob(leaving(path)))
+    ]
 
 
 def _is_of_thing(path: str) -> bool:
@@ -122,34 +132,38 @@ def _is_of_thing(path: str) -> bool:
     return spot is not None and spot.is_of_thing
 
 
-def _anew(now: Rendered, before: Before, watched: Watched) -> Iterator[tuple[str, str]]:
+def _anew(now: Rendered, published_trees: Before, watched: Watched) -> Iterator[tuple[str, str]]:
     """Yield the paths of storages that are new, and the uid of the Job that prepared another one of the name: by
     that the new one isn't prepared."""
     for path in now.blobs:
-        if before.blob(path) is not None:
+        if published_trees.blob(path) is not None:
             continue
         cluster, _, inner = path.partition("/")
         spot = paths.spot_of(inner)
         if spot is None or spot.kind != "storage":
             continue
-        if before.branches[cluster].published is None:
+        if published_trees.branches[cluster].published is None:
             continue  # nothing was ever published there: the branch is new, not the storage
         uid = watched.last(cluster, spot.name)
-        if uid and not before.blob(leaving(path)):
+        if uid and not published_trees.blob(leaving(path)):
             yield path, uid
 
 
 def _sighting(cluster: str, watched: Watched) -> Sighting:
     """Return what a cluster was seen to have of a tenant, by its own clock."""
-    observed, known = watched.observed.get(cluster, ""), watched.known
-    if not observed or cluster in known.unreadable:
+    observed, observed_tenant = watched.observed.get(cluster, ""), watched.known
+    if not observed or cluster in observed_tenant.unreadable:
         return Sighting()
-    marked = {thing[1:]: _seconds(since, observed) for thing, since in known.marked.items() if thing[0] == cluster}
+    marked = {
+        resource_key[1:]: _seconds(since, observed)
+        for resource_key, since in observed_tenant.marked.items()
+        if resource_key[0] == cluster
+    }
     return Sighting(
         True,
-        {thing[1:] for thing in known.there if thing[0] == cluster},
-        {thing: seconds for thing, seconds in marked.items() if seconds is not None},
-        {thing[1:] for thing in known.unprotected if thing[0] == cluster},
+        {resource_key[1:] for resource_key in observed_tenant.there if resource_key[0] == cluster},
+        {resource_key: seconds for resource_key, seconds in marked.items() if seconds is not None},
+        {resource_key[1:] for resource_key in observed_tenant.unprotected if resource_key[0] == cluster},
     )
 
 

@@ -32,12 +32,12 @@ class Turnover:
     def __init__(
         self,
         offers: Offers,
-        before: Before,
-        known: Mapping[str, Known],
+        published_trees: Before,
+        observed_tenants: Mapping[str, Known],
         observed: Mapping[str, str],
         doubted: Collection[str] = (),
     ) -> None:
-        self._before, self._known = before, known
+        self._before, self._known = published_trees, observed_tenants
         self._reported = {
             name
             for name, cluster in offers.clusters.items()
@@ -63,8 +63,8 @@ class Turnover:
     def remaining(self, cluster: str, rendered: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of pools that are gone from a cluster, of whose paths `rendered` are there: a pool takes its
         nodes along."""
-        gone = {inner for inner in self._before.branches[cluster].files if _is_pool(inner)} - set(rendered)
-        for inner in sorted(gone):
+        removed_pools = {inner for inner in self._before.branches[cluster].files if _is_pool(inner)} - set(rendered)
+        for inner in sorted(removed_pools):
             if self._hold(cluster, inner):
                 yield f"{cluster}/{inner}", self._before.branches[cluster].read(inner)
 

@@ -83,7 +83,7 @@ class Bug(Exception):
     """The process ended by a bug of ours; the text is its traceback."""
 
 
-def plan(asked: Asked, budget: PlanBudget, cache: Path | None = None) -> Planned:
+def plan(plan_request: Asked, budget: PlanBudget, cache: Path | None = None) -> Planned:
     """Return the plan of a pull request. Raises Spent, IsolationBroken, Refused, BaseUnread and Bug.
 
     What was found fine of the base is remembered in `cache`, or else in the user's cache folder. A process that a
@@ -92,13 +92,13 @@ def plan(asked: Asked, budget: PlanBudget, cache: Path | None = None) -> Planned
     """
     begun = time.monotonic()
     try:
-        return _plan(asked, budget, cache)
+        return _plan(plan_request, budget, cache)
     except _Ended:
-        left = budget.seconds - (time.monotonic() - begun)
-        return _plan(asked, budget._replace(seconds=max(1.0, left)), cache)
+        remaining_seconds = budget.seconds - (time.monotonic() - begun)
+        return _plan(plan_request, budget._replace(seconds=max(1.0, remaining_seconds)), cache)
 
 
-def _plan(asked: Asked, budget: PlanBudget, cache: Path | None) -> Planned:
+def _plan(plan_request: Asked, budget: PlanBudget, cache: Path | None) -> Planned:
     environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
@@ -114,12 +114,12 @@ def _plan(asked: Asked, budget: PlanBudget, cache: Path | None) -> Planned:
             start_new_session=True,
         )
         try:
-            said = _heard(process, json.dumps(asked._asdict()).encode(), budget)
+            output = _heard(process, json.dumps(plan_request._asdict()).encode(), budget)
         finally:
             end_group(process)
             process.communicate()
         errors.seek(0)
-        return _meant(said, process.returncode, errors)
+        return _meant(output, process.returncode, errors)
 
 
 def _heard(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget) -> bytes:
@@ -129,7 +129,7 @@ def _heard(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget)
     with contextlib.suppress(BrokenPipeError), process.stdin as file:
         file.write(request)
     process.stdin = None
-    said, end = b"", time.monotonic() + BASE_SECONDS
+    output, end = b"", time.monotonic() + BASE_SECONDS
     ready = False
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -137,9 +137,9 @@ def _heard(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget)
             if selector.select(LOOK):
                 part = os.read(process.stdout.fileno(), 1 << 16)
                 if not part:
-                    return _ended(process, said, end)
-                said += part
-            if not ready and said.startswith(_READY):
+                    return _ended(process, output, end)
+                output += part
+            if not ready and output.startswith(_READY):
                 ready, end = True, time.monotonic() + budget.seconds
             if time.monotonic() > end and not ready:
                 raise BaseUnread(f"the base took longer than {BASE_SECONDS:g} seconds to be read")
@@ -149,33 +149,33 @@ def _heard(process: subprocess.Popen[bytes], request: bytes, budget: PlanBudget)
                 raise Spent(f"it took more than {budget.megabytes:g} MB of memory")
 
 
-def _ended(process: subprocess.Popen[bytes], said: bytes, end: float) -> bytes:
+def _ended(process: subprocess.Popen[bytes], output: bytes, end: float) -> bytes:
     """Return what a process said that says no more, once it has ended. Raises Spent where it doesn't."""
     try:
         process.wait(max(1.0, end - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise Spent("it didn't end") from None
-    return said
+    return output
 
 
-def _meant(said: bytes, status: int, errors: IO[bytes]) -> Planned:
+def _meant(output: bytes, status: int, errors: IO[bytes]) -> Planned:
     """Return what a process said. One that was killed said nothing."""
-    _, _, answer = said.partition(_READY)
+    _, _, answer = output.partition(_READY)
     if status == 0:
-        found: dict[str, Any] = json.loads(answer)
-        if "base" in found:
-            raise BaseUnread(f"the base can't be read: {found['base']}")
-        if "refused" in found:
-            raise (IsolationBroken if found["isolation"] else Refused)(found["refused"])
-        if "spent" in found:
-            raise Spent(found["spent"])
-        return Planned(**found)
+        reply: dict[str, Any] = json.loads(answer)
+        if "base" in reply:
+            raise BaseUnread(f"the base can't be read: {reply['base']}")
+        if "refused" in reply:
+            raise (IsolationBroken if reply["isolation"] else Refused)(reply["refused"])
+        if "spent" in reply:
+            raise Spent(reply["spent"])
+        return Planned(**reply)
     if status < 0:
         raise _Ended(f"its process was ended by {signal.Signals(-status).name}")
     raise Bug(errors.read()[-20_000:].decode("utf-8", "replace"))
 
 
-def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
+def _answer(plan_request: Asked, ready: Any) -> dict[str, Any]:
     from functools import partial
 
     from allotment.adapters.git.commit_source import CommitSource
@@ -186,28 +186,37 @@ def _answer(asked: Asked, ready: Any) -> dict[str, Any]:
     from allotment.reports.plan.comment import comment
     from allotment.rules.ownership import Review
 
-    root, day = Path(asked.root), datetime.date.fromisoformat(asked.day)
+    root, day = Path(plan_request.root), datetime.date.fromisoformat(plan_request.day)
     recall = partial(Memory.load, memory_name(root) + "-plan")
     try:
-        first = planning.surveyed(CommitSource(root, asked.base), day, recall, asked.processes)
+        first = planning.surveyed(CommitSource(root, plan_request.base), day, recall, plan_request.processes)
     except Refused as error:
         return {"base": str(error)}
     ready()
-    teams = {team: None if there is None else frozenset(map(account, there)) for team, there in asked.teams.items()}
-    pushers = None if asked.pushers is None else frozenset(map(account, asked.pushers))
-    review = Review(account(asked.author), pushers, frozenset(map(account, asked.approvers)))
+    teams = {
+        team: None if members is None else frozenset(map(account, members))
+        for team, members in plan_request.teams.items()
+    }
+    pushers = None if plan_request.pushers is None else frozenset(map(account, plan_request.pushers))
+    review = Review(account(plan_request.author), pushers, frozenset(map(account, plan_request.approvers)))
     reviewed = Reviewed(review, teams)
     try:
-        found = planning.plan(
-            root, asked.base, asked.head, day, reviewed=reviewed, processes=asked.processes, first=first
+        plan_result = planning.plan(
+            root,
+            plan_request.base,
+            plan_request.head,
+            day,
+            reviewed=reviewed,
+            processes=plan_request.processes,
+            first=first,
         )
     except (IsolationBroken, Refused) as error:
         return {"refused": str(error), "isolation": isinstance(error, IsolationBroken)}
-    text = comment(found, asked.comment_bytes)
-    verdict = found.summary_within(MOST_VERDICT) if text.whole else "can't be merged: split it"
-    if planning.is_too_large(found):
+    text = comment(plan_result, plan_request.comment_bytes)
+    verdict = plan_result.summary_within(MOST_VERDICT) if text.whole else "can't be merged: split it"
+    if planning.is_too_large(plan_result):
         verdict = TOO_MUCH
-    return Planned(found.allowed and text.whole, verdict, text.text)._asdict()
+    return Planned(plan_result.allowed and text.whole, verdict, text.text)._asdict()
 
 
 def _end_with_parent() -> None:
@@ -226,14 +235,14 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)
     try:
-        found = _answer(Asked(**json.load(sys.stdin)), lambda: os.write(out, _READY))
+        reply = _answer(Asked(**json.load(sys.stdin)), lambda: os.write(out, _READY))
     except MemoryError:
-        found = {"spent": "it took more memory than there is"}
+        reply = {"spent": "it took more memory than there is"}
     except Exception:
         traceback.print_exc()
         sys.exit(_BUG)
     with os.fdopen(out, "wb") as file:
-        file.write(json.dumps(found).encode())
+        file.write(json.dumps(reply).encode())
 
 
 if __name__ == "__main__":

@@ -63,26 +63,29 @@ def unauthorised(
         return [place_problem(PATH, "can't be read at the base, so nobody may change anything: mend it first", RULE)]
     spec = declared.model.spec
     restricted = {field.kind for field in spec.fields}
-    files = [_file(base, after, one, restricted) for one in changed]
+    files = [_file(base, after, changed_file, restricted) for changed_file in changed]
     authority = Authority(spec, lambda tenant: members_of(base, tenant), teams)
-    found = list(authorised(authority, review, files))
-    whole = [place_problem(one.path, one.message, one.rule) for one in found if not one.field]
-    return whole + placed([one for one in found if one.field], after)
+    findings = list(authorised(authority, review, files))
+    file_problems = [
+        place_problem(finding.path, finding.message, finding.rule) for finding in findings if not finding.field
+    ]
+    return file_problems + placed([finding for finding in findings if finding.field], after)
 
 
-def _file(base: TreeSource, after: TreeSource, one: Changed, restricted: set[str]) -> FileChange:
-    spot = spot_of(one.path) if one.path.split("/")[0] in ROOTS else None
+def _file(base: TreeSource, after: TreeSource, changed_file: Changed, restricted: set[str]) -> FileChange:
+    spot = spot_of(changed_file.path) if changed_file.path.split("/")[0] in ROOTS else None
     if not isinstance(spot, Meaning) or spot.kind.name not in restricted:
-        return FileChange(one.path)
+        return FileChange(changed_file.path)
     (before, before_unread), (now, now_unread) = (
-        _values(source, one.path, there) for source, there in ((base, one.old_blob), (after, one.blob))
+        _values(source, changed_file.path, blob)
+        for source, blob in ((base, changed_file.old_blob), (after, changed_file.blob))
     )
-    return FileChange(one.path, spot.kind.name, before, now, before_unread or now_unread)
+    return FileChange(changed_file.path, spot.kind.name, before, now, before_unread or now_unread)
 
 
-def _values(source: TreeSource, path: str, there: str) -> tuple[Any, bool]:
+def _values(source: TreeSource, path: str, blob: str) -> tuple[Any, bool]:
     """Return a document's values, and whether there are some that can't be read."""
-    if not there:
+    if not blob:
         return None, False
     try:
         value = documents.read(source.read(path)).value

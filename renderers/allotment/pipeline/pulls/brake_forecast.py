@@ -126,8 +126,8 @@ class BrakeForecast:
         return items, frozenset(item for item in items if item._replace(cluster="") in after)
 
 
-def excesses_of(limits: Brake, sides: Sides, others: Items, window: Window) -> list[Excess]:
-    """Return the deletions that the brake will stop, a deletion across tenants first; `others` are the items of the tenants
+def excesses_of(limits: Brake, sides: Sides, other_items: Items, window: Window) -> list[Excess]:
+    """Return the deletions that the brake will stop, a deletion across tenants first; `other_items` are the items of the tenants
     that the merge does not reach."""
     excesses, sides = [], dict(sides)
     for tenant, (before, after) in sorted(sides.items()):
@@ -135,7 +135,7 @@ def excesses_of(limits: Brake, sides: Sides, others: Items, window: Window) -> l
             excesses.append(excess)
             sides[tenant] = before, before  # the tenant is retained
     if any(before - after for before, after in sides.values()):
-        before, after = (others.union(*(side[end] for side in sides.values())) for end in (0, 1))
+        before, after = (other_items.union(*(side[end] for side in sides.values())) for end in (0, 1))
         if excess := judge_release(limits, before, after, window).stop:
             excesses.insert(0, excess)
     return excesses

@@ -77,10 +77,10 @@ class Commenter(Loop):
 
     def repair(self, errors: Sequence[str]) -> Damage | None:
         """Check the clone, and begin again if it was replaced: what was said of each pull request is reviewed again."""
-        several, self._turn_troubles = [*errors, *self._turn_troubles], []
+        all_errors, self._turn_troubles = [*errors, *self._turn_troubles], []
         if self._work is None:
             return None
-        damage = repair(self._work.place.source.repository, several)
+        damage = repair(self._work.place.source.repository, all_errors)
         if damage is not None and damage.replaced:
             self._work = None
             self._reviewed.clear()
@@ -130,24 +130,24 @@ class Commenter(Loop):
 
     def _follow(self, rollouts: Rollouts, requests: int) -> Trouble | None:
         """Follow what was merged; return why that can't be seen now, which keeps no open pull request from its verdict."""
-        found = tried(partial(rollouts.follow, datetime.datetime.now(datetime.UTC)))
-        if isinstance(found, Trouble):
-            return found
-        self._metrics.seen(requests, found.going)
-        for number, trouble in found.troubles.items():
+        outcome = tried(partial(rollouts.follow, datetime.datetime.now(datetime.UTC)))
+        if isinstance(outcome, Trouble):
+            return outcome
+        self._metrics.seen(requests, outcome.going)
+        for number, trouble in outcome.troubles.items():
             self._tell_of("no rollout", number, trouble)
         return None
 
-    def _withdraw(self, reviews: Reviews, there: dict[str, int]) -> None:
+    def _withdraw(self, reviews: Reviews, open_heads: dict[str, int]) -> None:
         """Take back what was said of commits that no open pull request is of any more: what can't be now, in the
         next round."""
         for head, number in self._open.items():
-            if head not in there:
+            if head not in open_heads:
                 trouble = tried(partial(reviews.withdraw, number, head))
                 if trouble is not None:
                     self._tell_of("not taken back", number, trouble)
-                    there |= {} if trouble.stays else {head: number}
-        self._open = there
+                    open_heads |= {} if trouble.stays else {head: number}
+        self._open = open_heads
 
     def _announce(self, reviews: Reviews, alike: list[PullRequest]) -> None:
         """Say on a commit that it waits. What goes wrong with that the review meets again, and tells."""
@@ -156,10 +156,10 @@ class Commenter(Loop):
     def _review(self, reviews: Reviews, alike: list[PullRequest], base: str) -> None:
         """Review all of one commit, unless all are as they were when they were last reviewed: an approval shows in
         when it was updated."""
-        numbers = tuple(sorted(one.number for one in alike))
-        seen = {one.number: (one.head, base, one.updated, numbers) for one in alike}
+        numbers = tuple(sorted(pull_request.number for pull_request in alike))
+        seen = {pull_request.number: (pull_request.head, base, pull_request.updated, numbers) for pull_request in alike}
         is_due = any(time.monotonic() >= self._retried.get(number, math.inf) for number in numbers)
-        if not is_due and all(self._reviewed.get(number) == one for number, one in seen.items()):
+        if not is_due and all(self._reviewed.get(number) == review_state for number, review_state in seen.items()):
             return
         request = alike[0]
         verdict = tried(partial(reviews.review, request.number, request.head, alike), (AllotmentError,))

@@ -82,20 +82,22 @@ class MergePlan:
         *,
         differing: list[Changed],
         beside: list[Changed],
-        asked: Asked,
+        options: Asked,
         first: Survey,
     ) -> None:
-        self.base, self.head, self.asked = base, head, asked
+        self.base, self.head, self.asked = base, head, options
         self.changed, self.beside = differing, beside
         self.first = first
         self.after = after
         declared = declared_of(differing)
-        if all(is_within_a_tenant(one) for one in declared):  # nothing but these tenants needs to be read again
-            owners = {one.path.split("/")[1] for one in declared}
+        if all(
+            is_within_a_tenant(changed_file) for changed_file in declared
+        ):  # nothing but these tenants needs to be read again
+            owners = {changed_file.path.split("/")[1] for changed_file in declared}
             self.second = resurvey(self.first, after, sorted(owners), base=base)
         else:
             self.second = survey(
-                after, asked.day, standings=all_prepared, processes=asked.processes, base=base, today=asked.today
+                after, options.day, standings=all_prepared, processes=options.processes, base=base, today=options.today
             )
 
         faults = self.first.faults, self.second.faults
@@ -103,7 +105,7 @@ class MergePlan:
         self.unsound = frozenset(faults[0].by_cluster) | frozenset(faults[1].by_cluster)
         self.offers = self._sound(self.first.offers), self._sound(self.second.offers)
         ends = zip((self.first, self.second), faults, strict=True)
-        self.invalid = tuple(_invalid(end, frozenset(of.by_cluster)) for end, of in ends)
+        self.invalid = tuple(_invalid(end, frozenset(end_faults.by_cluster)) for end, end_faults in ends)
 
     def _sound(self, offers: Offers) -> Offers:
         """Return the catalog with the clusters that have no error at either end: only those are published, and compared."""
@@ -113,25 +115,33 @@ class MergePlan:
     def plan(self) -> Plan:
         """Return the plan."""
         outcomes, files, skipped = self._compared()
-        problems = caused(self.second.problems, self.first.problems, [one.path for one in self.changed])
+        problems = caused(
+            self.second.problems, self.first.problems, [changed_file.path for changed_file in self.changed]
+        )
         unauthorised = self._unauthorised()
-        problems += [one for one in unauthorised or () if one not in problems]
+        problems += [problem for problem in unauthorised or () if problem not in problems]
         excesses, deletes = self._foreseen(outcomes)
         if deletes and self.asked.published is None:
             skipped.append(_UNKNOWN_WINDOW)
         problems += [_brake_problem(excess) for excess in excesses]
-        standing = sum(not one.warning for one in self.first.problems)
-        found = [one.compared for one in outcomes if one.compared]
-        costs = [one.cost for one in outcomes if one.cost and one.cost.differs]
-        unpriced = sorted(one.name for one in outcomes if one.cost is None)
-        costs.sort(key=lambda one: (-max(abs(day.after - day.before) for day in one.days), one.tenant))
-        steps = [*files.steps, *((one.path, one.old_blob or None, one.blob or None) for one in self.changed)]
-        moved = [thing for one in found for thing in one.moved]
-        if later := max((one.more_days for one in costs), default=0):
+        standing = sum(not problem.warning for problem in self.first.problems)
+        comparisons = [outcome.compared for outcome in outcomes if outcome.compared]
+        costs = [outcome.cost for outcome in outcomes if outcome.cost and outcome.cost.differs]
+        unpriced = sorted(outcome.name for outcome in outcomes if outcome.cost is None)
+        costs.sort(key=lambda cost: (-max(abs(day.after - day.before) for day in cost.days), cost.tenant))
+        steps = [
+            *files.steps,
+            *(
+                (changed_file.path, changed_file.old_blob or None, changed_file.blob or None)
+                for changed_file in self.changed
+            ),
+        ]
+        moved = [resource for comparison in comparisons for resource in comparison.moved]
+        if later := max((cost.more_days for cost in costs), default=0):
             skipped.append(
                 f"what it costs from {later:,} later days on that a price changes: a plan shows {MOST_DAYS} of them"
             )
-        skipped += [f"what tenant {printable(one)} costs, as not all of it is known" for one in unpriced]
+        skipped += [f"what tenant {printable(name)} costs, as not all of it is known" for name in unpriced]
         offers = self.offers
         urls: Counter[str] = Counter()  # by the cluster whose domain is another
         for tenant in outcomes:
@@ -139,8 +149,10 @@ class MergePlan:
         declared = self._declared(outcomes, urls)
         declarations = declared_of(self.changed)
         sides = self._sides(outcomes)
-        things, losses = with_allocation(
-            (thing for one in found for thing in one.things), (loss for one in found for loss in one.losses), *sides
+        resource_changes, losses = with_allocation(
+            (resource_change for comparison in comparisons for resource_change in comparison.things),
+            (loss for comparison in comparisons for loss in comparison.losses),
+            *sides,
         )
         return Plan(
             base=self.base.commit,
@@ -149,7 +161,7 @@ class MergePlan:
             currency=self._currency,
             base_name=self.asked.base_name,
             is_today=self.asked.day == self.asked.today,
-            problems=tuple(sorted(problems, key=lambda one: (one.warning, one))),
+            problems=tuple(sorted(problems, key=lambda problem: (problem.warning, problem))),
             missing_approvals=None if unauthorised is None else tuple(unauthorised),
             standing=standing,
             losses=(
@@ -160,17 +172,17 @@ class MergePlan:
             perhaps_lost=tuple(self._perhaps_lost(outcomes)),
             declared=tuple(_first_of(declared)),
             declared_count=len(declared),
-            urls=urls.total() + sum(one.reach.urls for one in outcomes),
+            urls=urls.total() + sum(outcome.reach.urls for outcome in outcomes),
             units=tuple(units_changed(*sides)),
             cold=tuple(cold_units(*sides)),
-            quota=tuple(amount for one in found for amount in one.quota),
+            quota=tuple(amount for comparison in comparisons for amount in comparison.quota),
             costs=tuple(costs),
             totals=tuple(totals(costs)),
             unpriced=tuple(unpriced),
-            things=things,
-            declarations=tuple(self._diff(one) for one in declarations[:MOST_TEXTS]),
+            things=resource_changes,
+            declarations=tuple(self._diff(changed_file) for changed_file in declarations[:MOST_TEXTS]),
             declared_files=len(declarations),
-            outside=outside_of((one.path, one.written) for one in self._outside()),
+            outside=outside_of((changed_file.path, changed_file.written) for changed_file in self._outside()),
             brake=excesses[0] if excesses else None,
             objects=tuple(files.diffs),
             files=files.counts(),
@@ -187,15 +199,15 @@ class MergePlan:
         """Return what is declared otherwise, what is most dangerous first."""
         before, after = self.first.offers, self.second.offers
         noted = Noted()
-        found = declared_changes(before.platform, after.platform, self._currency, noted)
+        changes = declared_changes(before.platform, after.platform, self._currency, noted)
         for name in sorted(before.clusters.keys() | after.clusters.keys()):
             nothing = Folder(Scope("cluster", name))
             was, is_now = (offers.clusters.get(name, nothing) for offers in (before, after))
             count = f"{counted(urls[name], 'URL')} changed" if name in urls else ""
-            for one in declared_changes(was, is_now, self._currency, noted):
-                found.append(replace(one, note=count) if count and one.field == "spec.domain" else one)
-        found += [each for one in outcomes for each in (*one.declared, *one.reach.told)]
-        return sorted(found, key=in_order)
+            for change in declared_changes(was, is_now, self._currency, noted):
+                changes.append(replace(change, note=count) if count and change.field == "spec.domain" else change)
+        changes += [each for outcome in outcomes for each in (*outcome.declared, *outcome.reach.told)]
+        return sorted(changes, key=in_order)
 
     def _foreseen(self, outcomes: Iterable[TenantOutcome]) -> tuple[list[Excess], bool]:
         """Return the deletions that the brake will stop, a deletion across tenants first, and whether the merge deletes
@@ -206,28 +218,28 @@ class MergePlan:
         published = self.asked.published or Remembered()
         limits, forecast = platforms[1].model.spec.brake, BrakeForecast(self.base, self.after, published.items)
         sides = forecast.sides(outcomes, self.invalid[1], self.offers[1].clusters)
-        others = forecast.others(sides)
+        other_items = forecast.others(sides)
         deletes = any(before - after for before, after in sides.values())
         window = brake.Window(published.day_ago)
-        excesses = excesses_of(limits, sides, others, window)
+        excesses = excesses_of(limits, sides, other_items, window)
         if not excesses:
             return [], deletes
         used = published.used()
         if used is None:  # a checksum is not known, and so no approval
             return [replace(excess, checksum="") for excess in excesses], deletes
         approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
-        return excesses_of(limits, sides, others, window._replace(approvals=approvals, used=used)), deletes
+        return excesses_of(limits, sides, other_items, window._replace(approvals=approvals, used=used)), deletes
 
     def _outside(self) -> Iterator[Changed]:
         """Yield the files that change outside the declarations, beside their folder or in it."""
         inside = frozenset(declared_of(self.changed))
-        return (one for one in (*self.changed, *self.beside) if one not in inside)
+        return (changed_file for changed_file in (*self.changed, *self.beside) if changed_file not in inside)
 
     def _unauthorised(self) -> list[Problem] | None:
         if self.asked.reviewed is None:
             return None
-        several = [*self.changed, *self.beside]
-        return unauthorised(self.base, self.after, self.first.offers.platform, several, *self.asked.reviewed)
+        changed_files = [*self.changed, *self.beside]
+        return unauthorised(self.base, self.after, self.first.offers.platform, changed_files, *self.asked.reviewed)
 
     def _compared(self) -> tuple[list[TenantOutcome], Files, list[str]]:
         """Return what becomes of every tenant that the change may reach, and all files that it changes."""
@@ -236,22 +248,22 @@ class MergePlan:
         if self.asked.reviewed is None:
             skipped.append("who may change it: no author was named, add --author LOGIN")
         ends = (self.base, self.after), self.offers
-        there = frozenset(self.first.parts), frozenset(self.second.parts)
+        tenant_names = frozenset(self.first.parts), frozenset(self.second.parts)
         invalid = self.invalid[0] | self.invalid[1]
         if self.wrong[0] or self.wrong[1]:
             skipped.append("what it would render: what the platform declares is wrong")
-            names = self._owners() & (there[0] | there[1])
-            work = Comparing(*ends, there, names, self._currency)  # what they declare is told all the same
+            names = self._owners() & (tenant_names[0] | tenant_names[1])
+            work = Comparing(*ends, tenant_names, names, self._currency)  # what they declare is told all the same
             return list(results(work, sorted(names), self.asked.processes)), files, skipped
         skipped += [f"what it would render of cluster {name}, which is invalid" for name in sorted(self.unsound)]
         reached = {name for end in (self.first, self.second) for name in _in_clusters(end, self.unsound)}
-        work = Comparing(*ends, there, invalid | reached, self._currency)
-        outcomes = list(results(work, self._reached(there[0] | there[1]), self.asked.processes))
-        for one in outcomes:
-            if one.compared is None:
-                when = "" if one.name in self.invalid[1] else " before the merge"
-                skipped.append(f"what it would render of tenant {printable(one.name)}, which is invalid{when}")
-            files.add(one.files)
+        work = Comparing(*ends, tenant_names, invalid | reached, self._currency)
+        outcomes = list(results(work, self._reached(tenant_names[0] | tenant_names[1]), self.asked.processes))
+        for outcome in outcomes:
+            if outcome.compared is None:
+                when = "" if outcome.name in self.invalid[1] else " before the merge"
+                skipped.append(f"what it would render of tenant {printable(outcome.name)}, which is invalid{when}")
+            files.add(outcome.files)
         sides = self._sides(outcomes)
         letters = self.first.letters, self.second.letters
         own = [dict(cluster_files(*side, has)) for side, has in zip(sides, letters, strict=True)]
@@ -263,52 +275,54 @@ class MergePlan:
         """Yield the tenants, or the platform, that are invalid at the base and valid after the merge."""
         if self.wrong[0] and not self.wrong[1]:
             yield Loss("what the platform offers", _OLDER)
-        for one in outcomes:
-            if one.name in self.invalid[0] - self.invalid[1]:
-                yield Loss(f"tenant {printable(one.name)}", _OLDER)
+        for outcome in outcomes:
+            if outcome.name in self.invalid[0] - self.invalid[1]:
+                yield Loss(f"tenant {printable(outcome.name)}", _OLDER)
 
     def _reached(self, everyone: Collection[str]) -> list[str]:
         """Return the tenants that may differ: those whose files did, or all where the offers did."""
-        roots = {one.path.split("/")[0] for one in self.changed}
+        roots = {changed_file.path.split("/")[0] for changed_file in self.changed}
         if roots & {"platform", "clusters"}:
             return sorted(everyone)
         return sorted(self._owners() & set(everyone))
 
     def _owners(self) -> set[str]:
         """Return the tenants whose files differ."""
-        return {one.path.split("/")[1] for one in self.changed if one.path.startswith("tenants/")}
+        return {
+            changed_file.path.split("/")[1] for changed_file in self.changed if changed_file.path.startswith("tenants/")
+        }
 
     def _sides(self, outcomes: Iterable[TenantOutcome]) -> list[tuple[Offers, list[Any]]]:
         """Return both ends' offers with the claims of all tenants, as exactly as they were compared."""
         sides = []
-        for end, found in enumerate((self.first, self.second)):
-            claims = {name: part.claims for name, part in found.parts.items()}
-            for one in outcomes:
-                if one.compared is not None:
-                    claims[one.name] = tuple(Claim(*claim) for claim in one.claims[end])
-            known = self.offers[end].clusters
-            several = (claim for name in sorted(claims) for claim in claims[name] if claim.cluster in known)
-            sides.append((self.offers[end], list(several)))
+        for end, repository_check in enumerate((self.first, self.second)):
+            claims = {name: part.claims for name, part in repository_check.parts.items()}
+            for outcome in outcomes:
+                if outcome.compared is not None:
+                    claims[outcome.name] = tuple(Claim(*claim) for claim in outcome.claims[end])
+            clusters = self.offers[end].clusters
+            side_claims = (claim for name in sorted(claims) for claim in claims[name] if claim.cluster in clusters)
+            sides.append((self.offers[end], list(side_claims)))
         return sides
 
-    def _diff(self, one: Changed) -> Diff:
-        def text(source: TreeSource, there: str) -> bytes | None:
+    def _diff(self, changed_file: Changed) -> Diff:
+        def text(source: TreeSource, blob: str) -> bytes | None:
             try:
-                return source.read(one.path) if there else None
+                return source.read(changed_file.path) if blob else None
             except KeyError:
                 return b""  # no regular file: the problems say so
 
-        return Diff(one.path, text(self.base, one.old_blob), text(self.after, one.blob))
+        return Diff(changed_file.path, text(self.base, changed_file.old_blob), text(self.after, changed_file.blob))
 
 
-def _in_clusters(found: Survey, clusters: frozenset[str]) -> frozenset[str]:
+def _in_clusters(repository_check: Survey, clusters: frozenset[str]) -> frozenset[str]:
     """Return the tenants that declare something in some clusters."""
-    return frozenset(name for name, part in found.parts.items() if clusters & set(part.clusters))
+    return frozenset(name for name, part in repository_check.parts.items() if clusters & set(part.clusters))
 
 
-def _invalid(found: Survey, unsound: frozenset[str]) -> frozenset[str]:
+def _invalid(repository_check: Survey, unsound: frozenset[str]) -> frozenset[str]:
     """Return the tenants that a publish retains: those with errors of their own, and those of an unsound cluster."""
-    return frozenset(found.by_owner()[1]) | _in_clusters(found, unsound)
+    return frozenset(repository_check.by_owner()[1]) | _in_clusters(repository_check, unsound)
 
 
 def _brake_problem(excess: Excess) -> Problem:
@@ -319,19 +333,19 @@ def _brake_problem(excess: Excess) -> Problem:
 def _first_of(declared: Iterable[DeclaredChange]) -> Iterator[DeclaredChange]:
     """Yield all that opens something to somebody or says who approves, and the first of each topic else."""
     named: Counter[str] = Counter()  # by topic: many changes of one push no other out
-    for one in declared:
-        named[one.topic] += 1
-        if one.topic in NEVER_CUT or named[one.topic] <= MOST_DECLARED:
-            yield one
+    for change in declared:
+        named[change.topic] += 1
+        if change.topic in NEVER_CUT or named[change.topic] <= MOST_DECLARED:
+            yield change
 
 
-def declared_of(several: Iterable[Changed]) -> list[Changed]:
+def declared_of(changed_files: Iterable[Changed]) -> list[Changed]:
     """Return those of some files that lie among the declarations."""
-    return [one for one in several if one.path.split("/")[0] in ROOTS]
+    return [changed_file for changed_file in changed_files if changed_file.path.split("/")[0] in ROOTS]
 
 
-def is_within_a_tenant(one: Changed) -> bool:
+def is_within_a_tenant(changed_file: Changed) -> bool:
     """Return whether a file is, and was, a regular one in a tenant's folder."""
-    parts = one.path.split("/")
-    regular = all(mode in ("", *REGULAR) for mode in (one.old_mode, one.mode))
-    return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in one.path
+    parts = changed_file.path.split("/")
+    regular = all(mode in ("", *REGULAR) for mode in (changed_file.old_mode, changed_file.mode))
+    return parts[0] == "tenants" and len(parts) > 2 and regular and "\\" not in changed_file.path

@@ -67,11 +67,11 @@ class Comparing(NamedTuple):
 
         scope = Scope("tenant", name)
         folders = [
-            read_folder(scope, read_scope(source, scope).files)[0] if name in there else Folder(scope)
-            for source, there in zip(self.sources, self.there, strict=True)
+            read_folder(scope, read_scope(source, scope).files)[0] if name in tenant_names else Folder(scope)
+            for source, tenant_names in zip(self.sources, self.there, strict=True)
         ]
         before, after = folders
-        ends = [End(*both) for both in zip(self.offers, folders, strict=True)]
+        ends = [End(*fields) for fields in zip(self.offers, folders, strict=True)]
         declared, files = declared_changes(before, after, self.currency, noted), Files(MOST_TEXTS)
         declared = [*with_allowed(declared, *ends), *left_to_platform(*ends)]
         reached = reach(*ends)
@@ -83,9 +83,9 @@ class Comparing(NamedTuple):
                 name=name, compared=None, cost=cost, declared=declared, reach=reached, files=files, claims=((), ())
             )
         done = frozenset(
-            (one.model.spec.cluster, job_name(one.model.name, one.model.spec.prepare))
-            for one in folders[0].of(GPUStorage).values()
-            if one.model.spec.prepare is not None
+            (storage.model.spec.cluster, job_name(storage.model.name, storage.model.spec.prepare))
+            for storage in folders[0].of(GPUStorage).values()
+            if storage.model.spec.prepare is not None
         )
         standing = Standing(done)
         claims = tuple(tuple(part_of(*end, standing).claims) for end in ends)
@@ -93,10 +93,13 @@ class Comparing(NamedTuple):
         take_changed(files, *rendered)
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
         check_tenant(gate, *ends[1], new)
-        sides = [Side(*both) for both in zip(self.offers, folders, rendered, strict=True)]
+        sides = [Side(*fields) for fields in zip(self.offers, folders, rendered, strict=True)]
         compared = compare(sides[0], sides[1], noted)
-        told = {THINGS[one.kind].kind.path.format(tenant=name, name=one.name) for one in compared.things}
-        declared += untold(before, after, told, noted)
+        reported_paths = {
+            THINGS[resource_change.kind].kind.path.format(tenant=name, name=resource_change.name)
+            for resource_change in compared.things
+        }
+        declared += untold(before, after, reported_paths, noted)
         held = self._held(rendered[0]), self._held(rendered[1])
         return TenantOutcome(
             name=name,

@@ -68,7 +68,7 @@ def plan(
     with apart(here, commits[0]) as repository:
         base = CommitSource(root, commits[0], repository)
         base.scopes()  # whatever is wrong with its trees isn't the head's fault
-        asked = Asked(
+        options = Asked(
             base_name=base_ref.removeprefix(REMOTES),
             day=day,
             today=today or day,
@@ -79,11 +79,11 @@ def plan(
             published=remembered(here, base),
         )
         if head_ref is not None:
-            found = _planned(root, base, commits[1], asked)
+            plan_result = _planned(root, base, commits[1], options)
         else:
-            found = _of_folder(here, root, base, commits[1], asked)
-        losses = tuple(_dated(here, base, found.losses))
-        return replace(found, cold=tuple(_timed(here, base, found.cold)), losses=losses)
+            plan_result = _of_folder(here, root, base, commits[1], options)
+        losses = tuple(_dated(here, base, plan_result.losses))
+        return replace(plan_result, cold=tuple(_timed(here, base, plan_result.cold)), losses=losses)
 
 
 def _dated(here: Repository, base: CommitSource, losses: Iterable[Loss]) -> Iterator[Loss]:
@@ -103,55 +103,59 @@ def _dated(here: Repository, base: CommitSource, losses: Iterable[Loss]) -> Iter
         yield replace(loss, words=f"{loss.words}; {words}")
 
 
-def _timed(here: Repository, base: CommitSource, several: Iterable[ColdUnits]) -> Iterator[ColdUnits]:
+def _timed(here: Repository, base: CommitSource, cold_units: Iterable[ColdUnits]) -> Iterator[ColdUnits]:
     """Yield units that start cold, with how long nodes took to come for such, as far as that was fetched once."""
-    known: dict[str, Mapping[str, ColdTime]] = {}
-    for one in several:
-        if one.cluster not in known:
-            known[one.cluster] = remembered_cold_times(here, one.cluster, reporter_keys(base).get(one.cluster))
-        yield one._replace(time=known[one.cluster].get(one.gpu_spec))
+    times_by_cluster: dict[str, Mapping[str, ColdTime]] = {}
+    for units in cold_units:
+        if units.cluster not in times_by_cluster:
+            times_by_cluster[units.cluster] = remembered_cold_times(
+                here, units.cluster, reporter_keys(base).get(units.cluster)
+            )
+        yield units._replace(time=times_by_cluster[units.cluster].get(units.gpu_spec))
 
 
-def _of_folder(here: Repository, root: Path, base: CommitSource, commit: str, asked: Asked) -> Plan:
+def _of_folder(here: Repository, root: Path, base: CommitSource, commit: str, options: Asked) -> Plan:
     """Return the plan of what lies in a folder, of which `commit` is checked out."""
     try:
         head = commit_of_folder(here, base.repository, root, commit, MOST_BYTES)
         everything = changed(base.repository, commit, head)
     except TooMuch as error:
-        return _stopped(base, commit, asked, str(error), _SIZE)
+        return _stopped(base, commit, options, str(error), _SIZE)
     except MalformedTree as error:
-        return _stopped(base, commit, asked, str(error), _TREE)
+        return _stopped(base, commit, options, str(error), _TREE)
     differing = declared_of(_apart(everything, base.repository.top(root))[0])
-    return replace(_planned(root, base, head, asked), head=commit, work_tree=WorkTree(len(differing)))
+    return replace(_planned(root, base, head, options), head=commit, work_tree=WorkTree(len(differing)))
 
 
-def _stopped(base: CommitSource, head: str, asked: Asked, words: str, rule: str) -> Plan:
+def _stopped(base: CommitSource, head: str, options: Asked, words: str, rule: str) -> Plan:
     """Return the plan of what can't be merged as a whole."""
     problem = place_problem(_WHOLE, words, rule)
-    return Plan(base=base.commit, head=head, day=asked.day, currency="", base_name=asked.base_name, problems=(problem,))
+    return Plan(
+        base=base.commit, head=head, day=options.day, currency="", base_name=options.base_name, problems=(problem,)
+    )
 
 
-def _planned(root: Path, base: CommitSource, head: str, asked: Asked) -> Plan:
+def _planned(root: Path, base: CommitSource, head: str, options: Asked) -> Plan:
     try:
         tree = merged(base.repository, base.commit, head)
         if isinstance(tree, Conflicted):
-            return _stopped(base, head, asked, str(tree), "merge")
+            return _stopped(base, head, options, str(tree), "merge")
         prefix = base.repository.top(root)
         after = base.repository.tree_of(tree, prefix)
         if after is None:
-            return _stopped(base, head, asked, f"after the merge there is no folder {prefix}", "layout")
+            return _stopped(base, head, options, f"after the merge there is no folder {prefix}", "layout")
         if not lands_by_rebase(base.repository, base.commit, head, tree):
-            return _stopped(base, head, asked, _OTHERWISE, "rebase")
+            return _stopped(base, head, options, _OTHERWISE, "rebase")
         differing, beside = _apart(changed(base.repository, base.commit, tree), prefix)
         source = _merge_result(base, after, differing)
     except TooMuch as error:
-        return _stopped(base, head, asked, str(error), _SIZE)
+        return _stopped(base, head, options, str(error), _SIZE)
     except MalformedTree as error:
-        return _stopped(base, head, asked, str(error), _TREE)
+        return _stopped(base, head, options, str(error), _TREE)
     if _bytes(base.repository, differing) > MOST_BYTES:
-        return _stopped(base, head, asked, f"it writes more than {MOST_BYTES >> 20} MiB of files: split it", _SIZE)
-    first = asked.first or surveyed(base, asked.day, asked.recall, asked.processes)
-    return MergePlan(base, head, source, differing=differing, beside=beside, asked=asked, first=first).plan()
+        return _stopped(base, head, options, f"it writes more than {MOST_BYTES >> 20} MiB of files: split it", _SIZE)
+    first = options.first or surveyed(base, options.day, options.recall, options.processes)
+    return MergePlan(base, head, source, differing=differing, beside=beside, options=options, first=first).plan()
 
 
 def _apart(everything: Iterable[Changed], folder: str) -> tuple[list[Changed], list[Changed]]:
@@ -159,22 +163,22 @@ def _apart(everything: Iterable[Changed], folder: str) -> tuple[list[Changed], l
     inside = f"{folder}/" if folder else ""
     differing: list[Changed] = []
     beside: list[Changed] = []
-    for one in everything:
-        if one.path.startswith(inside):
-            differing.append(one._replace(path=one.path[len(inside) :]))
+    for changed_file in everything:
+        if changed_file.path.startswith(inside):
+            differing.append(changed_file._replace(path=changed_file.path[len(inside) :]))
         else:
-            beside.append(one._replace(path="../" * inside.count("/") + one.path))
+            beside.append(changed_file._replace(path="../" * inside.count("/") + changed_file.path))
     return differing, beside
 
 
 def _merge_result(base: CommitSource, tree: str, differing: list[Changed]) -> TreeSource:
     """Return the declarations of a merge result, listed. Raises TooMuch and MalformedTree."""
     declared = declared_of(differing)
-    if all(is_within_a_tenant(one) for one in declared):
-        return base.changed(tree, {one.path: one.blob for one in declared})
-    found = TreeSource(base.repository, tree)
-    found.scopes()
-    return found
+    if all(is_within_a_tenant(changed_file) for changed_file in declared):
+        return base.changed(tree, {changed_file.path: changed_file.blob for changed_file in declared})
+    merge_source = TreeSource(base.repository, tree)
+    merge_source.scopes()
+    return merge_source
 
 
 def surveyed(base: CommitSource, day: datetime.date, recall: Recall | None, processes: int | None) -> Survey:
@@ -182,12 +186,12 @@ def surveyed(base: CommitSource, day: datetime.date, recall: Recall | None, proc
     return survey(base, day, recall=recall, standings=all_prepared, processes=processes or cores())
 
 
-def is_too_large(found: Plan) -> bool:
+def is_too_large(plan_result: Plan) -> bool:
     """Return whether a change is more than is planned at all."""
-    return any((one.path, one.rule) == (_WHOLE, _SIZE) for one in found.problems)
+    return any((problem.path, problem.rule) == (_WHOLE, _SIZE) for problem in plan_result.problems)
 
 
 def _bytes(repository: Repository, differing: Iterable[Changed]) -> int:
-    blobs = [one.blob for one in differing if one.mode in REGULAR]
-    known = repository.objects.info(sorted(set(blobs)))
-    return sum(known[blob].size for blob in blobs)
+    blobs = [changed_file.blob for changed_file in differing if changed_file.mode in REGULAR]
+    blob_info = repository.objects.info(sorted(set(blobs)))
+    return sum(blob_info[blob].size for blob in blobs)

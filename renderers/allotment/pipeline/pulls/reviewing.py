@@ -70,25 +70,25 @@ _Outcome = tuple[State, str, str]  # state, words and comment
 
 def by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
     """Return pull requests together that are of one commit, in their order."""
-    found: dict[str, list[PullRequest]] = {}
-    for one in requests:
-        found.setdefault(one.head, []).append(one)
-    return list(found.values())
+    groups: dict[str, list[PullRequest]] = {}
+    for pull_request in requests:
+        groups.setdefault(pull_request.head, []).append(pull_request)
+    return list(groups.values())
 
 
-def _worst(said: Mapping[int, _Outcome], alike: Collection[PullRequest]) -> tuple[State, str]:
+def _worst(outcomes: Mapping[int, _Outcome], alike: Collection[PullRequest]) -> tuple[State, str]:
     """Return a commit's status: the worst verdict on its pull requests, one or more."""
-    bad = {number: outcome for number, outcome in sorted(said.items()) if outcome[0] != "success"}
-    number, (state, words, _) = next(iter((bad or said).items()))
-    several = _several(alike)
-    return state, f"{several}#{number}: {words}" if bad and several else f"{several}{words}"
+    bad = {number: outcome for number, outcome in sorted(outcomes.items()) if outcome[0] != "success"}
+    number, (state, words, _) = next(iter((bad or outcomes).items()))
+    prefix = _several(alike)
+    return state, f"{prefix}#{number}: {words}" if bad and prefix else f"{prefix}{words}"
 
 
 def _several(alike: Collection[PullRequest]) -> str:
     """Return how the status of a commit of several pull requests begins, which says of which; empty for one."""
     if len(alike) == 1:
         return ""
-    shown = ", ".join(f"#{one.number}" for one in sorted(alike)[:MOST_ALIKE])
+    shown = ", ".join(f"#{pull_request.number}" for pull_request in sorted(alike)[:MOST_ALIKE])
     return f"{shown}{' and more' if len(alike) > MOST_ALIKE else ''} are of this commit; "
 
 
@@ -125,8 +125,15 @@ class Reviews:
         request = forge.pull_request(number)
         if wrong := self._discarded(request, head or request.head):
             return Verdict("", wrong)
-        there = forge.open_pull_requests(self._place.branch) if open_requests is None else open_requests
-        alike = [request, *(one for one in there if one.head == request.head and one.number != number)]
+        candidates = forge.open_pull_requests(self._place.branch) if open_requests is None else open_requests
+        alike = [
+            request,
+            *(
+                pull_request
+                for pull_request in candidates
+                if pull_request.head == request.head and pull_request.number != number
+            ),
+        ]
         self.announce(alike)
         try:
             refs = self._refs(request)
@@ -134,33 +141,37 @@ class Reviews:
                 return Verdict("", "its head moved on meanwhile")
             self._bring(request, *refs)
             self._bring_published(refs[0])
-            said = self._all_planned(alike, *refs)
+            outcomes = self._all_planned(alike, *refs)
         except Unsound as error:
-            said = {one.number: _unplanned(error) for one in alike}
+            outcomes = {pull_request.number: _unplanned(error) for pull_request in alike}
         except Costly as error:
-            said = {one.number: _spent(error) for one in alike}
-        found: dict[int, PullRequest] = {}
-        for each in said:
+            outcomes = {pull_request.number: _spent(error) for pull_request in alike}
+        current_requests: dict[int, PullRequest] = {}
+        for each in outcomes:
             now = forge.pull_request(each)
             if not (wrong := self._discarded(now, request.head)):
-                found[each] = now
+                current_requests[each] = now
             elif each == number:
                 return Verdict("", wrong)
         if self._refs(request) != refs:
             return Verdict("", "its base or head moved on meanwhile")
-        still = [one for one in alike if one.number in found or one.number not in said]
-        state, words = _worst({each: said[each] for each in found}, still)
+        still = [
+            pull_request
+            for pull_request in alike
+            if pull_request.number in current_requests or pull_request.number not in outcomes
+        ]
+        state, words = _worst({each: outcomes[each] for each in current_requests}, still)
         state, words = say_status(forge, request.head, CONTEXT, state, words, min(still).url)
-        for each, now in found.items():
+        for each, now in current_requests.items():
             if not now.locked:
-                keep(forge, each, MARKER, said[each][2])
+                keep(forge, each, MARKER, outcomes[each][2])
         return Verdict(state, words)
 
     def announce(self, alike: Collection[PullRequest]) -> None:
         """Say on the commit of some open pull requests that it waits, unless what is said there is of all of them:
         whoever opens another one of a commit that was found good may not merge it by that."""
         forge, first = self._place.forge, min(alike)
-        newest = next((one for one in forge.statuses(first.head) if one.context == CONTEXT), None)
+        newest = next((status for status in forge.statuses(first.head) if status.context == CONTEXT), None)
         if (
             newest is None
             or (newest.author, newest.url) != (forge.identity(), first.url)
@@ -182,11 +193,11 @@ class Reviews:
         if len(alike) > MOST_ALIKE:
             words = f"more than {MOST_ALIKE} pull requests are of this commit: close some"
             return {min(alike).number: ("failure", words, _text("This can't be merged", words))}
-        said: dict[int, _Outcome] = {}
-        for one in alike:
-            spent = next((each for each in said.values() if each[1] == TOO_MUCH), None)
-            said[one.number] = spent or self._planned(one, base, head)
-        return said
+        outcomes: dict[int, _Outcome] = {}
+        for pull_request in alike:
+            spent = next((each for each in outcomes.values() if each[1] == TOO_MUCH), None)
+            outcomes[pull_request.number] = spent or self._planned(pull_request, base, head)
+        return outcomes
 
     def _discarded(self, request: PullRequest, head: str) -> str:
         """Return why nothing is to be said of a pull request; empty where something is."""
@@ -199,8 +210,8 @@ class Reviews:
     def _refs(self, request: PullRequest) -> tuple[str, str] | None:
         """Return the commits of base and head; None where the head isn't the one that the forge named."""
         names = self._names(request)
-        found = self._place.source.look(*names)
-        base, head = (found.get(name) for name in names)
+        commits = self._place.source.look(*names)
+        base, head = (commits.get(name) for name in names)
         if base is None:
             raise Refused(f"the source has no branch {self._place.branch}")
         return (base, head) if head is not None and head == request.head else None
@@ -238,7 +249,7 @@ class Reviews:
         source = CommitSource(self._place.root, base, self._place.source.repository)
         review = Review(request.author, forge.pushers(request.number, head), forge.approvals(request.number, head))
         try:
-            found = plan(
+            reply = plan(
                 self._place.root,
                 base,
                 head,
@@ -254,17 +265,17 @@ class Reviews:
             return _spent(error)
         except (IsolationBroken, Refused) as error:
             return _unplanned(error)
-        return ("success" if found.allowed else "failure"), found.verdict, found.text
+        return ("success" if reply.allowed else "failure"), reply.verdict, reply.text
 
     def _members(self, teams: list[str]) -> dict[str, frozenset[Account] | None]:
         """Return the members of teams; None for one that this token may not see, which approves nothing then."""
-        found: dict[str, frozenset[Account] | None] = {}
+        members_by_team: dict[str, frozenset[Account] | None] = {}
         for team in teams:
             try:
-                found[team] = self._place.forge.members(team)
+                members_by_team[team] = self._place.forge.members(team)
             except (Missing, Forbidden):
-                found[team] = None
-        return found
+                members_by_team[team] = None
+        return members_by_team
 
 
 def _spent(error: AllotmentError) -> _Outcome:
@@ -293,8 +304,8 @@ def plan(
 ) -> Planned:
     """Return the plan of a pull request, made by a process of its own. Raises what `apart.plan` does."""
     pushers = None if review.pushers is None else sorted(map(str, review.pushers))
-    known = {team: None if there is None else sorted(map(str, there)) for team, there in teams.items()}
-    asked = Asked(
+    team_members = {team: None if members is None else sorted(map(str, members)) for team, members in teams.items()}
+    plan_request = Asked(
         root=str(root),
         base=base,
         head=head,
@@ -302,11 +313,11 @@ def plan(
         author=str(review.author),
         pushers=pushers,
         approvers=sorted(map(str, review.approvers)),
-        teams=known,
+        teams=team_members,
         comment_bytes=comment_bytes,
         processes=processes,
     )
-    return apart.plan(asked, budget, cache)
+    return apart.plan(plan_request, budget, cache)
 
 
 def _text(title: str, words: str) -> str:
@@ -319,11 +330,11 @@ def say_status(forge: Forge, commit: str, context: str, state: State, words: str
     Whoever opens and closes pull requests of one commit may not use up what the forge takes, with a success as the
     last: after so many a plan's state is a failure for good.
     """
-    there = list(islice((one for one in forge.statuses(commit) if one.context == context), MOST_STATUSES))
-    if context == CONTEXT and len(there) >= MOST_STATUSES:
-        state, words, url = "failure", WORN, there[0].url
+    statuses = list(islice((status for status in forge.statuses(commit) if status.context == context), MOST_STATUSES))
+    if context == CONTEXT and len(statuses) >= MOST_STATUSES:
+        state, words, url = "failure", WORN, statuses[0].url
     wanted = Status(context, state, words[:MOST_VERDICT], forge.identity(), url)
-    if not there or there[0] != wanted:
+    if not statuses or statuses[0] != wanted:
         forge.set_status(commit, wanted)
     return state, words
 
@@ -332,9 +343,9 @@ def ours(forge: Forge, number: int, marker: str) -> list[Comment]:
     """Return our comments with a marker, the oldest first; the same marker in somebody else's counts for nothing."""
     identity = same_login(forge.identity())
     return [
-        one
-        for one in forge.comments(number)
-        if same_login(one.author) == identity and one.body.lstrip().startswith(marker)
+        comment
+        for comment in forge.comments(number)
+        if same_login(comment.author) == identity and comment.body.lstrip().startswith(marker)
     ]
 
 
@@ -344,14 +355,14 @@ def keep(forge: Forge, number: int, marker: str, text: str) -> None:
     A POST that was cut off may have taken effect, and another program of ours may have been as quick: of several
     the oldest stays.
     """
-    there = ours(forge, number, marker)
-    if not there:
+    comments = ours(forge, number, marker)
+    if not comments:
         forge.comment(number, text)
-        there = ours(forge, number, marker)
-    for one in there[1:]:
-        forge.remove(number, one.id)
-    if there and _content(there[0].body) != _content(text):
-        forge.edit(number, there[0].id, text)
+        comments = ours(forge, number, marker)
+    for comment in comments[1:]:
+        forge.remove(number, comment.id)
+    if comments and _content(comments[0].body) != _content(text):
+        forge.edit(number, comments[0].id, text)
 
 
 def _content(text: str) -> str:

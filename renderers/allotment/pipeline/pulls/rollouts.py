@@ -85,13 +85,13 @@ class Rollouts:
                 self._silent.add(request.number)
                 continue
             seen = seen or self._look()
-            found = tried(partial(self._goes_on, request, seen, now))
-            if not isinstance(found, Trouble):
-                going += found
-            elif found.reason == "forge" and found.stays:
+            outcome = tried(partial(self._goes_on, request, seen, now))
+            if not isinstance(outcome, Trouble):
+                going += outcome
+            elif outcome.reason == "forge" and outcome.stays:
                 self._silent.add(request.number)  # it is gone, or locked meanwhile
             else:
-                troubles[request.number] = found
+                troubles[request.number] = outcome
                 going += 1
         return Followed(going, troubles)
 
@@ -131,13 +131,15 @@ class Rollouts:
 
         The commit status, which nobody can remove, remembers that there was a comment.
         """
-        mine = (
-            one for one in forge.statuses(request.head) if one.context == CONTEXT and one.author == forge.identity()
+        own_statuses = (
+            status
+            for status in forge.statuses(request.head)
+            if status.context == CONTEXT and status.author == forge.identity()
         )
-        told = next(mine, None)
-        if told is None:
+        last_status = next(own_statuses, None)
+        if last_status is None:
             return False
-        return told.state == "success" or not ours(forge, request.number, MARKER)
+        return last_status.state == "success" or not ours(forge, request.number, MARKER)
 
     def _look(self) -> _Now:
         repository = self._place.source.repository
@@ -150,27 +152,27 @@ class Rollouts:
         source = None
         if published.source is not None and repository.has(published.source):
             source = CommitSource(self._place.root, published.source, repository)
-        said = read_now(repository, self._status, sorted(keys.items()), None)
+        reported_status = read_now(repository, self._status, sorted(keys.items()), None)
         statuses: dict[str, list[TenantStatus]] = {}
-        for one in said.tenants:
-            statuses.setdefault(one.tenant, []).append(one)
+        for status in reported_status.tenants:
+            statuses.setdefault(status.tenant, []).append(status)
         retained = last_record(repository, published.refs.get(RETAINED), key).tenants(published.source)
-        return _Now(published, source, statuses, said.troubles, consoles(declared), retained)
+        return _Now(published, source, statuses, reported_status.troubles, consoles(declared), retained)
 
     def _rollout(self, request: PullRequest, now: _Now) -> Rollout | None:
         """Return where a pull request stands; None where it changed nothing that is rolled out."""
         repository = self._place.source.repository
         if request.number not in self._merged:
-            found = self._changed(request)
-            if found is None:
+            changes = self._changed(request)
+            if changes is None:
                 return None
-            self._merged[request.number] = found
+            self._merged[request.number] = changes
         merged = self._merged[request.number]
         is_out = now.source is not None and repository.is_ancestor(request.merged, now.source.commit)
-        clusters = {thing.cluster for thing in merged.things}
+        clusters = {resource.cluster for resource in merged.things}
         if merged.platform or not clusters:
             clusters |= set(now.published.branches)
-        stages = [(thing, _stage(thing, now, is_out=is_out), _links(thing, now)) for thing in merged.things]
+        stages = [(resource, _stage(resource, now, is_out=is_out), _links(resource, now)) for resource in merged.things]
         return Rollout(request.merged, tuple(sorted(clusters)) if is_out else (), stages)
 
     def _changed(self, request: PullRequest) -> _Merged | None:
@@ -190,31 +192,39 @@ class Rollouts:
             return None
         prefix = repository.top(self._place.root)
         try:
-            several = changed(repository, *(inner(repository, one, prefix) for one in (common, request.head)))
+            changed_files = changed(
+                repository, *(inner(repository, commit, prefix) for commit in (common, request.head))
+            )
         except (MalformedTree, TooMuch):
             return None
-        several = [one for one in several if one.path.split("/")[0] in ROOTS]
-        if not several:
+        changed_files = [changed_file for changed_file in changed_files if changed_file.path.split("/")[0] in ROOTS]
+        if not changed_files:
             return None
         after = CommitSource(self._place.root, request.merged, repository)
         before = CommitSource(self._place.root, common, repository)
-        things = [thing for one in several for thing in _things(one.path, before, after)]
-        return _Merged(things, any(not one.path.startswith("tenants/") for one in several))
+        resources = [
+            resource for changed_file in changed_files for resource in _things(changed_file.path, before, after)
+        ]
+        return _Merged(resources, any(not changed_file.path.startswith("tenants/") for changed_file in changed_files))
 
 
-def _stage(thing: Merged, now: _Now, *, is_out: bool) -> Stage:
+def _stage(resource: Merged, now: _Now, *, is_out: bool) -> Stage:
     published = None
     if is_out and now.source is not None:
-        published = published_blobs(thing, now.source, now.published.branches)
-    return stage(thing, published, now.statuses.get(thing.tenant, ()), now.silent, now.retained.get(thing.tenant))
+        published = published_blobs(resource, now.source, now.published.branches)
+    return stage(
+        resource, published, now.statuses.get(resource.tenant, ()), now.silent, now.retained.get(resource.tenant)
+    )
 
 
-def _links(thing: Merged, now: _Now) -> InstanceLinks:
+def _links(resource: Merged, now: _Now) -> InstanceLinks:
     """Return the links of an instance that its cluster reports as it was merged."""
-    for status in now.statuses.get(thing.tenant, ()):
-        for one in status.instances if (thing.kind, thing.cluster) == (INSTANCE.word, status.cluster) else ():
-            if one.name == thing.name and one.observed_blob == thing.blob:
-                return instance_links(now.consoles, thing.tenant, thing.cluster, one)
+    for status in now.statuses.get(resource.tenant, ()):
+        for instance in (
+            status.instances if (resource.kind, resource.cluster) == (INSTANCE.word, status.cluster) else ()
+        ):
+            if instance.name == resource.name and instance.observed_blob == resource.blob:
+                return instance_links(now.consoles, resource.tenant, resource.cluster, instance)
     return InstanceLinks()
 
 

@@ -80,7 +80,7 @@ class Clone:
     def differing(self, declared: DeclaredCommit) -> int:
         """Return how many files of this folder aren't as they are declared."""
         prefix = self.repository.top(self.root)
-        folders = [f"{prefix}/{one}" if prefix else one for one in ROOTS]
+        folders = [f"{prefix}/{folder}" if prefix else folder for folder in ROOTS]
         return differing(self.repository, declared.source.commit, folders)
 
     def places(self, declared: DeclaredCommit) -> Places:

@@ -49,13 +49,13 @@ class Comparison:
 
     def clear(self) -> None:
         """Forget everything."""
-        for known in (self._compared, self._since, self.edits, self.waiting):
-            known.clear()
+        for collection in (self._compared, self._since, self.edits, self.waiting):
+            collection.clear()
 
     def compare(
         self,
         status: TenantStatus,
-        before: TenantStatus | None,
+        previous: TenantStatus | None,
         objects: Sequence[LiveObject],
         published: Published,
         now: str,
@@ -68,17 +68,17 @@ class Comparison:
         differing = self._differing(tenant, live, files, published)
         since, edits, waits = self._since.get(tenant, {}), [], False
         still: dict[Identity, str] = {}
-        for identity, found in differing.items():
+        for identity, object_differences in differing.items():
             file = files.get(identity)
-            thing = _thing(file)
+            resource = _thing(file)
             if identity not in since and file is not None and not self._is_applied(status, file):
                 waits = True
                 continue
-            known = conditions_of(before, thing) if before is not None else {}
-            reported = known.get(word.AS_PUBLISHED if found else word.ONLY_PUBLISHED, "")
+            previous_conditions = conditions_of(previous, resource) if previous is not None else {}
+            reported = previous_conditions.get(word.AS_PUBLISHED if object_differences else word.ONLY_PUBLISHED, "")
             still[identity] = first = since.get(identity) or reported or now
             if first == reported or seconds_between(first, now) >= _patience(file, live[identity]):
-                edits.append(Edit(tenant, *identity, thing, found, first))
+                edits.append(Edit(tenant, *identity, resource, object_differences, first))
             else:
                 waits = True
         self._note(tenant, still, edits, waits=waits)
@@ -93,11 +93,11 @@ class Comparison:
         files = self._branch.files_of(status.tenant)
         live = _by_identity(objects)
         edits = []
-        for identity, found in self._differing(status.tenant, live, files, published).items():
+        for identity, object_differences in self._differing(status.tenant, live, files, published).items():
             file = files.get(identity)
             is_applied = file is None or self._is_applied(status, file)
             if is_applied and not (is_recent and _patience(file, live[identity]) == UNSYNCED_SECONDS):
-                edits.append(Edit(status.tenant, *identity, _thing(file), found, now))
+                edits.append(Edit(status.tenant, *identity, _thing(file), object_differences, now))
         return edits
 
     def _note(self, tenant: str, since: dict[Identity, str], edits: list[Edit], *, waits: bool) -> None:
@@ -124,37 +124,39 @@ class Comparison:
     ) -> dict[Identity, tuple[Difference, ...]]:
         """Return the differences of each published object that has some, and none of each foreign object. An object that hasn't
         changed since the last comparison isn't read again."""
-        known = self._compared.get(tenant, {})
+        previous_results = self._compared.get(tenant, {})
         compared: dict[str, _Compared] = {}
         new: list[Identity] = []
         for identity in live.keys() & files.keys():
-            one, blob = live[identity], files[identity].blob
-            before = known.get(one.uid)
-            if before is not None and (before.content, before.blob) == (one.content, blob):
-                compared[one.uid] = before
+            live_object, blob = live[identity], files[identity].blob
+            previous = previous_results.get(live_object.uid)
+            if previous is not None and (previous.content, previous.blob) == (live_object.content, blob):
+                compared[live_object.uid] = previous
             else:
                 new.append(identity)
         manifests = self._manifests({files[identity].blob for identity in new})
         for identity in new:
-            one, blob = live[identity], files[identity].blob
-            compared[one.uid] = _Compared(one.content, blob, differences(manifests[blob, identity], content_of(one)))
+            live_object, blob = live[identity], files[identity].blob
+            compared[live_object.uid] = _Compared(
+                live_object.content, blob, differences(manifests[blob, identity], content_of(live_object))
+            )
         self._compared[tenant] = compared
         if not compared:
             del self._compared[tenant]
         differing = {
             identity: result.result
-            for identity, one in live.items()
-            if (result := compared.get(one.uid)) is not None and result.result
+            for identity, live_object in live.items()
+            if (result := compared.get(live_object.uid)) is not None and result.result
         }
-        foreign = [key for key, one in live.items() if key not in files and _is_foreign(one, published)]
+        foreign = [key for key, live_object in live.items() if key not in files and _is_foreign(live_object, published)]
         return {**differing, **dict.fromkeys(foreign, ())}
 
     def _manifests(self, blobs: Iterable[str]) -> dict[tuple[str, Identity], Object]:
         wanted = sorted(blobs)
         return {
-            (blob, (one["kind"], one["metadata"]["name"])): one
+            (blob, (manifest["kind"], manifest["metadata"]["name"])): manifest
             for blob, objects in zip(wanted, self._branch.manifests_in(wanted), strict=True)
-            for one in objects
+            for manifest in objects
         }
 
     def is_synced(self, status: TenantStatus) -> bool:
@@ -166,14 +168,14 @@ class Comparison:
         part = file.spot.part
         if part not in PARTS:
             return True
-        tree = next((one.tree for one in status.applications if one.name == part), "")
+        tree = next((application.tree for application in status.applications if application.name == part), "")
         return tree != "" and tree == self._branch.tree_of(f"tenants/{status.tenant}/{part}")
 
 
 def compared_or_none(
     comparison: Comparison,
     status: TenantStatus,
-    before: TenantStatus | None,
+    previous: TenantStatus | None,
     objects: Sequence[LiveObject],
     published: Published | None,
     now: str,
@@ -182,13 +184,13 @@ def compared_or_none(
     if published is None:
         return None
     try:
-        return comparison.compare(status, before, objects, published, now)
+        return comparison.compare(status, previous, objects, published, now)
     except (Refused, Malformed, LookupError, TypeError, AttributeError, ValueError):
         return None  # a forged commit lies at our ref: the published manifests are not known
 
 
 def _by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObject]:
-    return {(one.kind, one.name): one for one in objects if not one.ending}
+    return {(live_object.kind, live_object.name): live_object for live_object in objects if not live_object.ending}
 
 
 def _thing(file: PublishedFile | None) -> tuple[str, str]:
@@ -196,14 +198,14 @@ def _thing(file: PublishedFile | None) -> tuple[str, str]:
     return (file.spot.kind, file.spot.thing) if file is not None and file.spot.kind else ("", "")
 
 
-def _patience(file: PublishedFile | None, one: LiveObject) -> int:
+def _patience(file: PublishedFile | None, live_object: LiveObject) -> int:
     """Return the seconds for which an object must differ. Argo CD may be about to remove an object that is no longer published."""
-    synced = one.managed is False if file is None else file.spot.part in PARTS
+    synced = live_object.managed is False if file is None else file.spot.part in PARTS
     return EDITED_SECONDS if synced else UNSYNCED_SECONDS
 
 
-def _is_foreign(one: LiveObject, published: Published) -> bool:
+def _is_foreign(live_object: LiveObject, published: Published) -> bool:
     """Return whether an object that isn't published was made by somebody, rather than by a controller or a later publish."""
-    if one.owned or one.kind == "Namespace" or (one.managed and one.kind in _REMOVED):
+    if live_object.owned or live_object.kind == "Namespace" or (live_object.managed and live_object.kind in _REMOVED):
         return False
-    return one.created < published.time
+    return live_object.created < published.time

@@ -80,8 +80,8 @@ def _compared(published: PublishedCommit, cluster: str, looked: Looked, branch: 
     live, unseen = defaultdict[str, list[LiveObject]](list), list[Unseen]()
     for kind in WHOLE:
         try:
-            for one in looked.all(kind):
-                live[one.tenant].append(one)
+            for live_object in looked.all(kind):
+                live[live_object.tenant].append(live_object)
         except Unseen as error:
             if (
                 error.right or error.failed
@@ -91,11 +91,11 @@ def _compared(published: PublishedCommit, cluster: str, looked: Looked, branch: 
     age = looked.now.timestamp() - published.repository.committed_at(published.commit)
     comparison, edits, unsynced, count = comparing.Comparison(branch), list[Edit](), list[str](), 0
     for tenant in sorted(live.keys() & branch.tenants):
-        status, known = statuses.get(tenant) or TenantStatus(tenant, cluster), branch.of(tenant)
-        assert known is not None, "the branch was read"
+        status, published_objects = statuses.get(tenant) or TenantStatus(tenant, cluster), branch.of(tenant)
+        assert published_objects is not None, "the branch was read"
         count += len(live[tenant])
         is_recent = age < comparing.UNSYNCED_SECONDS
-        edits += comparison.compare_once(status, live[tenant], known, "", is_recent=is_recent)
+        edits += comparison.compare_once(status, live[tenant], published_objects, "", is_recent=is_recent)
         if not comparison.is_synced(status):
             unsynced.append(tenant)
     return Comparison(edits, count, unseen, unsynced)
@@ -107,13 +107,13 @@ def _statuses(repository: Repository, cluster: str, looked: Looked) -> Iterable[
         applications: list[Object] = looked.all(APPLICATIONS)
     except Unseen:
         return []  # the topic argocd says so
-    found = defaultdict[str, list[ApplicationStatus]](list)
-    for one in applications:
-        labels, sync = one["metadata"].get("labels", {}), one.get("status", {}).get("sync", {})
+    parts_by_tenant = defaultdict[str, list[ApplicationStatus]](list)
+    for application in applications:
+        labels, sync = application["metadata"].get("labels", {}), application.get("status", {}).get("sync", {})
         tenant, revision = labels.get(names.TENANT, ""), sync.get("revision", "")
-        part = one["metadata"]["name"].rpartition("--")[2]
+        part = application["metadata"]["name"].rpartition("--")[2]
         if labels.get(names.CLUSTER) != cluster or sync.get("status") != "Synced" or not repository.has(revision):
             continue
         tree = repository.tree_of(revision, f"tenants/{tenant}/{part}") or ""
-        found[tenant].append(ApplicationStatus(part, "Synced", "", "", tree))
-    return [TenantStatus(tenant, cluster, tuple(parts)) for tenant, parts in found.items()]
+        parts_by_tenant[tenant].append(ApplicationStatus(part, "Synced", "", "", tree))
+    return [TenantStatus(tenant, cluster, tuple(parts)) for tenant, parts in parts_by_tenant.items()]

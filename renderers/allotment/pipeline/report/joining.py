@@ -80,9 +80,9 @@ class View:
         self._statuses: dict[str, list[TenantStatus]] = defaultdict(list)
         for status in now.tenants:
             self._statuses[status.tenant].append(status)
-            for thing in THINGS.values():
-                for one in getattr(status, thing.plural) if thing.reported else ():
-                    self._seen[thing.word, status.tenant, one.name].append((status, one))
+            for resource_kind in THINGS.values():
+                for resource in getattr(status, resource_kind.plural) if resource_kind.reported else ():
+                    self._seen[resource_kind.word, status.tenant, resource.name].append((status, resource))
 
     def _reported(self) -> Now:
         if self.clone.knows(self.places.status):
@@ -100,17 +100,19 @@ class View:
         wanted[self.places.status] += [ref(name) for name in clusters for ref in (status_branch, reported_ref)]
         published = [ref(name) for name in clusters for ref in (rendered_branch, published_ref)]
         wanted[self.places.rendered] += [SOURCE, RETAINED, *published]
-        found = dict[str, str]()
+        tips = dict[str, str]()
         for url, names in wanted.items():
             if self.clone.knows(url):
-                found |= self.clone.remote(url).look(*names)
-        return found
+                tips |= self.clone.remote(url).look(*names)
+        return tips
 
     def history(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
         """Return the newest changes of state of a tenant, or of one of its things, with their clusters, oldest first."""
         if not self.clone.knows(self.places.status):
             return []
-        clusters = [(one, key) for one, key in sorted(self.keys.items()) if cluster in (None, one)]
+        clusters = [
+            (cluster_name, key) for cluster_name, key in sorted(self.keys.items()) if cluster in (None, cluster_name)
+        ]
         remote = self.clone.remote(self.places.status)
         return read_history(self.clone.repository, remote, clusters, tenant, name or None, most)
 
@@ -119,7 +121,7 @@ class View:
         """The GPUSpecs that are declared."""
         folder = path_of(GPUSpec.__name__, PLATFORM, "")
         files = self.declared.source.files(PLATFORM).paths
-        return [PurePath(one).stem for one in files if PurePath(one).parent == PurePath(folder).parent]
+        return [PurePath(path).stem for path in files if PurePath(path).parent == PurePath(folder).parent]
 
     @cached_property
     def consoles(self) -> Consoles:
@@ -131,79 +133,87 @@ class View:
         """Everything that is declared or seen, by tenant, name and cluster."""
         names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
         spots = [spot for name in names for spot in things_of(self.declared.source, name)]
-        rows, taken = [], set[tuple[str, str, str, str]]()
+        rows, row_keys = [], set[tuple[str, str, str, str]]()
         for spot in spots:
             row = self._declared_row(spot)
             rows.append(row)
-            taken.add((*row.thing[:3], row.thing.cluster))
-        for (kind, tenant, name), several in self._seen.items():
-            for status, seen in several:
-                if (kind, tenant, name, status.cluster) not in taken:
+            row_keys.add((*row.thing[:3], row.thing.cluster))
+        for (kind, tenant, name), observations in self._seen.items():
+            for status, seen in observations:
+                if (kind, tenant, name, status.cluster) not in row_keys:
                     rows.append(self._left_row(Merged(kind, tenant, name, status.cluster, ""), status, seen))
-                    taken.add((kind, tenant, name, status.cluster))
-        rows += [self._removing_row(thing) for thing in self._still_published() if thing[:4] not in taken]
-        return sorted(rows, key=lambda one: (one.thing.tenant, one.thing.name, one.thing.cluster))
+                    row_keys.add((kind, tenant, name, status.cluster))
+        rows += [self._removing_row(resource) for resource in self._still_published() if resource[:4] not in row_keys]
+        return sorted(rows, key=lambda entry: (entry.thing.tenant, entry.thing.name, entry.thing.cluster))
 
     def _declared_row(self, spot: DeclaredThing) -> Joined:
         blob = self.declared.source.blob(spot.path) or ""
-        several = self._seen.get((spot.kind, spot.tenant, spot.name), [])
-        current = next((one for one in several if one[1].observed_blob == blob), None)
+        observations = self._seen.get((spot.kind, spot.tenant, spot.name), [])
+        current = next((observation for observation in observations if observation[1].observed_blob == blob), None)
         if current is not None and is_declared_in(self.declared.source, spot, current[0].cluster):
-            status, there = current
-            thing = Merged(spot.kind, spot.tenant, spot.name, status.cluster, blob)
-            found = stage(thing, MergedBlobs(blob, blob), [status])
-            row = Joined(thing, found, there, status, spot.path, getattr(there, "gpu_spec", ""))
-            if not isinstance(there, Instance) or there.replicas or there.state == STOPPED:
+            status, resource_status = current
+            resource = Merged(spot.kind, spot.tenant, spot.name, status.cluster, blob)
+            rollout_stage = stage(resource, MergedBlobs(blob, blob), [status])
+            row = Joined(
+                resource, rollout_stage, resource_status, status, spot.path, getattr(resource_status, "gpu_spec", "")
+            )
+            if (
+                not isinstance(resource_status, Instance)
+                or resource_status.replicas
+                or resource_status.state == STOPPED
+            ):
                 return row
             return row._replace(replicas=_replicas(declared_at(self.declared.source, spot.path)))
         declared = declared_at(self.declared.source, spot.path)
         cluster = cluster_of(self.declared.source, declared)
-        if not cluster and len(several) == 1:
-            cluster = several[0][0].cluster  # it can't be read: it is where it was
-        thing = Merged(spot.kind, spot.tenant, spot.name, cluster, blob)
-        seen: Thing | None = next((one for status, one in several if status.cluster == cluster), None)
+        if not cluster and len(observations) == 1:
+            cluster = observations[0][0].cluster  # it can't be read: it is where it was
+        resource = Merged(spot.kind, spot.tenant, spot.name, cluster, blob)
+        seen: Thing | None = next((candidate for status, candidate in observations if status.cluster == cluster), None)
         spec = declared.model.spec.gpu_spec if declared and isinstance(declared.model, GPUInstance) else ""
         return Joined(
-            thing=thing,
-            stage=self._stage(thing),
+            thing=resource,
+            stage=self._stage(resource),
             seen=seen,
-            status=self._status(thing),
+            status=self._status(resource),
             path=spot.path,
             gpu_spec=spec or getattr(seen, "gpu_spec", ""),
             replicas=_replicas(declared),
         )
 
-    def _left_row(self, thing: Merged, status: TenantStatus, seen: Thing) -> Joined:
-        path = THINGS[thing.kind].declaration(thing.tenant, thing.name)
-        return Joined(thing, self._stage(thing), seen, status, path, getattr(seen, "gpu_spec", ""))
+    def _left_row(self, resource: Merged, status: TenantStatus, seen: Thing) -> Joined:
+        path = THINGS[resource.kind].declaration(resource.tenant, resource.name)
+        return Joined(resource, self._stage(resource), seen, status, path, getattr(seen, "gpu_spec", ""))
 
     def _still_published(self) -> Iterator[Merged]:
         """Yield the resources that are published, also while they leave, as if nothing declared them."""
         for cluster, branch in self.published.branches.items():
             for path in branch.files:
                 spot = paths.spot_of(path)
-                found = thing_of(spot.part, spot.name.removesuffix(paths.LEAVING)) if spot else None
-                if spot is not None and found is not None and self._tenant in (None, spot.tenant):
-                    yield Merged(found[0].word, spot.tenant, found[1], cluster, "")
+                kind_and_name = thing_of(spot.part, spot.name.removesuffix(paths.LEAVING)) if spot else None
+                if spot is not None and kind_and_name is not None and self._tenant in (None, spot.tenant):
+                    yield Merged(kind_and_name[0].word, spot.tenant, kind_and_name[1], cluster, "")
 
-    def _removing_row(self, thing: Merged) -> Joined:
-        path = THINGS[thing.kind].declaration(thing.tenant, thing.name)
-        return Joined(thing, self._stage(thing), None, self._status(thing), path)
+    def _removing_row(self, resource: Merged) -> Joined:
+        path = THINGS[resource.kind].declaration(resource.tenant, resource.name)
+        return Joined(resource, self._stage(resource), None, self._status(resource), path)
 
-    def _status(self, thing: Merged) -> TenantStatus | None:
-        return next((one for one in self._statuses.get(thing.tenant, ()) if one.cluster == thing.cluster), None)
+    def _status(self, resource: Merged) -> TenantStatus | None:
+        return next(
+            (status for status in self._statuses.get(resource.tenant, ()) if status.cluster == resource.cluster), None
+        )
 
-    def _stage(self, thing: Merged) -> Stage:
+    def _stage(self, resource: Merged) -> Stage:
         published = self.published
         if published.source is None:
-            return stage(thing, None, ())
-        blobs = published_blobs(thing, published.source, published.branches)
-        behind = blobs.source != thing.blob and not self.is_behind
-        statuses = self._statuses.get(thing.tenant, ())
-        found = stage(thing, None if behind else blobs, statuses, self.now.troubles)
-        if found.state == "published" and self.now.troubles.get(thing.cluster) == NEVER:
-            return found._replace(way_out=reporting(thing.cluster))
-        return found
+            return stage(resource, None, ())
+        blobs = published_blobs(resource, published.source, published.branches)
+        behind = blobs.source != resource.blob and not self.is_behind
+        statuses = self._statuses.get(resource.tenant, ())
+        rollout_stage = stage(resource, None if behind else blobs, statuses, self.now.troubles)
+        if rollout_stage.state == "published" and self.now.troubles.get(resource.cluster) == NEVER:
+            return rollout_stage._replace(way_out=reporting(resource.cluster))
+        return rollout_stage
 
     @property
     def kept_tenants(self) -> set[str]:
@@ -231,17 +241,22 @@ class View:
             return Published(None, {}, f"this repository has no remote named {ORIGIN} to publish to", never=True)
         repository, key = self.clone.repository, publisher_key(self.clone.settings(self.declared))
         try:
-            found = look(repository, self.clone.remote(self.places.rendered), self.keys, key)
+            remote_state = look(repository, self.clone.remote(self.places.rendered), self.keys, key)
         except Refused as error:
             return Published(None, {}, str(error))
-        if found.source is None:
+        if remote_state.source is None:
             return Published(
-                None, found.branches, "nothing was ever published: `allot publish` or `allot run` does it", never=True
+                None,
+                remote_state.branches,
+                "nothing was ever published: `allot publish` or `allot run` does it",
+                never=True,
             )
-        if not repository.has(found.source):
-            return Published(None, found.branches, f"commit {found.source}, of which it is, isn't here")
-        source = CommitSource(self.clone.root, found.source, repository, like=self.declared.source)
-        return Published(source, found.branches, record=last_record(repository, found.refs.get(RETAINED), key))
+        if not repository.has(remote_state.source):
+            return Published(None, remote_state.branches, f"commit {remote_state.source}, of which it is, isn't here")
+        source = CommitSource(self.clone.root, remote_state.source, repository, like=self.declared.source)
+        return Published(
+            source, remote_state.branches, record=last_record(repository, remote_state.refs.get(RETAINED), key)
+        )
 
     def where_published(self, tenant: str, name: str, cluster: str | None) -> list[str]:
         """Return the clusters that a thing is published to, also while it leaves."""
@@ -251,7 +266,7 @@ class View:
             for leaving in ("", paths.LEAVING)
         }
         branches = self.published.branches.items()
-        return [where for where, one in branches if cluster in (None, where) and files & one.files.keys()]
+        return [where for where, branch in branches if cluster in (None, where) and files & branch.files.keys()]
 
 
 def _replicas(declared: Declared[Declaration] | None) -> int:

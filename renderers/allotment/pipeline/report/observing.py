@@ -74,17 +74,19 @@ class LiveSources:
         self._repository = repository
         self._branch = branch
 
-    def of(self, tenant: str, live: Live, before: TenantStatus | None) -> Sources:
+    def of(self, tenant: str, live: Live, previous: TenantStatus | None) -> Sources:
         """Return the source commits of a tenant's parts whose folder isn't as it was when that was last found."""
-        known = {part.name: part.tree for part in before.applications} if before else {}
-        found = {}
-        for one in live.applications:
-            part = one.name.rpartition("--")[2]
-            if one.sync == "Synced" and one.revision and self._branch.has(one.revision):
-                source = live_source(self._repository, one.revision, f"tenants/{tenant}/{part}", known.get(part, ""))
+        previous_trees = {part.name: part.tree for part in previous.applications} if previous else {}
+        sources = {}
+        for application in live.applications:
+            part = application.name.rpartition("--")[2]
+            if application.sync == "Synced" and application.revision and self._branch.has(application.revision):
+                source = live_source(
+                    self._repository, application.revision, f"tenants/{tenant}/{part}", previous_trees.get(part, "")
+                )
                 if source is not None:
-                    found[part] = source
-        return found
+                    sources[part] = source
+        return sources
 
 
 class Observed:
@@ -111,8 +113,8 @@ class Observed:
         """Go on from what is written: every change since then is pending."""
         self.cold = newest((*cluster.cold_starts, *self.cold))
         self.statuses = dict(written)
-        for known in (self.pending, self.left, self._judged, self._unsettled, self._marks):
-            known.clear()
+        for collection in (self.pending, self.left, self._judged, self._unsettled, self._marks):
+            collection.clear()
         self._comparison.clear()
         self._branch.look()
         self._judged_by = self._branch.commit
@@ -134,12 +136,16 @@ class Observed:
         if commit is None:
             return set()
         now = {tenant: self._branch.of(tenant) for tenant in self.statuses}
-        return {tenant for tenant, one in now.items() if one is None or self._judged.get(tenant) != one.objects}
+        return {
+            tenant
+            for tenant, published in now.items()
+            if published is None or self._judged.get(tenant) != published.objects
+        }
 
     @property
     def edits(self) -> list[Edit]:
         """The edited and foreign objects of all tenants."""
-        return [edit for several in self._comparison.edits.values() for edit in several]
+        return [edit for tenant_edits in self._comparison.edits.values() for edit in tenant_edits]
 
     def told(self, tenants: Iterable[str]) -> None:
         """What was pending of these tenants is written."""
@@ -149,7 +155,9 @@ class Observed:
     def differing(self, written: Mapping[str, TenantStatus]) -> list[str]:
         """Return the tenants that aren't as they are written, sorted."""
         return sorted(
-            tenant for tenant, one in self.statuses.items() if self.pending.get(tenant) or written.get(tenant) != one
+            tenant
+            for tenant, status in self.statuses.items()
+            if self.pending.get(tenant) or written.get(tenant) != status
         )
 
     def newest_mark(self) -> str:
@@ -161,60 +169,71 @@ class Observed:
         """Return the seconds since the API servers said something, the longest of all watches."""
         return time.monotonic() - min(watch.contact for watch in self._seeing.watches)
 
-    def cluster_status(self, before: ClusterStatus) -> ClusterStatus:
-        """Return what the cluster holds ready now; `before` says since when it is silent."""
+    def cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
+        """Return what the cluster holds ready now; `previous` says since when it is silent."""
         name, objects = self._seeing.cluster, self._seeing.store.objects(self._seeing.stocks)
         held: dict[tuple[str, str], int] = defaultdict(int)
         for tenant, status in self.statuses.items():
-            for one in status.instances:
-                held[one.gpu_spec, tenant] += one.units
-        placeholders = [one for one in objects if isinstance(one, Deployment)]
-        found = stocks(placeholders, [one for one in objects if isinstance(one, Pod)], held)
+            for instance in status.instances:
+                held[instance.gpu_spec, tenant] += instance.units
+        placeholders = [live_object for live_object in objects if isinstance(live_object, Deployment)]
+        reported_stocks = stocks(
+            placeholders, [live_object for live_object in objects if isinstance(live_object, Pod)], held
+        )
         now, silence = self._seeing.now(), self.silence()
         if silence <= SILENT_SECONDS:
-            return ClusterStatus(name, now, found, cold_starts=self.cold)
-        since = before.silent_since or _earlier(now, silence)
+            return ClusterStatus(name, now, reported_stocks, cold_starts=self.cold)
+        since = previous.silent_since or _earlier(now, silence)
         words = f"{name} has not answered since {since}: what is said here may be old"
-        return ClusterStatus(name, min(since, now), found, since, words, self.cold)
+        return ClusterStatus(name, min(since, now), reported_stocks, since, words, self.cold)
 
     def _observe(self, tenants: set[str]) -> None:
         now, cluster = self._seeing.now(), self._seeing.cluster
         for tenant in sorted(tenants - {self._seeing.stocks}):
-            live, before = Live.of(self._seeing.store.objects(tenant)), self.statuses.get(tenant)
-            if before is None and not live.is_of_tenant:
+            live, previous = Live.of(self._seeing.store.objects(tenant)), self.statuses.get(tenant)
+            if previous is None and not live.is_of_tenant:
                 continue
-            sources = self._sources.of(tenant, live, before)
+            sources = self._sources.of(tenant, live, previous)
             published = self._branch.of(tenant)
-            found = tenant_status(tenant, cluster, live, before=before, now=now, sources=sources, published=published)
-            edits = compared_or_none(self._comparison, found, before, live.whole, published, now)
-            found = with_conditions_of(found, before) if edits is None else with_edits(found, edits)
+            status = tenant_status(
+                tenant, cluster, live, previous=previous, now=now, sources=sources, published=published
+            )
+            edits = compared_or_none(self._comparison, status, previous, live.whole, published, now)
+            status = with_conditions_of(status, previous) if edits is None else with_edits(status, edits)
             pending = self.pending[tenant]
-            pending += found.transitions[: max(0, MOST_TRANSITIONS - len(pending))]
+            pending += status.transitions[: max(0, MOST_TRANSITIONS - len(pending))]
             if not pending:
                 del self.pending[tenant]
-            if cold := list(cold_starts(before, found)):
+            if cold := list(cold_starts(previous, status)):
                 self.cold = newest((*self.cold, *cold))
-            self.statuses[tenant] = plain(found)
-            self._marks[tenant] = _newest_mark(found)
-            again = unsettled(found) or (published is not None and removed.awaits_look(live.rendered, published))
-            (self._unsettled.add if again else self._unsettled.discard)(tenant)
-            self._note(tenant, found, published)
+            self.statuses[tenant] = plain(status)
+            self._marks[tenant] = _newest_mark(status)
+            is_unsettled = unsettled(status) or (
+                published is not None and removed.awaits_look(live.rendered, published)
+            )
+            (self._unsettled.add if is_unsettled else self._unsettled.discard)(tenant)
+            self._note(tenant, status, published)
 
-    def _note(self, tenant: str, found: TenantStatus, published: removed.Published | None) -> None:
+    def _note(self, tenant: str, status: TenantStatus, published: removed.Published | None) -> None:
         """Remember by what a tenant was judged, and what of it is removed and stays."""
         self._judged.pop(tenant, None)
         if published is not None:
             self._judged[tenant] = published.objects
         self.left.pop(tenant, None)
-        if left := list(removed.left(found)):
-            self.left[tenant] = left
+        if leftovers := list(removed.left(status)):
+            self.left[tenant] = leftovers
 
 
 def _newest_mark(status: TenantStatus) -> str:
     """Return when the newest thing of a tenant that is marked for deletion, and not let go yet, was first seen so."""
-    kept = [*(one.conditions for one in status.storages), *(one.conditions for one in status.snapshots)]
-    found = [{one.type: one.last_transition_time for one in conditions} for conditions in kept]
-    return max([times[word.MARKED] for times in found if times.keys() & _STEPS == {word.MARKED}], default="")
+    condition_lists = [
+        *(storage.conditions for storage in status.storages),
+        *(snapshot.conditions for snapshot in status.snapshots),
+    ]
+    condition_times = [
+        {condition.type: condition.last_transition_time for condition in conditions} for conditions in condition_lists
+    ]
+    return max([times[word.MARKED] for times in condition_times if times.keys() & _STEPS == {word.MARKED}], default="")
 
 
 def plain(status: TenantStatus) -> TenantStatus:

@@ -136,22 +136,22 @@ class PublishedBranch:
             spot = paths.spot_of(paths.today(path))
             if spot is not None and spot.part in (*PARTS, NAMESPACES):
                 spots[spot.tenant][spot] = blob
-        self._files = self._contents({blob for several in spots.values() for blob in several.values()})
+        self._files = self._contents({blob for tenant_spots in spots.values() for blob in tenant_spots.values()})
         nothing: Objects = frozenset()
         self._tenants = {
-            tenant: nothing.union(*(self._files[blob] for blob in several.values()))
-            for tenant, several in spots.items()
+            tenant: nothing.union(*(self._files[blob] for blob in tenant_spots.values()))
+            for tenant, tenant_spots in spots.items()
         }
         self._spots = dict(spots)
         self._read_commit = commit
 
     def _contents(self, blobs: set[str]) -> dict[str, Objects]:
         """Return the objects of each file, of the kinds that are watched."""
-        found = {blob: self._files[blob] for blob in blobs & self._files.keys()}
-        new = sorted(blobs - found.keys())
+        contents = {blob: self._files[blob] for blob in blobs & self._files.keys()}
+        new = sorted(blobs - contents.keys())
         for at in range(0, len(new), AT_ONCE):
             some = new[at : at + AT_ONCE]
             for blob, data in zip(some, self._repository.read_all(some), strict=True):
-                objects = frozenset(one for one in identities(data) if one[0] in _WATCHED)
-                found[blob] = objects | {(WITHOUT_REPLICAS, name) for name in without_replicas(data)}
-        return found
+                objects = frozenset(identity for identity in identities(data) if identity[0] in _WATCHED)
+                contents[blob] = objects | {(WITHOUT_REPLICAS, name) for name in without_replicas(data)}
+        return contents

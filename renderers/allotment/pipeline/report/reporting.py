@@ -172,7 +172,9 @@ class Reporter(Loop):
 
     def _troubles(self) -> str:
         """Return what hasn't been listed yet, and why."""
-        return "; ".join(f"{one.name}: {one.trouble}" for one in self._seeing.watches if one.trouble and not one.synced)
+        return "; ".join(
+            f"{watch.name}: {watch.trouble}" for watch in self._seeing.watches if watch.trouble and not watch.synced
+        )
 
     def _report(self) -> None:
         """See what there is, also while nothing can be written: then it is told later, step by step."""
@@ -190,16 +192,19 @@ class Reporter(Loop):
 
     def _warn(self) -> None:
         """Log once each thing that is removed and stays, and why nothing is known of that."""
-        cluster, left = self._seeing.cluster, [one for several in self._observed.left.values() for one in several]
-        stopped = len([one for one in left if one.is_stopped])
-        self._metrics.removed(len(left) - stopped, stopped)
-        for one in left:
-            if one.key not in self._left:
-                what = f"{one.kind} {one.tenant}/{one.name}"
-                words = f"{one.condition.message}; {one.way_out}"
-                event = "stopped, still running" if one.is_stopped else "removed, not gone"
-                self.log.warning(event, cluster=cluster, what=what, message=words)
-        self._left = {one.key for one in left}
+        cluster, leftovers = (
+            self._seeing.cluster,
+            [leftover for tenant_leftovers in self._observed.left.values() for leftover in tenant_leftovers],
+        )
+        stopped = len([leftover for leftover in leftovers if leftover.is_stopped])
+        self._metrics.removed(len(leftovers) - stopped, stopped)
+        for leftover in leftovers:
+            if leftover.key not in self._left:
+                subject = f"{leftover.kind} {leftover.tenant}/{leftover.name}"
+                words = f"{leftover.condition.message}; {leftover.way_out}"
+                event = "stopped, still running" if leftover.is_stopped else "removed, not gone"
+                self.log.warning(event, cluster=cluster, subject=subject, message=words)
+        self._left = {leftover.key for leftover in leftovers}
         self._warn_of_edits()
         if self._published.trouble and self._published.trouble != self._unknown:
             self.log.warning("published objects not known", cluster=cluster, message=self._published.trouble)
@@ -223,26 +228,26 @@ class Reporter(Loop):
 
     def _look(self) -> None:
         """Look at the branch, and resume from it only if its tip is trusted."""
-        found = look_status(self._place.repository, self._place.remote, self._seeing.cluster, self._place.key)
+        report = look_status(self._place.repository, self._place.remote, self._seeing.cluster, self._place.key)
         self._looked = time.monotonic()
-        if found.why and found.why != self._foreign:
+        if report.why and report.why != self._foreign:
             self._metrics.foreign()
-            self.log.warning("foreign commit on the status branch", cluster=self._seeing.cluster, message=found.why)
-        self._foreign = found.why
-        self._branch = found.branch
-        if self._believed is None or self._believed != found.believed:
-            self._believed = found.believed
-            self._take(found)
+            self.log.warning("foreign commit on the status branch", cluster=self._seeing.cluster, message=report.why)
+        self._foreign = report.why
+        self._branch = report.branch
+        if self._believed is None or self._believed != report.believed:
+            self._believed = report.believed
+            self._take(report)
 
-    def _take(self, found: Reported) -> None:
+    def _take(self, report: Reported) -> None:
         """Go on from what is written: every change since then is to be told."""
         self._written, self._cluster = {}, ClusterStatus(self._seeing.cluster, "")
-        for path in found.branch.files if found.believed else ():
+        for path in report.branch.files if report.believed else ():
             try:
                 if (tenant := tenant_of(path)) is not None:
-                    self._written[tenant] = plain(read_tenant(found.branch.read(path)))
+                    self._written[tenant] = plain(read_tenant(report.branch.read(path)))
                 elif path == CLUSTER:
-                    self._cluster = read_cluster(found.branch.read(path))
+                    self._cluster = read_cluster(report.branch.read(path))
             except Malformed:
                 continue  # of another version of ours: written anew
         self._observed.begin(self._written, self._cluster)
@@ -280,10 +285,10 @@ class Reporter(Loop):
         branch = self._branch
         assert branch is not None
         changed = self._observed.differing(self._written)
-        data, gone = self._data(status, changed)
+        data, removed_paths = self._data(status, changed)
         files = {} if self._foreign and not self._written else dict(branch.files)
         files |= {path: blob_id(content) for path, content in data.items()}
-        for path in gone:
+        for path in removed_paths:
             files.pop(path, None)
         text = _message(
             self._seeing.cluster, {tenant: self._observed.pending.get(tenant, []) for tenant in changed}, self._foreign
@@ -303,9 +308,9 @@ class Reporter(Loop):
         self._foreign, self._cluster, self._retained = "", status, self._retained_tenants()
         self._observed.told(changed)
         self._written |= {tenant: self._observed.statuses[tenant] for tenant in changed}
-        for path in gone:
-            for known in (self._written, self._observed.statuses):
-                known.pop(str(tenant_of(path)), None)
+        for path in removed_paths:
+            for statuses in (self._written, self._observed.statuses):
+                statuses.pop(str(tenant_of(path)), None)
         self._metrics.committed(status.observed_at)
         self.log.info("reported", cluster=self._seeing.cluster, commit=commit, tenants=len(changed))
         self._committed()
@@ -319,8 +324,12 @@ class Reporter(Loop):
         """Return the files to write, and those of tenants that are gone and whose end has been told."""
         branch = self._branch
         assert branch is not None
-        whole = bool(self._foreign) and not self._written
-        gone = [one for one, found in self._observed.statuses.items() if _is_empty(found) and one not in changed]
+        is_full = bool(self._foreign) and not self._written
+        removed_tenants = [
+            name
+            for name, tenant_status in self._observed.statuses.items()
+            if _is_empty(tenant_status) and name not in changed
+        ]
         texts = {
             tenant_path(tenant): text_of(
                 msgspec.structs.replace(
@@ -329,12 +338,16 @@ class Reporter(Loop):
                     previous=self._believed or "",
                 )
             )
-            for tenant in (self._observed.statuses if whole else changed)
+            for tenant in (self._observed.statuses if is_full else changed)
         }
         texts[CLUSTER] = text_of(status)
-        there = [self._observed.statuses[tenant] for tenant in sorted(self._observed.statuses) if tenant not in gone]
-        texts[SUMMARY] = summary(status, there, self._retained_tenants())
-        return texts, [tenant_path(one) for one in gone]
+        statuses = [
+            self._observed.statuses[tenant]
+            for tenant in sorted(self._observed.statuses)
+            if tenant not in removed_tenants
+        ]
+        texts[SUMMARY] = summary(status, statuses, self._retained_tenants())
+        return texts, [tenant_path(name) for name in removed_tenants]
 
 
 def _is_empty(status: TenantStatus) -> bool:
@@ -351,16 +364,16 @@ def _seconds(time: str, now: str) -> float:
 def _message(cluster: str, changes: dict[str, list[Transition]], foreign: str) -> str:
     """Return the commit's message: what changed, in names and states of ours alone."""
     lines = [
-        f"{tenant}/{one.name}: {f'{one.source} → ' if one.source else ''}{one.target or 'gone'}"
-        for tenant, several in changes.items()
-        for one in several
+        f"{tenant}/{transition.name}: {f'{transition.source} → ' if transition.source else ''}{transition.target or 'gone'}"
+        for tenant, transitions in changes.items()
+        for transition in transitions
     ]
     note = f"\nReplaces what others wrote here: {foreign}.\n" if foreign else ""
     if len(lines) == 1:
         return f"{lines[0]}\n{note}"
     if not lines:
-        what = f"{len(changes)} tenants in detail" if changes else "seen"
-        return f"{cluster}: {what}\n{note}"
+        headline = f"{len(changes)} tenants in detail" if changes else "seen"
+        return f"{cluster}: {headline}\n{note}"
     more = [f"and {len(lines) - SHOWN_CHANGES} more"] if len(lines) > SHOWN_CHANGES else []
     shown = "\n".join([*lines[:SHOWN_CHANGES], *more])
     return f"{cluster}: {len(lines)} changes\n\n{shown}\n{note}"

@@ -44,22 +44,22 @@ def read_now(
 ) -> Now:
     """Return what clusters (with their declared keys) say of a tenant, or of all. Raises Refused when the remote is
     away."""
-    found = Now([], [], {})
+    reported_status = Now([], [], {})
     for cluster, look in look_statuses(repository, remote, dict(clusters)).items():
         if look.why or look.believed is None:
-            found.troubles[cluster] = look.why or NEVER
+            reported_status.troubles[cluster] = look.why or NEVER
         if look.believed is None:
             continue
         wanted = [path for path in look.branch.files if path == CLUSTER or _is_of(path, tenant)]
         for path, data in zip(wanted, look.branch.read_all(wanted), strict=True):
             try:
-                _take(found, cluster, path, data)
+                _take(reported_status, cluster, path, data)
             except Implausible as error:
-                found.troubles[cluster] = f"{path} isn't believed: {error}; no reporter writes that"
+                reported_status.troubles[cluster] = f"{path} isn't believed: {error}; no reporter writes that"
             except Malformed:
-                found.troubles[cluster] = f"{path} is of another version of Allotment"
-    found.tenants.sort(key=lambda one: (one.tenant, one.cluster))
-    return found
+                reported_status.troubles[cluster] = f"{path} is of another version of Allotment"
+    reported_status.tenants.sort(key=lambda status: (status.tenant, status.cluster))
+    return reported_status
 
 
 def _is_of(path: str, tenant: str | None) -> bool:
@@ -67,14 +67,14 @@ def _is_of(path: str, tenant: str | None) -> bool:
     return owner is not None and tenant in (None, owner)
 
 
-def _take(found: Now, cluster: str, path: str, data: bytes) -> None:
+def _take(reported_status: Now, cluster: str, path: str, data: bytes) -> None:
     """Take what a cluster's branch says of itself: whatever name a file there gives, it speaks for no other cluster, and
     no other tenant."""
     owner = tenant_of(path)
     if owner is None:
-        found.clusters.append(msgspec.structs.replace(read_cluster(data), cluster=cluster))
+        reported_status.clusters.append(msgspec.structs.replace(read_cluster(data), cluster=cluster))
     else:
-        found.tenants.append(msgspec.structs.replace(read_tenant(data), cluster=cluster, tenant=owner))
+        reported_status.tenants.append(msgspec.structs.replace(read_tenant(data), cluster=cluster, tenant=owner))
 
 
 def read_history(
@@ -93,8 +93,8 @@ def read_history(
     for cluster, look in look_statuses(repository, remote, dict(clusters)).items():
         commit = look.believed
         newest: list[tuple[str, Transition]] = []
-        for one in _backwards(repository, commit, tenant):
-            newest += [(cluster, step) for step in reversed(one.transitions) if name in (None, step.name)]
+        for status in _backwards(repository, commit, tenant):
+            newest += [(cluster, step) for step in reversed(status.transitions) if name in (None, step.name)]
             if len(newest) >= most:
                 break
         rows += reversed(newest[:most])
@@ -122,11 +122,11 @@ def remembered_cold_times(repository: Repository, cluster: str, key: str | None)
     fetch origin` or by any command that shows a status. Nothing is fetched; what isn't here, or isn't signed with the key
     that is declared, says nothing.
     """
-    found: list[ColdStart] = []
+    starts: list[ColdStart] = []
     for data in _remembered(repository, cluster, key, CLUSTER):
         with contextlib.suppress(Malformed):
-            found += read_cluster(data).cold_starts
-    return cold_times(found)
+            starts += read_cluster(data).cold_starts
+    return cold_times(starts)
 
 
 def remembered_marks(repository: Repository, cluster: str, key: str | None, tenant: str) -> dict[tuple[str, str], str]:
@@ -137,9 +137,9 @@ def remembered_marks(repository: Repository, cluster: str, key: str | None, tena
         with contextlib.suppress(Malformed):
             status = read_tenant(data)
             for kind in (STORAGE, SNAPSHOT):
-                for one in getattr(status, kind.plural):
-                    key_of = kind.word, one.name
-                    marks[key_of] = max(marks.get(key_of, ""), marked_since(one.conditions))
+                for volume in getattr(status, kind.plural):
+                    key_of = kind.word, volume.name
+                    marks[key_of] = max(marks.get(key_of, ""), marked_since(volume.conditions))
     return marks
 
 

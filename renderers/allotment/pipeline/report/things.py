@@ -40,15 +40,17 @@ def thing_at(path: str) -> DeclaredThing | None:
     """Return the thing that a path declares; None where it declares none that a status lists."""
     if not path.startswith("tenants/") or not isinstance(spot := spot_of(path), Meaning):
         return None
-    found: TenantThing | None = next((one for one in THINGS.values() if one.kind == spot.kind and one.reported), None)
-    return DeclaredThing(found.word, spot.scope.name, spot.name, path) if found is not None else None
+    resource_kind: TenantThing | None = next(
+        (candidate for candidate in THINGS.values() if candidate.kind == spot.kind and candidate.reported), None
+    )
+    return DeclaredThing(resource_kind.word, spot.scope.name, spot.name, path) if resource_kind is not None else None
 
 
 def things_of(source: CommitSource, tenant: str) -> Iterator[DeclaredThing]:
     """Yield the things that a commit declares of a tenant, in the order of their paths."""
     for path in source.files(Scope("tenant", tenant)).paths:
-        if (found := thing_at(path)) is not None:
-            yield found
+        if (resource := thing_at(path)) is not None:
+            yield resource
 
 
 def declared_at(source: CommitSource, path: str) -> Declared[Declaration] | None:
@@ -104,21 +106,21 @@ def is_declared(source: CommitSource, item: Counted) -> bool:
     return cluster_of(source, declared_at(source, path)) == item.cluster
 
 
-def published_blobs(thing: Merged, source: CommitSource, branches: Mapping[str, Branch]) -> MergedBlobs:
+def published_blobs(resource: Merged, source: CommitSource, branches: Mapping[str, Branch]) -> MergedBlobs:
     """Return what is published of a thing: `source` is the commit that the rendered branches are of."""
-    kind = THINGS[thing.kind]
-    path = kind.declaration(thing.tenant, thing.name)
+    kind = THINGS[resource.kind]
+    path = kind.declaration(resource.tenant, resource.name)
     blob = source.blob(path) or ""
-    if blob and not thing.blob and cluster_of(source, declared_at(source, path)) != thing.cluster:
+    if blob and not resource.blob and cluster_of(source, declared_at(source, path)) != resource.cluster:
         blob = ""  # it moved away: here it is gone
-    branch = branches.get(thing.cluster)
-    file = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name))
+    branch = branches.get(resource.cluster)
+    file = paths.tenant_file(resource.tenant, kind.part, kind.stem(resource.name))
     data = branch.read(file) if branch is not None and file in branch.files else b""
     rendered = declared_blob(data) if data else ""
-    left = paths.tenant_file(thing.tenant, kind.part, kind.stem(thing.name) + paths.LEAVING)
-    if thing.blob or rendered or branch is None or left not in branch.files:
+    leaving_path = paths.tenant_file(resource.tenant, kind.part, kind.stem(resource.name) + paths.LEAVING)
+    if resource.blob or rendered or branch is None or leaving_path not in branch.files:
         keeps = waiting_words(data) if rendered and kind is INSTANCE and rendered != blob else ""
         return MergedBlobs(blob, rendered, waits=keeps)
-    volume, platform = volume_of(branch.read(left)), platform_of(source)
+    volume, platform = volume_of(branch.read(leaving_path)), platform_of(source)
     after = platform.spec.deletion.after if platform is not None else 0
     return MergedBlobs(blob, rendered, LeavingVolume(volume.protected, after) if volume is not None else None)

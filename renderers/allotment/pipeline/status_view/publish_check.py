@@ -102,6 +102,6 @@ def _why_unpublished(view: View, row: Joined, state: PublishState) -> str:
         return state.words
     if tenant := state.retained.get(row.thing.tenant):
         return f"its tenant is retained: {tenant.words}"
-    made = view.clone.repository.committed_at(state.commit)
-    day = datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    commit_time = view.clone.repository.committed_at(state.commit)
+    day = datetime.datetime.fromtimestamp(commit_time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"what is published is of {state.commit[:12]}, of {day}"

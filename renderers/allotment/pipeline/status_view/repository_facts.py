@@ -22,15 +22,17 @@ from allotment.rules import placeholders
 from allotment.starter.program import LOCK, PROGRAM
 
 
-def repository_facts(root: Path, found: Survey, check: PublishCheck) -> Repository:
+def repository_facts(root: Path, repository_check: Survey, check: PublishCheck) -> Repository:
     """Return the facts of a repository that was checked; without a commit or a remote, those of its files alone. `check`
     finds out whether publishing keeps up."""
-    platform = found.offers.platform.one(Platform)
+    platform = repository_check.offers.platform.one(Platform)
     workflow = FORGES[platform.model.spec.git.forge].workflow if platform else None
     facts = Repository(
-        errors=len(found.errors),
-        warnings=len(found.problems) - len(found.errors),
-        placeholders=sum(one.rule == placeholders.RULE and one.warning for one in found.problems),
+        errors=len(repository_check.errors),
+        warnings=len(repository_check.problems) - len(repository_check.errors),
+        placeholders=sum(
+            problem.rule == placeholders.RULE and problem.warning for problem in repository_check.problems
+        ),
         missing=tuple(_missing(root, workflow) if workflow else ()),
         has_publisher_key=bool(platform and platform.model.spec.publisher),
         unpublished=0,
@@ -74,7 +76,7 @@ def _with_branches(view: View, facts: Repository, check: PublishCheck) -> Reposi
 
 def _branches(view: View, name: str) -> ClusterBranches:
     now = datetime.datetime.now(datetime.UTC)
-    status = next((one for one in view.now.clusters if one.cluster == name), None)
+    status = next((cluster_status for cluster_status in view.now.clusters if cluster_status.cluster == name), None)
     branch = view.published.branches.get(name)
     return ClusterBranches(
         name,

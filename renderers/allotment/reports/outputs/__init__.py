@@ -43,7 +43,7 @@ def as_json(output: Output) -> str:
     """
     data = msgspec.json.Encoder(decimal_format="number").encode(output)
     text = msgspec.json.format(data, indent=2).decode()
-    return _NOT_ASCII.sub(lambda found: json.dumps(found.group())[1:-1], text) + "\n"
+    return _NOT_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text) + "\n"
 
 
 def output_schema(command: str) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def schema_of(output: type[Output], command: str) -> dict[str, Any]:
 def _tidy(node: Any) -> Any:
     """Say what `as_json` writes: every field, and decimals as numbers."""
     if isinstance(node, list):
-        return [_tidy(one) for one in node]
+        return [_tidy(child) for child in node]
     if not isinstance(node, dict):
         return node
     if node.get("format") == "decimal":
         return {"type": "number"}
-    found = {key: _tidy(value) for key, value in node.items()}
-    if isinstance(found.get("description"), str):  # and no field of that name
-        found["description"] = inspect.cleandoc(found["description"])
-    if "properties" in found:
-        found["required"] = sorted(found["properties"])
-    return found
+    clean_node = {key: _tidy(value) for key, value in node.items()}
+    if isinstance(clean_node.get("description"), str):  # and no field of that name
+        clean_node["description"] = inspect.cleandoc(clean_node["description"])
+    if "properties" in clean_node:
+        clean_node["required"] = sorted(clean_node["properties"])
+    return clean_node

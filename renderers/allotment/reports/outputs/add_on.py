@@ -29,9 +29,9 @@ class AddOnOutput(Output, frozen=True, kw_only=True, tag="AddOnOutput"):
     add_ons: tuple[AddOnPart, ...]
 
 
-def add_on_part(one: Declared[AddOn], was: str | None = None) -> AddOnPart:
+def add_on_part(add_on: Declared[AddOn], was: str | None = None) -> AddOnPart:
     """Return an add-on as it is printed."""
-    spec = one.model.spec
+    spec = add_on.model.spec
     if spec.chart is not None:
         kind, source, digest = "Chart", f"{spec.chart.repo_url.rstrip('/')}/{spec.chart.name}", spec.chart.digest
     else:
@@ -39,8 +39,8 @@ def add_on_part(one: Declared[AddOn], was: str | None = None) -> AddOnPart:
         kind, source, digest = "Manifests", f"{spec.manifests.repo_url.rstrip('/')}/{spec.manifests.path}", None
     clusters = tuple(spec.clusters) or None
     return AddOnPart(
-        name=one.model.name,
-        path=one.path,
+        name=add_on.model.name,
+        path=add_on.path,
         type=kind,
         source=source,
         version=spec.version,

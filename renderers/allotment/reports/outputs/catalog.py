@@ -190,12 +190,12 @@ class CatalogOutput(Output, frozen=True, kw_only=True, tag="CatalogOutput"):
     spending: SpendingOutput | None
 
 
-def gpu_output(one: GPUOffer, ready: Ready, day: datetime.date, tenant: str = "") -> GPUSpecOutput:
+def gpu_output(offer: GPUOffer, ready: Ready, day: datetime.date, tenant: str = "") -> GPUSpecOutput:
     """Return a GPUSpec in a cluster as it is printed."""
-    spec, own = one.spec.model.spec, one.own(tenant)
+    spec, own = offer.spec.model.spec, offer.own(tenant)
     return GPUSpecOutput(
-        name=one.spec.model.name,
-        cluster=one.cluster,
+        name=offer.spec.model.name,
+        cluster=offer.cluster,
         display_name=spec.display_name,
         lifecycle=spec.lifecycle,
         model=spec.gpu.model,
@@ -210,61 +210,65 @@ def gpu_output(one: GPUOffer, ready: Ready, day: datetime.date, tenant: str = ""
         disk=size_text(spec.disk),
         price_per_hour=price_on(spec.prices, day).per_hour,
         next_price=_next(next_price(spec.prices, day)),
-        units=one.units + own.units,
-        free=one.free + own.free,
-        ready_at_once=ready_units(one, ready, tenant),
-        reserved=tuple(ReservedOutput(*each) for each in one.reserved),
-        barred=_barred(one.barred),
+        units=offer.units + own.units,
+        free=offer.free + own.free,
+        ready_at_once=ready_units(offer, ready, tenant),
+        reserved=tuple(ReservedOutput(*each) for each in offer.reserved),
+        barred=_barred(offer.barred),
         is_sold=is_sold(spec.prices, day),
     )
 
 
-def ready_units(one: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
+def ready_units(offer: GPUOffer, ready: Ready, tenant: str = "") -> int | None:
     """Return how many units are on a node already: of all tenants', and of a tenant's own; None where nobody says so."""
-    there = ready.get((one.cluster, one.spec.model.name))
-    return None if there is None else sum(units for owner, units in there.items() if owner in ("", tenant))
+    ready_by_owner = ready.get((offer.cluster, offer.spec.model.name))
+    return (
+        None
+        if ready_by_owner is None
+        else sum(units for owner, units in ready_by_owner.items() if owner in ("", tenant))
+    )
 
 
-def storage_output(one: StorageOffer, day: datetime.date) -> StorageSpecOutput:
+def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput:
     """Return a StorageSpec in a cluster as it is printed."""
-    spec = one.spec.model.spec
+    spec = offer.spec.model.spec
     return StorageSpecOutput(
-        name=one.spec.model.name,
-        cluster=one.cluster,
+        name=offer.spec.model.name,
+        cluster=offer.cluster,
         display_name=spec.display_name,
         lifecycle=spec.lifecycle,
         access=spec.volume.access_mode if spec.volume is not None else "Bucket",
         min_size=size_text(spec.size.min),
         max_size=size_text(spec.size.max),
-        capacity=size_text(one.entry.capacity),
-        free=size_text(one.free),
+        capacity=size_text(offer.entry.capacity),
+        free=size_text(offer.free),
         price_per_gib_month=price_on(spec.prices, day).per_gib_month,
         next_price=_next(next_price(spec.prices, day)),
-        snapshot_price_per_gib_month=snapshot_price(one, day),
-        barred=_barred(one.barred),
+        snapshot_price_per_gib_month=snapshot_price(offer, day),
+        barred=_barred(offer.barred),
         is_sold=is_sold(spec.prices, day),
     )
 
 
-def snapshot_price(one: StorageOffer, day: datetime.date) -> Decimal | None:
+def snapshot_price(offer: StorageOffer, day: datetime.date) -> Decimal | None:
     """Return what a GiB of a snapshot costs a month; None where there are none in the cluster."""
-    prices = one.spec.model.spec.snapshot_prices
-    has_them = prices and one.entry.volume_snapshot_class_name is not None
+    prices = offer.spec.model.spec.snapshot_prices
+    has_them = prices and offer.entry.volume_snapshot_class_name is not None
     return price_on(prices, day).per_gib_month if has_them else None
 
 
-def app_output(one: AppOffer) -> AppOutput:
+def app_output(offer: AppOffer) -> AppOutput:
     """Return a version of an app as it is printed."""
     return AppOutput(
-        name=one.app.model.name,
-        version=one.version.version,
-        display_name=one.app.model.spec.display_name,
-        lifecycle=one.version.lifecycle,
-        replaced_by=one.version.replaced_by,
-        exposure=tuple(sorted({port.exposure for port in one.version.container.ports})),
-        min_memory=size_text(one.version.container.shm_size) if one.version.container.shm_size else None,
-        barred=_barred(one.barred),
-        folders=tuple(AppFolderOutput(folder.path, folder.description) for folder in one.version.folders),
+        name=offer.app.model.name,
+        version=offer.version.version,
+        display_name=offer.app.model.spec.display_name,
+        lifecycle=offer.version.lifecycle,
+        replaced_by=offer.version.replaced_by,
+        exposure=tuple(sorted({port.exposure for port in offer.version.container.ports})),
+        min_memory=size_text(offer.version.container.shm_size) if offer.version.container.shm_size else None,
+        barred=_barred(offer.barred),
+        folders=tuple(AppFolderOutput(folder.path, folder.description) for folder in offer.version.folders),
     )
 
 
@@ -278,11 +282,11 @@ def asking_output(who: Asking) -> AskingOutput:
     if (limits := who.limits) is not None:
         models = sorted(limits.gpus)
         quota += [
-            QuotaOutput(one, limits.gpus[one], float(who.used.gpus.get(one, 0)), who.quota_path("gpus", one))
-            for one in models
+            QuotaOutput(model, limits.gpus[model], float(who.used.gpus.get(model, 0)), who.quota_path("gpus", model))
+            for model in models
         ]
-        for what in ("instances", "storages", "snapshots", "storage"):
-            quota.append(QuotaOutput(what, getattr(limits, what), getattr(who.used, what), who.quota_path(what)))
+        for field in ("instances", "storages", "snapshots", "storage"):
+            quota.append(QuotaOutput(field, getattr(limits, field), getattr(who.used, field), who.quota_path(field)))
     return AskingOutput(
         name=who.name,
         plan=who.plan.model.name if who.plan is not None else None,
@@ -294,22 +298,22 @@ def asking_output(who: Asking) -> AskingOutput:
     )
 
 
-def spending_output(several: Sequence[Spending], day: datetime.date, commit: str) -> SpendingOutput:
+def spending_output(spendings: Sequence[Spending], day: datetime.date, commit: str) -> SpendingOutput:
     """Return what tenants cost as it is printed."""
     tenants = tuple(
         TenantSpendingOutput(
-            tenant=one.tenant,
-            plan=one.plan or None,
-            cost_per_month=one.cost,
-            budget_per_month=None if one.budget is None else one.budget.per_month,
-            left=one.left,
-            is_whole=one.is_whole,
-            without_price=one.without_price,
+            tenant=spending.tenant,
+            plan=spending.plan or None,
+            cost_per_month=spending.cost,
+            budget_per_month=None if spending.budget is None else spending.budget.per_month,
+            left=spending.left,
+            is_whole=spending.is_whole,
+            without_price=spending.without_price,
         )
-        for one in several
+        for spending in spendings
     )
-    left_out = sum(one.without_price for one in several)
-    return SpendingOutput(tenants, total_cost(several), left_out, commit or None, day.isoformat(), HOURS_A_MONTH)
+    left_out = sum(spending.without_price for spending in spendings)
+    return SpendingOutput(tenants, total_cost(spendings), left_out, commit or None, day.isoformat(), HOURS_A_MONTH)
 
 
 def _next(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:
@@ -319,5 +323,5 @@ def _next(price: HourlyPrice | MonthlyPrice | None) -> PriceOutput | None:
     return PriceOutput(price.start.isoformat(), amount)
 
 
-def _barred(several: Iterable[Barrier]) -> tuple[BarrierOutput, ...]:
-    return tuple(BarrierOutput(one.words, one.path) for one in several)
+def _barred(barriers: Iterable[Barrier]) -> tuple[BarrierOutput, ...]:
+    return tuple(BarrierOutput(barrier.words, barrier.path) for barrier in barriers)

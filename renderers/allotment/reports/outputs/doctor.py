@@ -32,14 +32,17 @@ class DoctorOutput(Output, frozen=True, kw_only=True, tag="DoctorOutput"):
     findings: tuple[FindingOutput, ...]
 
 
-def doctor_output(cluster: str | None, found: Sequence[Diagnosis]) -> DoctorOutput:
+def doctor_output(cluster: str | None, diagnoses: Sequence[Diagnosis]) -> DoctorOutput:
     """Return diagnoses as they are printed."""
-    counts = Counter(one.severity for one in found)
+    counts = Counter(diagnosis.severity for diagnosis in diagnoses)
     return DoctorOutput(
         cluster=cluster,
         errors=counts["error"],
         warnings=counts["warning"],
         skipped=counts["skipped"],
         ok=counts["ok"],
-        findings=tuple(FindingOutput(one.severity, one.topic, one.what, one.words, one.advice) for one in found),
+        findings=tuple(
+            FindingOutput(diagnosis.severity, diagnosis.topic, diagnosis.what, diagnosis.words, diagnosis.advice)
+            for diagnosis in diagnoses
+        ),
     )

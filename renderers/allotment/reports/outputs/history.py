@@ -27,14 +27,14 @@ class HistoryOutput(Output, frozen=True, kw_only=True, tag="HistoryOutput"):
     changes: tuple[ChangeOutput, ...]
 
 
-def change_output(cluster: str, one: Transition) -> ChangeOutput:
+def change_output(cluster: str, transition: Transition) -> ChangeOutput:
     """Return a change as it is printed."""
     return ChangeOutput(
-        time=one.time,
+        time=transition.time,
         cluster=cluster,
-        kind=one.kind,
-        name=one.name,
-        source=one.source or None,
-        target=one.target or None,
-        reason=one.reason,
+        kind=transition.kind,
+        name=transition.name,
+        source=transition.source or None,
+        target=transition.target or None,
+        reason=transition.reason,
     )

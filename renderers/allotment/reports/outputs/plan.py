@@ -266,93 +266,95 @@ def plan_output(plan: Plan) -> PlanOutput:
     )
 
 
-def _loss(one: Loss) -> LossOutput:
-    return LossOutput(one.what, one.words)
+def _loss(loss: Loss) -> LossOutput:
+    return LossOutput(loss.what, loss.words)
 
 
-def _declared(one: DeclaredChange) -> DeclaredOutput:
-    return DeclaredOutput(one.topic, one.path, one.field, one.before, one.after, one.note)
+def _declared(change: DeclaredChange) -> DeclaredOutput:
+    return DeclaredOutput(change.topic, change.path, change.field, change.before, change.after, change.note)
 
 
-def _brake(one: Excess) -> BrakeOutput:
+def _brake(excess: Excess) -> BrakeOutput:
     return BrakeOutput(
-        what=one.what,
-        deleted=one.deleted,
-        of=one.of,
-        max_deleted_percent=one.percent,
-        words=one.forecast,
-        tenant=one.tenant or None,
-        checksum=one.checksum or None,
+        what=excess.what,
+        deleted=excess.deleted,
+        of=excess.of,
+        max_deleted_percent=excess.percent,
+        words=excess.forecast,
+        tenant=excess.tenant or None,
+        checksum=excess.checksum or None,
     )
 
 
-def _outside(one: OutsideFile) -> OutsideOutput:
-    return OutsideOutput(one.path, one.written, one.decides)
+def _outside(file: OutsideFile) -> OutsideOutput:
+    return OutsideOutput(file.path, file.written, file.decides)
 
 
-def _day(one: CostDay) -> CostDayOutput:
-    return CostDayOutput(one.day.isoformat(), one.before, one.after)
+def _day(cost_day: CostDay) -> CostDayOutput:
+    return CostDayOutput(cost_day.day.isoformat(), cost_day.before, cost_day.after)
 
 
-def _cost(one: CostChange) -> CostOutput:
-    over = one.excess
+def _cost(cost: CostChange) -> CostOutput:
+    over = cost.excess
     return CostOutput(
-        tenant=one.tenant,
-        before=one.before,
-        after=one.after,
-        budget_before=one.budget_before,
-        budget=one.budget,
-        left=one.left,
-        days=tuple(map(_day, one.days)),
-        parts=tuple(CostPartOutput(part.what, part.before, part.after) for part in one.parts),
+        tenant=cost.tenant,
+        before=cost.before,
+        after=cost.after,
+        budget_before=cost.budget_before,
+        budget=cost.budget,
+        left=cost.left,
+        days=tuple(map(_day, cost.days)),
+        parts=tuple(CostPartOutput(part.what, part.before, part.after) for part in cost.parts),
         over_budget=None if over is None else OverBudgetOutput(over.day.isoformat(), over.amount, over.denied),
-        valid=one.is_valid,
+        valid=cost.is_valid,
     )
 
 
-def _thing(one: ThingChange) -> ThingOutput:
+def _thing(change: ThingChange) -> ThingOutput:
     return ThingOutput(
-        tenant=one.tenant,
-        cluster=one.cluster,
-        kind=one.kind,
-        name=one.name,
-        action=one.action,
-        why=one.why,
-        effect=one.effect,
+        tenant=change.tenant,
+        cluster=change.cluster,
+        kind=change.kind,
+        name=change.name,
+        action=change.action,
+        why=change.why,
+        effect=change.effect,
     )
 
 
-def _units(one: Units) -> UnitsOutput:
+def _units(units: Units) -> UnitsOutput:
     return UnitsOutput(
-        cluster=one.cluster,
-        gpu_spec=one.gpu_spec,
-        stock_before=one.stock_before,
-        stock=one.stock,
-        held_before=one.held_before,
-        held=one.held,
-        free=one.free,
+        cluster=units.cluster,
+        gpu_spec=units.gpu_spec,
+        stock_before=units.stock_before,
+        stock=units.stock,
+        held_before=units.held_before,
+        held=units.held,
+        free=units.free,
     )
 
 
-def _cold(one: ColdUnits) -> ColdUnitsOutput:
+def _cold(cold_units: ColdUnits) -> ColdUnitsOutput:
     return ColdUnitsOutput(
-        cluster=one.cluster,
-        gpu_spec=one.gpu_spec,
-        instances=one.instances,
-        units=one.units,
-        warm=one.warm,
-        alone=one.alone,
-        cold_start=cold_output(one.time),
+        cluster=cold_units.cluster,
+        gpu_spec=cold_units.gpu_spec,
+        instances=cold_units.instances,
+        units=cold_units.units,
+        warm=cold_units.warm,
+        alone=cold_units.alone,
+        cold_start=cold_output(cold_units.time),
     )
 
 
-def _quota(one: Amount) -> QuotaOutput:
-    return QuotaOutput(one.tenant, one.what, _number(one.before), _number(one.after), one.limit_before, one.limit)
+def _quota(amount: Amount) -> QuotaOutput:
+    return QuotaOutput(
+        amount.tenant, amount.what, _number(amount.before), _number(amount.after), amount.limit_before, amount.limit
+    )
 
 
 def _number(amount: Fraction) -> Decimal:
     return round(Decimal(amount.numerator) / Decimal(amount.denominator), _DIGITS).normalize()
 
 
-def _diff(one: Diff) -> DiffOutput:
-    return DiffOutput(one.path, "\n".join(diff_lines(one)))
+def _diff(diff: Diff) -> DiffOutput:
+    return DiffOutput(diff.path, "\n".join(diff_lines(diff)))

@@ -224,7 +224,7 @@ def published_output(state: PublishState, tenant: str | None = None) -> Publishe
     return PublishedOutput(state.commit or None, state.ahead, state.reason or None, state.words, names, retained)
 
 
-def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUse] = ()) -> ClusterOutput:
+def cluster_output(status: ClusterStatus, trouble: str, *, stale: bool, uses: Iterable[StockUse] = ()) -> ClusterOutput:
     """Return a cluster as it is printed; `uses` are its stocks where it reports none."""
     declared = (
         StockOutput(
@@ -239,8 +239,8 @@ def cluster_output(one: ClusterStatus, trouble: str, *, stale: bool, uses: Itera
         for use in uses
         if (spec := use.stock.model.spec)
     )
-    stocks = (*(_part(StockOutput, each) for each in one.stocks), *declared)
-    return _part(ClusterOutput, one, trouble=trouble, stale=stale, stocks=stocks)
+    stocks = (*(_part(StockOutput, each) for each in status.stocks), *declared)
+    return _part(ClusterOutput, status, trouble=trouble, stale=stale, stocks=stocks)
 
 
 def tenant_outputs(rows: Iterable[Joined], consoles: Consoles) -> tuple[TenantOutput, ...]:
@@ -260,10 +260,10 @@ def _tenant(tenant: str, cluster: str, rows: list[Joined], consoles: Consoles) -
     return _part(
         TenantOutput,
         status,
-        applications=tuple(_part(ApplicationOutput, one) for one in status.applications),
-        instances=tuple(_instance(one, consoles) for one in of(INSTANCE.word)),
-        storages=tuple(_storage(one) for one in of(STORAGE.word)),
-        snapshots=tuple(_snapshot(one) for one in of(SNAPSHOT.word)),
+        applications=tuple(_part(ApplicationOutput, application) for application in status.applications),
+        instances=tuple(_instance(resource_row, consoles) for resource_row in of(INSTANCE.word)),
+        storages=tuple(_storage(resource_row) for resource_row in of(STORAGE.word)),
+        snapshots=tuple(_snapshot(resource_row) for resource_row in of(SNAPSHOT.word)),
         conditions=_conditions(status.conditions),
     )
 
@@ -309,13 +309,13 @@ def _joined(row: Joined) -> dict[str, Any]:
     }
 
 
-def _conditions(several: Iterable[Condition]) -> tuple[ConditionOutput, ...]:
-    return tuple(_part(ConditionOutput, one) for one in several)
+def _conditions(conditions: Iterable[Condition]) -> tuple[ConditionOutput, ...]:
+    return tuple(_part(ConditionOutput, condition) for condition in conditions)
 
 
 def _part(
     kind: type[P],
-    one: ApplicationStatus
+    record: ApplicationStatus
     | ClusterStatus
     | Condition
     | Instance
@@ -328,7 +328,7 @@ def _part(
 ) -> P:
     """Return a part of a status as it is printed. What may be null is so where the status has no text for it."""
     values = {
-        field.name: more.get(field.name, getattr(one, field.name, None)) for field in msgspec.structs.fields(kind)
+        field.name: more.get(field.name, getattr(record, field.name, None)) for field in msgspec.structs.fields(kind)
     }
     for field in msgspec.structs.fields(kind):
         if values[field.name] == "" and "None" in str(field.type):

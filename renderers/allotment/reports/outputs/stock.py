@@ -73,21 +73,21 @@ def stock_rows_output(rows: Iterable[StockRow]) -> tuple[StockRowOutput, ...]:
     """Return stocks as they are printed."""
     return tuple(
         StockRowOutput(
-            cluster=one.cluster,
-            name=one.name,
-            gpu_spec=one.spec.gpu_spec,
-            node_pool=one.spec.node_pool,
-            nodes=_nodes(one.pool) if one.pool else None,
-            count=one.spec.count,
-            held=one.held,
-            free=one.free,
-            warm=one.spec.warm,
-            placeholders=one.placeholders,
-            ready=one.ready,
-            tenant=one.spec.tenant,
-            cold_start=cold_output(one.cold),
+            cluster=row.cluster,
+            name=row.name,
+            gpu_spec=row.spec.gpu_spec,
+            node_pool=row.spec.node_pool,
+            nodes=_nodes(row.pool) if row.pool else None,
+            count=row.spec.count,
+            held=row.held,
+            free=row.free,
+            warm=row.spec.warm,
+            placeholders=row.placeholders,
+            ready=row.ready,
+            tenant=row.spec.tenant,
+            cold_start=cold_output(row.cold),
         )
-        for one in rows
+        for row in rows
     )
 
 

@@ -33,15 +33,15 @@ class ValidateOutput(Output, frozen=True, kw_only=True, tag="ValidateOutput"):
     problems: tuple[ProblemOutput, ...]
 
 
-def problem_output(one: Problem) -> ProblemOutput:
+def problem_output(problem: Problem) -> ProblemOutput:
     """Return a problem as it is printed."""
     return ProblemOutput(
-        path=one.path,
-        line=one.line,
-        column=one.column,
-        field=one.field,
-        message=one.message,
-        rule=one.rule,
-        severity="warning" if one.warning else "error",
-        related=one.related,
+        path=problem.path,
+        line=problem.line,
+        column=problem.column,
+        field=problem.field,
+        message=problem.message,
+        rule=problem.rule,
+        severity="warning" if problem.warning else "error",
+        related=problem.related,
     )

@@ -60,16 +60,16 @@ def comment(plan: Plan, limit: int) -> PlanText:
         return PlanText(f"{head}\n\n{_too_many(plan)}\n\n{tail}\n", False)
     problems = _fitting(_problems(plan), room - _size(dangers))
     parts = [part for part in (head, problems, dangers) if part]
-    left = limit - _size("\n\n".join([*parts, tail])) - 1
+    remaining = limit - _size("\n\n".join([*parts, tail])) - 1
     for section in _sections(plan):
-        if part := _fitting(section, left - 2):
+        if part := _fitting(section, remaining - 2):
             parts.append(part)
-            left -= _size(part) + 2
+            remaining -= _size(part) + 2
     return PlanText("\n\n".join([*parts, tail]) + "\n", True)
 
 
 def _too_many(plan: Plan) -> str:
-    count, opened = len(plan.losses) + len(plan.perhaps_lost), sum(len(one) for _, one in decisive(plan))
+    count, opened = len(plan.losses) + len(plan.perhaps_lost), sum(len(changes) for _, changes in decisive(plan))
     does = [f"destroys {count:,} things"] if count else []
     does += [f"changes in {counted(opened, 'place')} who may do what"] if opened else []
     return f"It {' and '.join(does)}, more than a comment here can name, so it **can't be merged** like this: split it."
@@ -87,7 +87,7 @@ def _head(plan: Plan, approvals: int) -> Iterator[str]:
     if words := effects(plan):
         yield words
     if plan.missing_approvals:
-        lines = [_problem(one) for one in plan.missing_approvals]
+        lines = [_problem(problem) for problem in plan.missing_approvals]
         yield _fitting(_Section("Missing approvals", "#### Missing approvals\n", lines, "", "approval"), approvals)
     elif plan.missing_approvals is not None:
         yield "No approval is missing."
@@ -108,15 +108,15 @@ def _origin(plan: Plan) -> str:
 
 def _problems(plan: Plan) -> _Section:
     approvals = frozenset(plan.missing_approvals or ())
-    lines = [_problem(one) for one in plan.problems if one not in approvals]
+    lines = [_problem(problem) for problem in plan.problems if problem not in approvals]
     return _Section("Problems", "#### Problems\n", lines, "", "problem")
 
 
-def _problem(one: Problem) -> str:
+def _problem(problem: Problem) -> str:
     """Return a problem as an item of a list, in which all that a tenant may have written is code."""
-    place = code_outside_tables(f"{one.path[:_PATH]}:{one.line}:{one.column}", _PATH + _NOTE)
-    warning = "warning: " if one.warning else ""
-    return f"- **{place}** {code_outside_tables(one.field, _PATH)}: {warning}{code_outside_tables(one.message, _MESSAGE)} [{code_outside_tables(one.rule)}]"
+    place = code_outside_tables(f"{problem.path[:_PATH]}:{problem.line}:{problem.column}", _PATH + _NOTE)
+    warning = "warning: " if problem.warning else ""
+    return f"- **{place}** {code_outside_tables(problem.field, _PATH)}: {warning}{code_outside_tables(problem.message, _MESSAGE)} [{code_outside_tables(problem.rule)}]"
 
 
 def _dangers(
@@ -130,21 +130,24 @@ def _dangers(
     lost = (("Destroyed", plan.losses), ("Perhaps destroyed", plan.perhaps_lost))
     blocks = [("The brake", iter((f"- {plain(plan.brake.forecast, _WHOLE)}",)))] if plan.brake else []
     blocks += [(title, rows(losses)) for title, losses in lost if losses]
-    blocks += [(title, changes(several)) for title, several in decisive(plan)]
+    blocks += [(title, changes(declared_changes)) for title, declared_changes in decisive(plan)]
     if decided := [f"- {words}" for words in outside(plan, code, most)]:
         blocks.append((OUTSIDE, iter(decided)))
     return "\n\n".join(f"#### ⚠️ {title}\n\n" + "\n".join(items) for title, items in blocks)
 
 
-def _each_change(several: tuple[DeclaredChange, ...]) -> Iterator[str]:
-    return (f"- {code_outside_tables(one.path, _MESSAGE)}: {code_outside_tables(one.words, _WHOLE)}" for one in several)
+def _each_change(declared_changes: tuple[DeclaredChange, ...]) -> Iterator[str]:
+    return (
+        f"- {code_outside_tables(change.path, _MESSAGE)}: {code_outside_tables(change.words, _WHOLE)}"
+        for change in declared_changes
+    )
 
 
-def _of_file(several: tuple[DeclaredChange, ...]) -> Iterator[str]:
+def _of_file(declared_changes: tuple[DeclaredChange, ...]) -> Iterator[str]:
     """Yield each file once, with all its changes."""
     by_path: dict[str, list[str]] = {}
-    for one in several:
-        by_path.setdefault(one.path, []).append(one.words)
+    for change in declared_changes:
+        by_path.setdefault(change.path, []).append(change.words)
     for path, words in by_path.items():
         yield f"- {code(path, _MESSAGE)}: {code('; '.join(words), _WHOLE)}"
 
@@ -159,23 +162,30 @@ def _alike(losses: tuple[Loss, ...]) -> Iterator[str]:
     for loss in losses:
         alike.setdefault(loss.words, []).append(loss.what)
     for words, whats in sorted(alike.items()):
-        yield f"- {words}: {', '.join(code(one, _MESSAGE) for one in whats)}"
+        yield f"- {words}: {', '.join(code(subject, _MESSAGE) for subject in whats)}"
 
 
 def _sections(plan: Plan) -> Iterator[_Section]:
-    for one in tables(plan):
-        rows = table(one.heads, [_cells(one, row) for row in one.rows])
-        totals = [f"| {' | '.join(f'**{cell}**' if cell else '' for cell in row)} |" for row in one.totals]
-        note = "\n".join([*totals, *(f"\n{words}" for words in one.note.splitlines())])
-        yield _Section(one.title, f"#### {one.title}\n\n{rows[0]}\n{rows[1]}", rows[2:], note, "row", hidden=one.hidden)
+    for plan_table in tables(plan):
+        rows = table(plan_table.heads, [_cells(plan_table, row) for row in plan_table.rows])
+        totals = [f"| {' | '.join(f'**{cell}**' if cell else '' for cell in row)} |" for row in plan_table.totals]
+        note = "\n".join([*totals, *(f"\n{words}" for words in plan_table.note.splitlines())])
+        yield _Section(
+            plan_table.title,
+            f"#### {plan_table.title}\n\n{rows[0]}\n{rows[1]}",
+            rows[2:],
+            note,
+            "row",
+            hidden=plan_table.hidden,
+        )
     for title, diffs in (("Declarations", plan.declarations), ("Objects", plan.objects)):
-        items = [_diff(one) for one in diffs]
+        items = [_diff(diff) for diff in diffs]
         count = plan.files.of_objects if title == "Objects" else plan.declared_files
         if items:
-            before = f"<details><summary>{title}: {count:,} file{'' if count == 1 else 's'}</summary>"
+            header = f"<details><summary>{title}: {count:,} file{'' if count == 1 else 's'}</summary>"
             yield _Section(
                 title=title,
-                before=before,
+                before=header,
                 items=items,
                 after="\n</details>",
                 noun="file",
@@ -184,12 +194,12 @@ def _sections(plan: Plan) -> Iterator[_Section]:
             )
 
 
-def _cells(one: Table, row: tuple[str, ...]) -> list[str]:
-    return [cell if at in one.figures else code(cell, 400) for at, cell in enumerate(row)]
+def _cells(plan_table: Table, row: tuple[str, ...]) -> list[str]:
+    return [cell if at in plan_table.figures else code(cell, 400) for at, cell in enumerate(row)]
 
 
-def _diff(one: Diff) -> str:
-    return f"{code(one.path)}\n\n{fenced(diff_lines(one), 'diff')}"
+def _diff(diff: Diff) -> str:
+    return f"{code(diff.path)}\n\n{fenced(diff_lines(diff), 'diff')}"
 
 
 def _fitting(section: _Section, room: int) -> str:
@@ -197,16 +207,16 @@ def _fitting(section: _Section, room: int) -> str:
     if not section.items:
         return ""
     size = _size(section.before) + _size(section.after) + _NOTE
-    kept: list[str] = []
+    shown_items: list[str] = []
     for item in section.items:
         size += _size(item) + len(section.joint)
         if size > room:
             break
-        kept.append(item)
-    more = len(section.items) - len(kept) + section.hidden
+        shown_items.append(item)
+    more = len(section.items) - len(shown_items) + section.hidden
     if not more:
-        return section.joint.join([section.before, *kept]) + f"\n{section.after}".rstrip("\n")
+        return section.joint.join([section.before, *shown_items]) + f"\n{section.after}".rstrip("\n")
     words = f"{section.title}: {more:,} {section.noun}{'' if more == 1 else 's'} left out for their size"
-    if not kept:
+    if not shown_items:
         return f"*{words}*" if room > _NOTE else ""
-    return section.joint.join([section.before, *kept]) + f"\n{section.after}".rstrip("\n") + f"\n\n*{words}*"
+    return section.joint.join([section.before, *shown_items]) + f"\n{section.after}".rstrip("\n") + f"\n\n*{words}*"

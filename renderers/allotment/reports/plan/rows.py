@@ -53,16 +53,24 @@ class Table(NamedTuple):
 
 def tables(plan: Plan) -> Iterator[Table]:
     """Yield the tables that have rows, those that decide first."""
-    for one in (_costs(plan), _declared(plan), _things(plan), _units(plan), _quota(plan), _parts(plan), _outside(plan)):
-        if one.rows:
-            yield one
+    for table in (
+        _costs(plan),
+        _declared(plan),
+        _things(plan),
+        _units(plan),
+        _quota(plan),
+        _parts(plan),
+        _outside(plan),
+    ):
+        if table.rows:
+            yield table
 
 
 def decisive(plan: Plan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
     """Yield what no reader may miss of what is declared otherwise, by its title."""
     for topic in NEVER_CUT:
-        if found := plan.of_topics(topic):
-            yield topic.capitalize(), found
+        if declared_changes := plan.of_topics(topic):
+            yield topic.capitalize(), declared_changes
 
 
 def outside(plan: Plan, shown: Callable[[str], str], most: int = MOST_OUTSIDE) -> Iterator[str]:
@@ -70,14 +78,14 @@ def outside(plan: Plan, shown: Callable[[str], str], most: int = MOST_OUTSIDE) -
     name as it may be `shown`."""
     for decides, named, more in plan.outside.decisive:
         does = f"changes {WORDS[decides]}"
-        yield from (f"{does}: {shown(one.path)} {one.written}" for one in named[:most])
-        if left := more + len(named[most:]):
-            yield f"{does}: and {left:,} more"
+        yield from (f"{does}: {shown(file.path)} {file.written}" for file in named[:most])
+        if remaining := more + len(named[most:]):
+            yield f"{does}: and {remaining:,} more"
 
 
 def effects(plan: Plan) -> str:
     """Return how many instances restart, start and stop, or that none restarts; empty where that isn't known."""
-    counts = Counter(one.effect for one in plan.things)
+    counts = Counter(change.effect for change in plan.things)
     if parts := [f"{effect} {counted(counts[effect], 'instance')}" for effect in _EFFECTS if counts[effect]]:
         return f"The merge {', '.join(parts)}."
     unknown = plan.losses or plan.perhaps_lost or plan.of_topics("capacity", "clusters") or _is_wrong(plan)
@@ -91,13 +99,13 @@ def _is_wrong(plan: Plan) -> bool:
 
 def _outside(plan: Plan) -> Table:
     named, more = plan.outside.others
-    rows = [(printable(one.path, 400), one.written) for one in named]
+    rows = [(printable(file.path, 400), file.written) for file in named]
     return Table(f"Other files {OUTSIDE.lower()}", ("File", "Change"), rows, frozenset(), hidden=more)
 
 
 def _declared(plan: Plan) -> Table:
-    shown = plan.of_topics(*(one for one in TOPICS if one not in NEVER_CUT))
-    rows = [(one.path, one.words) for one in shown]
+    shown = plan.of_topics(*(topic for topic in TOPICS if topic not in NEVER_CUT))
+    rows = [(change.path, change.words) for change in shown]
     return Table(
         "Declared", ("File", "Change"), rows, frozenset(), hidden=plan.declared_count - len(plan.declared), long=1
     )
@@ -105,62 +113,81 @@ def _declared(plan: Plan) -> Table:
 
 def _units(plan: Plan) -> Table:
     rows = [
-        (one.cluster, one.gpu_spec, _step(one.stock_before, one.stock), _step(one.held_before, one.held), str(one.free))
-        for one in plan.units
+        (
+            units.cluster,
+            units.gpu_spec,
+            _step(units.stock_before, units.stock),
+            _step(units.held_before, units.held),
+            str(units.free),
+        )
+        for units in plan.units
     ]
-    styles = ["bad" if one.free < 0 else "" for one in plan.units]
+    styles = ["bad" if units.free < 0 else "" for units in plan.units]
     heads = ("Cluster", "GPU spec", "Stock", "Held", "Free")
     note = "\n".join(map(cold_line, plan.cold))
     return Table("GPU units", heads, rows, frozenset((2, 3, 4)), note, styles=styles)
 
 
-def cold_line(one: ColdUnits) -> str:
+def cold_line(cold_units: ColdUnits) -> str:
     """Return in words that a node comes before instances start, and how long that took before, as far as it is known."""
-    who = f"instance{'' if len(one.instances) == 1 else 's'} {_some(one.instances)}"
-    warm = f"no unit of {one.gpu_spec} is kept warm in {one.cluster}"
-    if one.warm:
-        are = f"{counted(one.warm, 'unit')} of {one.gpu_spec} {'is' if one.warm == 1 else 'are'} kept warm in {one.cluster}"
-        warm = f"{are} and {one.units} start"
-    rest = " for the rest" if one.warm else ""
-    comes = f"a node comes first{rest}" + ("" if one.alone else " where none has room")
-    took = "how long that takes isn't known here" if one.time is None else f"it took {cold_words(one.time)}"
+    who = f"instance{'' if len(cold_units.instances) == 1 else 's'} {_some(cold_units.instances)}"
+    warm = f"no unit of {cold_units.gpu_spec} is kept warm in {cold_units.cluster}"
+    if cold_units.warm:
+        are = f"{counted(cold_units.warm, 'unit')} of {cold_units.gpu_spec} {'is' if cold_units.warm == 1 else 'are'} kept warm in {cold_units.cluster}"
+        warm = f"{are} and {cold_units.units} start"
+    rest = " for the rest" if cold_units.warm else ""
+    comes = f"a node comes first{rest}" + ("" if cold_units.alone else " where none has room")
+    took = (
+        "how long that takes isn't known here" if cold_units.time is None else f"it took {cold_words(cold_units.time)}"
+    )
     return f"{who}: {warm}: {comes}; {took}"
 
 
 def _quota(plan: Plan) -> Table:
     rows, styles = [], []
-    for one in plan.quota:
+    for amount in plan.quota:
         limit = "no plan"
-        if one.limit is not None:
-            limit = _amount(one, Fraction(one.limit))
-            limit = limit if one.limit_before is None else _step(_amount(one, Fraction(one.limit_before)), limit)
-        rows.append((one.tenant, one.what, _step(_amount(one, one.before), _amount(one, one.after)), limit))
-        styles.append("bad" if one.limit is not None and one.after > one.limit else "")
+        if amount.limit is not None:
+            limit = _amount(amount, Fraction(amount.limit))
+            limit = (
+                limit if amount.limit_before is None else _step(_amount(amount, Fraction(amount.limit_before)), limit)
+            )
+        rows.append(
+            (amount.tenant, amount.what, _step(_amount(amount, amount.before), _amount(amount, amount.after)), limit)
+        )
+        styles.append("bad" if amount.limit is not None and amount.after > amount.limit else "")
     return Table("Quota", ("Tenant", "Of", "Used", "Limit"), rows, frozenset((2, 3)), styles=styles)
 
 
 def _costs(plan: Plan) -> Table:
     rows, styles = [], []
     for cost in plan.costs:
-        for at, one in enumerate(cost.days[:MOST_DAYS]):
-            left = None if cost.budget is None else cost.budget - one.after
-            start = _from(plan, at, one.day)
-            difference = signed(one.after - one.before)
-            months = _step(money_text(one.before), money_text(one.after))
+        for at, cost_day in enumerate(cost.days[:MOST_DAYS]):
+            remaining = None if cost.budget is None else cost.budget - cost_day.after
+            start = _from(plan, at, cost_day.day)
+            difference = signed(cost_day.after - cost_day.before)
+            months = _step(money_text(cost_day.before), money_text(cost_day.after))
             rows.append(
-                (cost.tenant, start, months, difference, _budget(cost), "" if left is None else money_text(left))
+                (
+                    cost.tenant,
+                    start,
+                    months,
+                    difference,
+                    _budget(cost),
+                    "" if remaining is None else money_text(remaining),
+                )
             )
-            styles.append("bad" if left is not None and left < 0 else "")
+            styles.append("bad" if remaining is not None and remaining < 0 else "")
         if len(cost.days) > MOST_DAYS:
             rows.append((cost.tenant, f"{counted(len(cost.days) - MOST_DAYS, 'day')} more", "", "", "", ""))
             styles.append("")
-    whole = f"total of {counted(len(plan.costs), 'tenant')}"
+    total_label = f"total of {counted(len(plan.costs), 'tenant')}"
     if plan.unpriced:
-        whole += f", without {_some(plan.unpriced)}"
+        total_label += f", without {_some(plan.unpriced)}"
     totals = [
-        (whole, _from(plan, at, one.day), _step(money_text(one.before), money_text(one.after)),
-         signed(one.after - one.before), "", "")
-        for at, one in enumerate(plan.totals[:MOST_DAYS])
+        (total_label, _from(plan, at, cost_day.day), _step(money_text(cost_day.before), money_text(cost_day.after)),
+         signed(cost_day.after - cost_day.before), "", "")
+        for at, cost_day in enumerate(plan.totals[:MOST_DAYS])
     ]  # fmt: skip
     note = f"A month has {HOURS_A_MONTH} hours; prices are those in force on each day. Instances count while they are declared to run."
     note = "\n".join([note, *_invalid(plan), *_refused(plan)])
@@ -182,13 +209,13 @@ def _from(plan: Plan, at: int, day: datetime.date) -> str:
 
 def _some(names: Sequence[str]) -> str:
     """Return the first of some tenants, and how many there are besides."""
-    named = ", ".join(printable(one) for one in names[:NAMED])
+    named = ", ".join(printable(name) for name in names[:NAMED])
     return f"{named} and {len(names) - NAMED:,} more" if len(names) > NAMED else named
 
 
 def _invalid(plan: Plan) -> Iterator[str]:
     """Yield in words whose cost is counted as declared, and won't be."""
-    if invalid := [one.tenant for one in plan.costs if not one.is_valid]:
+    if invalid := [cost.tenant for cost in plan.costs if not cost.is_valid]:
         which = f"{_some(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid"
         yield f"⚠ {which}: the cost is of what is declared, while what is published stays as it is."
     if plan.unpriced:
@@ -197,10 +224,10 @@ def _invalid(plan: Plan) -> Iterator[str]:
 
 def _refused(plan: Plan) -> Iterator[str]:
     """Yield in words what becomes of those whose budget refuses what they will cost."""
-    over = [one for cost in plan.costs if (one := cost.excess) and one.denied and not one.is_now]
-    for one in over[:NAMED]:
+    over = [excess for cost in plan.costs if (excess := cost.excess) and excess.denied and not excess.is_now]
+    for excess in over[:NAMED]:
         yield (
-            f"⚠ From {one.day} on {one.tenant} costs {money_text(one.amount)} {plan.currency} more than its budget, which"
+            f"⚠ From {excess.day} on {excess.tenant} costs {money_text(excess.amount)} {plan.currency} more than its budget, which"
             " refuses that: it stays as it is published then, and may change nothing, until it declares less or its budget"
             " grows."
         )
@@ -220,30 +247,37 @@ def _parts(plan: Plan) -> Table:
             step = _step(money_text(part.before), money_text(part.after))
             rows.append((cost.tenant, part.what, step, signed(part.after - part.before)))
         if len(cost.parts) > MOST_PARTS:
-            rest = sum((one.after - one.before for one in cost.parts[MOST_PARTS:]), Decimal(0))
+            rest = sum((cost_part.after - cost_part.before for cost_part in cost.parts[MOST_PARTS:]), Decimal(0))
             rows.append((cost.tenant, f"{len(cost.parts) - MOST_PARTS} more", "", signed(rest)))
     return Table("What makes the difference", ("Tenant", "What", "A month", "Difference"), rows, frozenset((2, 3)))
 
 
 def _things(plan: Plan) -> Table:
     rows: list[tuple[str, ...]] = [
-        (one.tenant, one.cluster, f"{one.kind} {one.name}", one.action, one.effect or "", _why(one.why))
-        for one in plan.things
+        (
+            change.tenant,
+            change.cluster,
+            f"{change.kind} {change.name}",
+            change.action,
+            change.effect or "",
+            _why(change.why),
+        )
+        for change in plan.things
     ]
-    styles = [_STYLES[one.action] for one in plan.things]
+    styles = [_STYLES[change.action] for change in plan.things]
     heads = ("Tenant", "Cluster", "What", "Change", "Effect", "Why")
     return Table("What changes", heads, rows, frozenset(), styles=styles, long=1)
 
 
-def _why(several: Sequence[str]) -> str:
+def _why(reasons: Sequence[str]) -> str:
     """Return reasons in a line, each file named once."""
-    found: list[str] = []
+    texts: list[str] = []
     last = ""
-    for one in several:
-        path, colon, words = one.partition(": ")
-        found.append(words if colon and path == last else one)
+    for reason in reasons:
+        path, colon, words = reason.partition(": ")
+        texts.append(words if colon and path == last else reason)
         last = path
-    return "; ".join(found)
+    return "; ".join(texts)
 
 
 def files_text(plan: Plan) -> str:
@@ -263,16 +297,16 @@ def _step(before: object, after: object) -> str:
     return str(after) if before == after else f"{before} → {after}"
 
 
-def _amount(one: Amount, value: Fraction) -> str:
-    return size_text(int(value)) if one.is_size else decimal_text(value)
+def _amount(amount: Amount, value: Fraction) -> str:
+    return size_text(int(value)) if amount.is_size else decimal_text(value)
 
 
-def diff_lines(one: Diff) -> list[str]:
+def diff_lines(diff: Diff) -> list[str]:
     """Return a file's differences as unified lines; of a file too long for that how many lines it had and has."""
-    before, after = ([] if data is None else _lines(data) for data in (one.before, one.after))
+    before, after = ([] if data is None else _lines(data) for data in (diff.before, diff.after))
     if len(before) > MOST_LINES or len(after) > MOST_LINES:
         return [f"  {len(before):,} lines → {len(after):,} lines"]
-    was, is_now = ("/dev/null" if data is None else printable(one.path, 400) for data in (one.before, one.after))
+    was, is_now = ("/dev/null" if data is None else printable(diff.path, 400) for data in (diff.before, diff.after))
     return list(difflib.unified_diff(before, after, was, is_now, lineterm="", n=2))
 
 

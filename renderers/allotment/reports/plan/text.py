@@ -26,10 +26,10 @@ def lines(plan: Plan, *, diffs: bool, width: int | None = None) -> Iterator[Line
     yield Line(f"Checksum {plan.checksum or 'none'}")
 
 
-def _within(width: int | None, several: Iterable[Line]) -> Iterator[Line]:
+def _within(width: int | None, text_lines: Iterable[Line]) -> Iterator[Line]:
     """Yield lines as a terminal of a width takes them."""
-    for one in several:
-        yield from (Line(text, one.style) for text in wrapped(one.text, width))
+    for line in text_lines:
+        yield from (Line(text, line.style) for text in wrapped(line.text, width))
 
 
 def _head(plan: Plan) -> Iterator[Line]:
@@ -38,7 +38,7 @@ def _head(plan: Plan) -> Iterator[Line]:
     yield Line(origin(plan), "dim")
     if words := effects(plan):
         yield Line(words)
-    yield from (Line(f"  {one}", "warn" if one.warning else "bad") for one in plan.problems)
+    yield from (Line(f"  {problem}", "warn" if problem.warning else "bad") for problem in plan.problems)
     if plan.standing:
         yield Line(f"  left out: {counted(plan.standing, 'problem')} of the base itself; see `allot validate`", "dim")
     yield from (Line(f"  skipped: {words}", "dim") for words in plan.skipped)
@@ -48,9 +48,9 @@ def _head(plan: Plan) -> Iterator[Line]:
         if losses:
             yield from (Line(""), Line(f"⚠ {title}", "title"))
             yield from (Line(f"  {visible(loss.what)} {loss.words}", "bad") for loss in losses)
-    for title, several in decisive(plan):
+    for title, declared_changes in decisive(plan):
         yield from (Line(""), Line(f"⚠ {title}", "title"))
-        yield from (Line(f"  {one.path}: {one.words}", "warn") for one in several)
+        yield from (Line(f"  {change.path}: {change.words}", "warn") for change in declared_changes)
     if decided := list(outside(plan, lambda path: printable(path, 400))):
         yield from (Line(""), Line(f"⚠ {OUTSIDE}", "title"))
         yield from (Line(f"  {words}", "warn") for words in decided)
