@@ -133,7 +133,7 @@ def one_gate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _declared(folder: Folder) -> Iterator[tuple[str, bytes]]:
-    return ((one.path, one.data) for one in folder.all())
+    return ((declaration.path, declaration.data) for declaration in folder.all())
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def allot(one_gate: None) -> Allot:
         raw = io.BytesIO()
         out, err = io.TextIOWrapper(raw, encoding="utf-8", write_through=True), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
-            main([str(one) for one in arguments])
+            main([str(argument) for argument in arguments])
         code = ended.value.code
         return Result(code if isinstance(code, int) else 0, raw.getvalue().decode("utf-8"), err.getvalue())
 
@@ -264,5 +264,5 @@ def checked(command: str, text: str) -> Any:
 
 def files_below(folder: Path, but: tuple[str, ...] = ()) -> dict[str, bytes]:
     """Return the bytes of all files below a folder by path, without those whose path begins with one of `but`."""
-    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(but)}
+    paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items() if not name.startswith(but)}

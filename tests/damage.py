@@ -56,9 +56,9 @@ def remove_head(clone: Path) -> None:
 
 
 def packs(clone: Path) -> list[Path]:
-    found = list((clone / "objects/pack").glob("pack-*"))
-    assert found
-    return found
+    pack_files = list((clone / "objects/pack").glob("pack-*"))
+    assert pack_files
+    return pack_files
 
 
 DAMAGES: tuple[Callable[[Path], None], ...] = (

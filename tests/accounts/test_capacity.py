@@ -40,8 +40,12 @@ def offers() -> Offers:
 
 
 OFFERS = offers()
-SPECS = {name: one.model.spec for name, one in OFFERS.platform.of(GPUSpec).items()}
-POOLS = {name: one.model.spec for cluster in OFFERS.clusters.values() for name, one in cluster.of(NodePool).items()}
+SPECS = {name: declaration.model.spec for name, declaration in OFFERS.platform.of(GPUSpec).items()}
+POOLS = {
+    name: declaration.model.spec
+    for cluster in OFFERS.clusters.values()
+    for name, declaration in cluster.of(NodePool).items()
+}
 
 
 def test_units_per_node() -> None:
@@ -81,7 +85,7 @@ def one_by_one(pool: NodePoolSpec, units: list[tuple[str, int]]) -> int:
     """Return the units that find no place, each put on the first node that takes it: the rule as a person applies it."""
     nodes = [[pool.node.gpu.count, pool.node.cpu, pool.node.memory] for _ in range(pool.most_nodes)]
     lost = 0
-    for name, count in sorted(units, key=lambda one: -SPECS[one[0]].gpu.count):
+    for name, count in sorted(units, key=lambda wanted_unit: -SPECS[wanted_unit[0]].gpu.count):
         spec = SPECS[name]
         wanted = [spec.gpu.count, spec.cpu, spec.memory]
         for _ in range(count):
@@ -123,7 +127,11 @@ def test_placeholders_and_units_never_exceed_the_stock(wishes: list[tuple[str, i
         Claim("eu-1", "l4-whole", tenant, f"i{index}", units, units if runs else 0)
         for index, (tenant, units, runs) in enumerate(wishes)
     ]
-    held = next(one for one in holdings(OFFERS, claims) if (one.cluster, one.gpu_spec) == ("eu-1", "l4-whole"))
+    held = next(
+        unit_usage
+        for unit_usage in holdings(OFFERS, claims)
+        if (unit_usage.cluster, unit_usage.gpu_spec) == ("eu-1", "l4-whole")
+    )
     kept = placeholders(OFFERS, claims)
     free = kept[("eu-1", "l4-whole")] + kept[("eu-1", "l4-whole-kite")]
     if held.shared_held <= held.stocks.shared_units:
@@ -145,9 +153,11 @@ def of_all_ways() -> tuple[dict[str, GPUSpecSpec], dict[str, NodePoolSpec]]:
     with TemporaryDirectory() as folder:
         root = copy_sample(Path(folder) / "sample")
         declare_all(root)
-        found = survey(FolderSource(root), DAY).offers
-        specs = {name: one.model.spec for name, one in found.platform.of(GPUSpec).items()}
-        return specs, {name: one.model.spec for name, one in found.clusters["eu-1"].of(NodePool).items()}
+        offers = survey(FolderSource(root), DAY).offers
+        specs = {name: declaration.model.spec for name, declaration in offers.platform.of(GPUSpec).items()}
+        return specs, {
+            name: declaration.model.spec for name, declaration in offers.clusters["eu-1"].of(NodePool).items()
+        }
 
 
 def test_units_of_mps_and_of_dra() -> None:

@@ -27,7 +27,7 @@ def offers() -> Offers:
 claims = st.lists(
     st.tuples(st.sampled_from(TENANTS), st.integers(0, 9), st.integers(1, 12)),
     max_size=12,
-    unique_by=lambda one: one[:2],
+    unique_by=lambda row: row[:2],
 )
 
 
@@ -51,8 +51,16 @@ def test_who_had_units_keeps_them_and_the_rest_fits(
         for claim in of(now)
         if (had := old.get((claim.tenant, claim.instance)))
     ]
-    (after,) = [one for one in holdings(offers, got) if (one.cluster, one.gpu_spec) == ("eu-1", "l4-whole")]
-    (held,) = [one for one in holdings(offers, kept) if (one.cluster, one.gpu_spec) == ("eu-1", "l4-whole")]
+    (after,) = [
+        unit_usage
+        for unit_usage in holdings(offers, got)
+        if (unit_usage.cluster, unit_usage.gpu_spec) == ("eu-1", "l4-whole")
+    ]
+    (held,) = [
+        unit_usage
+        for unit_usage in holdings(offers, kept)
+        if (unit_usage.cluster, unit_usage.gpu_spec) == ("eu-1", "l4-whole")
+    ]
     assert after.shared_held <= max(after.stocks.shared_units, held.shared_held)
     if fewer:  # nothing is left lying that one who waits could have
         waiting = {tenant for tenant, _ in fewer}

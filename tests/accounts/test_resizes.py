@@ -35,7 +35,7 @@ def claim(tenant: str, name: str, spec: str, units: int = 1, rendered: int | Non
 
 
 def allocated(offers: Offers, before: Iterable[Claim], now: Iterable[Claim], pods: Iterable[Claim] = ()) -> Allocation:
-    old, running = {key_of(one): one for one in before}, list(pods)
+    old, running = {key_of(unit_claim): unit_claim for unit_claim in before}, list(pods)
 
     def published(asked: Claim) -> Claim | None:
         return old.get(key_of(asked))
@@ -46,8 +46,9 @@ def allocated(offers: Offers, before: Iterable[Claim], now: Iterable[Claim], pod
 def effective(now: Iterable[Claim], allocation: Allocation) -> list[Claim]:
     """Return what each instance holds now."""
     return [
-        allocation.retained.get(key_of(one)) or one._replace(units=allocation.fewer.get(key_of(one), one.units))
-        for one in now
+        allocation.retained.get(key_of(unit_claim))
+        or unit_claim._replace(units=allocation.fewer.get(key_of(unit_claim), unit_claim.units))
+        for unit_claim in now
     ]
 
 
@@ -60,46 +61,46 @@ def test_it_moves_where_a_unit_is_free(offers: Offers) -> None:
 
 
 def test_it_keeps_its_unit_where_none_is_free(offers: Offers) -> None:
-    found = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL])
-    assert (found.retained, found.fewer) == ({("film-house", "train"): OLD}, {})
+    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL])
+    assert (allocation.retained, allocation.fewer) == ({("film-house", "train"): OLD}, {})
 
 
 def test_it_moves_when_it_loses_no_copy(offers: Offers) -> None:
     most = [claim("uni-lab", "all", WHOLE, 4)]
-    found = allocated(offers, [OLD, *most], [claim("film-house", "train", WHOLE, 3), *most])
-    assert (found.retained, found.fewer) == ({}, {("film-house", "train"): 1})
+    allocation = allocated(offers, [OLD, *most], [claim("film-house", "train", WHOLE, 3), *most])
+    assert (allocation.retained, allocation.fewer) == ({}, {("film-house", "train"): 1})
 
 
 def test_what_it_was_given_of_too_few_units_is_free_for_the_next(offers: Offers) -> None:
     most, wide = [claim("uni-lab", "all", WHOLE, 4)], claim("film-house", "train", SLICE, 2)
     now = [claim("film-house", "train", WHOLE, 2), claim("uni-lab", "next", WHOLE), *most]
-    found = allocated(offers, [wide, *most], now)
-    assert (found.retained, found.fewer) == ({("film-house", "train"): wide}, {})
+    allocation = allocated(offers, [wide, *most], now)
+    assert (allocation.retained, allocation.fewer) == ({("film-house", "train"): wide}, {})
 
 
 def test_it_keeps_no_unit_that_nothing_runs_on(offers: Offers) -> None:
     waits = [claim("film-house", "train", SLICE, 1, 0), *FULL]
-    found = allocated(offers, waits, [claim("film-house", "train", WHOLE), *FULL])
-    assert (found.retained, found.fewer) == ({}, {("film-house", "train"): 0})
+    allocation = allocated(offers, waits, [claim("film-house", "train", WHOLE), *FULL])
+    assert (allocation.retained, allocation.fewer) == ({}, {("film-house", "train"): 0})
 
 
 def test_it_keeps_no_unit_when_it_may_not_run_as_it_is_declared(offers: Offers) -> None:
-    found = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE, 1, 0), *FULL])
-    assert (found.retained, found.fewer) == ({}, {("film-house", "train"): 0})
+    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE, 1, 0), *FULL])
+    assert (allocation.retained, allocation.fewer) == ({}, {("film-house", "train"): 0})
 
 
 def test_the_units_that_it_keeps_count_once(offers: Offers) -> None:
-    found = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL], pods=[OLD])
-    assert (found.retained, found.live) == ({("film-house", "train"): OLD}, [])
+    allocation = allocated(offers, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL], pods=[OLD])
+    assert (allocation.retained, allocation.live) == ({("film-house", "train"): OLD}, [])
 
 
 def test_its_tenant_gets_no_unit_in_the_place_of_the_kept(offers: Offers) -> None:
     """The tenant gave a slice up for a whole L4, and declares another slice within its quota."""
     now = [claim("film-house", "train", WHOLE), claim("film-house", "again", SLICE), *FULL]
-    found = allocated(offers, [OLD, *FULL], now)
-    assert found.retained == {("film-house", "train"): OLD}
-    assert found.fewer == {("film-house", "again"): 0}
-    assert found.limited == {("film-house", "again")}
+    allocation = allocated(offers, [OLD, *FULL], now)
+    assert allocation.retained == {("film-house", "train"): OLD}
+    assert allocation.fewer == {("film-house", "again"): 0}
+    assert allocation.limited == {("film-house", "again")}
     other = allocated(offers, [OLD, *FULL], [now[0], claim("uni-lab", "again", SLICE), *FULL])
     assert other.fewer == {}, "another tenant gets it"
 
@@ -113,9 +114,9 @@ rows = st.lists(
 
 def gpus(offers: Offers, claims: Iterable[Claim]) -> dict[tuple[str, str], Fraction]:
     total: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
-    for one in claims:
-        spec = offers.platform.of(GPUSpec)[one.gpu_spec].model.spec
-        total[one.tenant, spec.gpu.model] += one.units * physical_gpus(spec)
+    for unit_claim in claims:
+        spec = offers.platform.of(GPUSpec)[unit_claim.gpu_spec].model.spec
+        total[unit_claim.tenant, spec.gpu.model] += unit_claim.units * physical_gpus(spec)
     return total
 
 
@@ -125,19 +126,21 @@ def test_nobody_loses_a_copy_and_nobody_gains_beyond_stock_or_declaration(
 ) -> None:
     old = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in before]
     now = [claim(tenant, f"job-{number}", spec, units) for tenant, number, spec, units in after]
-    had = {key_of(one): one for one in old}
-    found = allocated(offers, old, now)
-    got = effective(now, found)
-    for one, wanted in zip(got, now, strict=True):
-        was = had.get(key_of(one))
+    had = {key_of(unit_claim): unit_claim for unit_claim in old}
+    allocation = allocated(offers, old, now)
+    got = effective(now, allocation)
+    for unit_claim, wanted in zip(got, now, strict=True):
+        was = had.get(key_of(unit_claim))
         if was is not None:
-            assert one.units >= min(was.units, wanted.units)
-        assert one.gpu_spec == wanted.gpu_spec or (one == was and key_of(one) in found.retained)
-    held = {(one.cluster, one.gpu_spec): one.shared_held for one in holdings(offers, old)}
+            assert unit_claim.units >= min(was.units, wanted.units)
+        assert unit_claim.gpu_spec == wanted.gpu_spec or (
+            unit_claim == was and key_of(unit_claim) in allocation.retained
+        )
+    held = {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage.shared_held for unit_usage in holdings(offers, old)}
     for here in holdings(offers, got):
         before_here = held.get((here.cluster, here.gpu_spec), 0)
         assert here.shared_held <= max(here.stocks.shared_units, before_here)
     most, declared, used = gpus(offers, old), gpus(offers, now), gpus(offers, got)
-    waiting = {tenant for tenant, _ in found.retained}
+    waiting = {tenant for tenant, _ in allocation.retained}
     for (tenant, model), total in used.items():
         assert tenant not in waiting or total <= max(most[tenant, model], declared[tenant, model])

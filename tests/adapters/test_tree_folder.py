@@ -99,10 +99,10 @@ def test_a_kill_at_any_step_leaves_one_whole_tree(tmp_path: Path) -> None:
         shutil.rmtree(out, ignore_errors=True)
         write(out, ONE)
         killed = killed_at(step, lambda: write(out, TWO))
-        found = read(out)
-        assert found in (ONE, TWO), f"a mixed tree, at step {step}"
+        tree = read(out)
+        assert tree in (ONE, TWO), f"a mixed tree, at step {step}"
         assert (out / MARKER).exists()
-        left.append(found == TWO)
+        left.append(tree == TWO)
         write(out, ONE)
         assert read(out) == ONE
         assert os.listdir(tmp_path) == ["out"], f"something stays beside, of step {step}"

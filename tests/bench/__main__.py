@@ -82,10 +82,10 @@ def full(repo: Path, work: Path, tenants: int) -> None:
     else:
         chart(work / "chart", tenant, tenants)
         theirs = [str(helm), "template", "peer", str(work / "chart")]
-        one, other = pairs(lambda: run(ours).seconds, lambda: run(theirs).seconds, 3 if tenants <= 1000 else 2)
+        own_seconds, other = pairs(lambda: run(ours).seconds, lambda: run(theirs).seconds, 3 if tenants <= 1000 else 2)
         say(
             "helm template of the same objects",
-            f"{other:6.2f} s  allot render is {other / one:.1f} times as fast ({one:.2f} s)",
+            f"{other:6.2f} s  allot render is {other / own_seconds:.1f} times as fast ({own_seconds:.2f} s)",
         )
     if kubectl is None:
         say("kubectl kustomize", "skipped: no Go to build it")
@@ -99,10 +99,10 @@ def full(repo: Path, work: Path, tenants: int) -> None:
         )
         (out / "kustomization.yaml").write_text("resources:\n" + "".join(f"- {file}\n" for file in files))
         theirs = [str(kubectl), "kustomize", "--load-restrictor", "LoadRestrictionsNone", str(out)]
-        one, other = pairs(lambda: run(ours).seconds, lambda: run(theirs).seconds, 1)
+        own_seconds, other = pairs(lambda: run(ours).seconds, lambda: run(theirs).seconds, 1)
         say(
             "kubectl kustomize of the same objects",
-            f"{other:6.2f} s  allot render is {other / one:.1f} times as fast ({one:.2f} s)",
+            f"{other:6.2f} s  allot render is {other / own_seconds:.1f} times as fast ({own_seconds:.2f} s)",
         )
         (out / "kustomization.yaml").unlink()
 
@@ -152,10 +152,10 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
         (folder / "kustomization.yaml").write_text(
             "resources:\n" + "".join(f"- {file.name}\n" for file in sorted(folder.glob("*.yaml")))
         )
-        one, other = pairs(ours, lambda: run([str(kubectl), "kustomize", str(folder)]).seconds, 9)
+        own_seconds, other = pairs(ours, lambda: run([str(kubectl), "kustomize", str(folder)]).seconds, 9)
         say(
             "checked and rendered again, in a process that watches",
-            f"{one * 1000:6.0f} ms  {one / other:.2f} of kubectl kustomize of that tenant ({other * 1000:.0f} ms)",
+            f"{own_seconds * 1000:6.0f} ms  {own_seconds / other:.2f} of kubectl kustomize of that tenant ({other * 1000:.0f} ms)",
         )
     path = write_tenant(repo, 0)
     time.sleep(SETTLE)
@@ -169,13 +169,13 @@ def one_changed(repo: Path, work: Path, tenants: int) -> None:
         return run([*ALLOT, "validate", "--repo", str(repo), str(repo / path)]).seconds
 
     schema = [str(Path(PYTHON).with_name("check-jsonschema")), "--help"]
-    one, other = pairs(one_file, lambda: run(schema).seconds, 7)
+    own_seconds, other = pairs(one_file, lambda: run(schema).seconds, 7)
     say(
         "allot validate ONE_FILE, changed, as a process",
-        f"{one * 1000:6.0f} ms  {one / other:.2f} of check-jsonschema --help ({other * 1000:.0f} ms)",
+        f"{own_seconds * 1000:6.0f} ms  {own_seconds / other:.2f} of check-jsonschema --help ({other * 1000:.0f} ms)",
     )
-    one, other = pairs(lambda: run([*ALLOT, "--help"]).seconds, lambda: run(schema).seconds, 5)
-    say("allot --help", f"{one * 1000:6.0f} ms  {one / other:.2f} of check-jsonschema --help")
+    own_seconds, other = pairs(lambda: run([*ALLOT, "--help"]).seconds, lambda: run(schema).seconds, 5)
+    say("allot --help", f"{own_seconds * 1000:6.0f} ms  {own_seconds / other:.2f} of check-jsonschema --help")
 
 
 def main() -> None:

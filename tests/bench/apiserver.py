@@ -178,9 +178,9 @@ def deployment(number: int) -> dict[str, Any]:
 
 
 def replica_set(number: int) -> dict[str, Any]:
-    one = deployment(number)["metadata"]
-    uid = one["uid"].removeprefix("d-")
-    return {"metadata": {**one, "uid": f"r-{uid}", "ownerReferences": [{"uid": one["uid"]}]}}
+    metadata = deployment(number)["metadata"]
+    uid = metadata["uid"].removeprefix("d-")
+    return {"metadata": {**metadata, "uid": f"r-{uid}", "ownerReferences": [{"uid": metadata["uid"]}]}}
 
 
 class Server(ThreadingHTTPServer):
@@ -200,9 +200,9 @@ class Server(ThreadingHTTPServer):
 
 
 def pages(number: int, make: Any) -> list[bytes]:
-    found = []
+    bodies = []
     for begin in range(0, max(number, 1), PAGE):
-        items = [make(one) for one in range(begin, min(number, begin + PAGE))]
+        items = [make(index) for index in range(begin, min(number, begin + PAGE))]
         more = str(begin // PAGE + 1) if begin + PAGE < number else ""
         body = {
             "kind": "List",
@@ -210,8 +210,8 @@ def pages(number: int, make: Any) -> list[bytes]:
             "metadata": {"resourceVersion": "9000000", "continue": more},
             "items": items,
         }
-        found.append(json.dumps(body, separators=(",", ":")).encode())
-    return found
+        bodies.append(json.dumps(body, separators=(",", ":")).encode())
+    return bodies
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -227,8 +227,8 @@ class Answer(BaseHTTPRequestHandler):
         if query.get("watch"):
             self.watch(kind)
             return
-        found = self.server.pages.get(kind) or pages(0, pod)
-        body = found[int(query.get("continue") or 0)]
+        bodies = self.server.pages.get(kind) or pages(0, pod)
+        body = bodies[int(query.get("continue") or 0)]
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -247,9 +247,9 @@ class Answer(BaseHTTPRequestHandler):
             lines = []
             for _ in range(int(self.server.rate / 10)):
                 version += 1
-                one = pod(random.randrange(self.server.number), ready=random.random() < 0.9)
-                one["metadata"]["resourceVersion"] = str(version)
-                lines.append(json.dumps({"type": "MODIFIED", "object": one}).encode() + b"\n")
+                changed_pod = pod(random.randrange(self.server.number), ready=random.random() < 0.9)
+                changed_pod["metadata"]["resourceVersion"] = str(version)
+                lines.append(json.dumps({"type": "MODIFIED", "object": changed_pod}).encode() + b"\n")
             self.wfile.write(b"".join(lines))
             self.wfile.flush()
             time.sleep(max(0, due - time.monotonic()))

@@ -34,7 +34,7 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         merge(repo)
         begun = time.perf_counter()
         outcome = publisher.publish("HEAD")
-        if [one.count("M") for one in outcome.committed] != [1] or outcome.assembly is None:
+        if [cluster_commit.count("M") for cluster_commit in outcome.committed] != [1] or outcome.assembly is None:
             raise RuntimeError("the change was not published")
         return time.perf_counter() - begun, list(outcome.assembly.kept)
 
@@ -75,16 +75,16 @@ def budgets(repo: Path, work: Path, day: datetime.date, say: Say) -> None:
         )
         begun = time.perf_counter()
         try:
-            found = apart.plan(asked, PlanBudget(PLAN_SECONDS), work / "cache")
+            reply = apart.plan(asked, PlanBudget(PLAN_SECONDS), work / "cache")
         except Spent:
-            found = None
-        return time.perf_counter() - begun, found
+            reply = None
+        return time.perf_counter() - begun, reply
 
     planned(good)  # the base is known now
     alone, _ = planned(good)
     spent, none = planned(bad)
-    again, found = planned(good)
-    if none is not None or found is None:
+    again, reply = planned(good)
+    if none is not None or reply is None:
         raise RuntimeError("the budget was not kept")
     say(
         f"verdict of a slow pull request: {apart.TOO_MUCH}",

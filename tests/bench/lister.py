@@ -59,7 +59,9 @@ def ours(url: str) -> tuple[float, float, int]:
     loaded()
     before, begun = megabytes(), time.perf_counter()
     Watch(api_server, PODS, store)._list()
-    states = [copy_of(view, pod).state for one in store.owners() for pod in store.objects(one) if isinstance(pod, Pod)]
+    states = [
+        copy_of(view, pod).state for owner in store.owners() for pod in store.objects(owner) if isinstance(pod, Pod)
+    ]
     seconds = time.perf_counter() - begun
     return seconds, megabytes() - before, states.count("Running")
 
@@ -72,11 +74,11 @@ def whole(url: str) -> tuple[float, float, int]:
     loaded()
     before, begun = megabytes(), time.perf_counter()
     statuses = [
-        tenant_status(one, "eu-1", Live.of(store.objects(one)), previous=None, now=NOW)
-        for one in sorted(store.owners())
+        tenant_status(owner, "eu-1", Live.of(store.objects(owner)), previous=None, now=NOW)
+        for owner in sorted(store.owners())
     ]
     seconds = time.perf_counter() - begun
-    running = sum(one.state == "Running" for status in statuses for one in status.instances)
+    running = sum(instance.state == "Running" for status in statuses for instance in status.instances)
     return seconds, megabytes() - before, running
 
 
@@ -92,7 +94,7 @@ def typed(url: str) -> tuple[float, float, int]:
         if not page.metadata._continue:
             break
         more = {"_continue": page.metadata._continue}
-    running = sum(all(one.ready for one in pod.status.container_statuses) for pod in pods)
+    running = sum(all(container_status.ready for container_status in pod.status.container_statuses) for pod in pods)
     return time.perf_counter() - begun, megabytes() - before, running
 
 

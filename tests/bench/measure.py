@@ -83,7 +83,7 @@ def median(measure: Callable[[], float], times: int) -> float:
 def pairs(ours: Callable[[], float], theirs: Callable[[], float], times: int) -> tuple[float, float]:
     """Return both medians, measured in turn: a machine that drifts drifts for both."""
     both = [(ours(), theirs()) for _ in range(times)]
-    return statistics.median(one for one, _ in both), statistics.median(other for _, other in both)
+    return statistics.median(own_seconds for own_seconds, _ in both), statistics.median(other for _, other in both)
 
 
 def machine() -> str:

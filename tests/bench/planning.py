@@ -44,6 +44,9 @@ def planning(repo: Path, work: Path, allot: list[str], say: Say) -> None:
         ("allot plan, the base fine before", ours, ["--commit", "feature"]),
         ("allot plan, the base never read before", cold, []),
     ):
-        one, peer = pairs(mine, partial(theirs, *other), 5)
+        own_seconds, peer = pairs(mine, partial(theirs, *other), 5)
         where = "its commit" if other else "the folder"
-        say(what, f"{one:6.2f} s   {one / peer:.2f} of allot render --tenant of {where} ({peer:.2f} s); goal 1.5")
+        say(
+            what,
+            f"{own_seconds:6.2f} s   {own_seconds / peer:.2f} of allot render --tenant of {where} ({peer:.2f} s); goal 1.5",
+        )

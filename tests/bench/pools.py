@@ -40,8 +40,8 @@ def pools(work: Path, allot: list[str], say: Say) -> None:
     (out / "kustomization.yaml").write_text("resources:\n" + listed)
     theirs = [str(kubectl), "kustomize", "--load-restrictor", "LoadRestrictionsNone", str(out)]
     rendering = [*allot, "render", "--repo", str(repo), "--stdout"]
-    one, other = pairs(lambda: run(rendering).seconds, lambda: run(theirs).seconds, 3)
-    words = f"{one:6.2f} s  {one / other:.2f} of kubectl kustomize of the same objects ({other:.2f} s)"
+    own_seconds, other = pairs(lambda: run(rendering).seconds, lambda: run(theirs).seconds, 3)
+    words = f"{own_seconds:6.2f} s  {own_seconds / other:.2f} of kubectl kustomize of the same objects ({other:.2f} s)"
     say("allot render --stdout (validates too)", words)
 
 

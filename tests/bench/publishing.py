@@ -53,7 +53,7 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
             begun = time.perf_counter()
             outcome = publisher.publish("HEAD")
             wholes.append(time.perf_counter() - begun)
-        if [one.count("M") for one in outcome.committed] != [1]:
+        if [cluster_commit.count("M") for cluster_commit in outcome.committed] != [1]:
             raise RuntimeError("the change was not published")
         return written[-1]
 
@@ -65,10 +65,10 @@ def publishing(repo: Path, work: Path, day: datetime.date, allot: list[str], say
         git(tree, "commit", "-q", "-m", "Publish")
         return time.perf_counter() - begun
 
-    one, other = pairs(ours, theirs, 9)
+    own_seconds, other = pairs(ours, theirs, 9)
     say(
         f"its commit, one tenant changed among {files:,} files",
-        f"{one * 1000:6.0f} ms  1/{other / one:.0f} of git add -A && git commit ({other * 1000:.0f} ms); goal 1/15",
+        f"{own_seconds * 1000:6.0f} ms  1/{other / own_seconds:.0f} of git add -A && git commit ({other * 1000:.0f} ms); goal 1/15",
     )
     whole = sorted(wholes)[len(wholes) // 2]
     say(

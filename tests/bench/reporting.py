@@ -39,7 +39,7 @@ def reporting(say: Say) -> None:
     with serving(PODS, 0) as url:
         both = [(lister("ours", url), lister("typed", url)) for _ in range(3)]
         whole = lister("whole", url)
-    if whole[2] != PODS or {found[2] for pair in both for found in pair} != {PODS}:
+    if whole[2] != PODS or {measurement[2] for pair in both for measurement in pair} != {PODS}:
         raise RuntimeError("not all pods were found to run")
     ours, theirs = ([statistics.median(pair[side][what] for pair in both) for what in (0, 1)] for side in (0, 1))
     say(f"{PODS:,} pods listed, and the state of each computed", f"{ours[0]:6.2f} s  {ours[1]:4.0f} MB")
@@ -49,9 +49,9 @@ def reporting(say: Say) -> None:
     )
     say("then the status of all their tenants, every condition", f"{whole[0]:6.2f} s  {whole[1]:4.0f} MB")
     with serving(BUSY_PODS, EVENTS) as url, tempfile.TemporaryDirectory(prefix="allot-bench-") as folder:
-        found = lister("report", url, folder, str(SECONDS))
-    memory = " → ".join(f"{one:.0f}" for one in found["megabytes"])
+        figures = lister("report", url, folder, str(SECONDS))
+    memory = " → ".join(f"{megabytes:.0f}" for megabytes in figures["megabytes"])
     say(
-        f"{found['objects']:,} objects, {found['events']:.0f} events a second, reported for {SECONDS} s",
-        f"{found['cores']:6.2f} cores  {memory} MB",
+        f"{figures['objects']:,} objects, {figures['events']:.0f} events a second, reported for {SECONDS} s",
+        f"{figures['cores']:6.2f} cores  {memory} MB",
     )

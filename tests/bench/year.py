@@ -114,8 +114,8 @@ def write(repository: Repository, tenants: int, days: int) -> dict[str, float]:
         f"team-{number}x": TenantStatus(
             f"team-{number}x",
             "eu-1",
-            instances=tuple(instance(f"lab-{one}", "Stopped", at(0, 0, 0)) for one in "ab"),
-            storages=tuple(storage(f"data-{one}") for one in "ab"),
+            instances=tuple(instance(f"lab-{letter}", "Stopped", at(0, 0, 0)) for letter in "ab"),
+            storages=tuple(storage(f"data-{letter}") for letter in "ab"),
         )
         for number in range(tenants)
     }
@@ -150,7 +150,7 @@ def write(repository: Repository, tenants: int, days: int) -> dict[str, float]:
                     before, instances=tuple(both), transitions=told, previous=branch.published
                 )
             branch = commit(
-                repository, remote, branch, now, sorted({one[0] for one in changes}), at(day, minute % MINUTES, 0)
+                repository, remote, branch, now, sorted({change[0] for change in changes}), at(day, minute % MINUTES, 0)
             )
             count += 1
     return {"commits": count, "first": first}
@@ -159,7 +159,7 @@ def write(repository: Repository, tenants: int, days: int) -> dict[str, float]:
 def commit(
     repository: Repository, remote: Remote, branch: Branch, now: dict[str, TenantStatus], changed: list[str], time: str
 ) -> Branch:
-    held = sum(one.units for status in now.values() for one in status.instances)
+    held = sum(status_instance.units for status in now.values() for status_instance in status.instances)
     cluster = ClusterStatus("eu-1", time, (Stock("l4-quarter", "l4-quarter", 4000, held, 4000 - held, 200),))
     data = {tenant_path(tenant): text_of(now[tenant]) for tenant in changed}
     data |= {CLUSTER: text_of(cluster), SUMMARY: summary(cluster, list(now.values()))}

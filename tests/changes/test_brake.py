@@ -59,7 +59,7 @@ def test_thirty_percent_may_go() -> None:
 
 
 def test_kinds_are_counted_apart() -> None:
-    storages = frozenset(one._replace(kind="storage") for one in instances(*range(30)))
+    storages = frozenset(brake_item._replace(kind="storage") for brake_item in instances(*range(30)))
     before = instances(*range(10)) | storages
     assert verdict(before, instances(*range(5, 10)) | storages).stop is not None
 

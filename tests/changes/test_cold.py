@@ -145,8 +145,8 @@ def test_how_long_it_took_is_told_where_a_status_was_seen(
     assert told().endswith(UNKNOWN), "a plan fetches nothing"
     assert "6 min" in allot("stock", "list", "--repo", tmp_path / "clone").out
     assert told().endswith(TOOK)
-    found = checked("plan", allot("plan", "--repo", tmp_path / "clone", "--as-of", DAY, "-o", "json").out)
-    assert found["cold"][0]["coldStart"] == {"starts": 3, "medianSeconds": 371, "longestSeconds": 540}
+    plan = checked("plan", allot("plan", "--repo", tmp_path / "clone", "--as-of", DAY, "-o", "json").out)
+    assert plan["cold"][0]["coldStart"] == {"starts": 3, "medianSeconds": 371, "longestSeconds": 540}
 
 
 def test_what_git_fetched_is_as_good(place: Place, told: Callable[[], str], tmp_path: Path) -> None:

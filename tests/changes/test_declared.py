@@ -41,8 +41,10 @@ def changes(root: Path, change: Callable[[Path], object]) -> list[str]:
     def found() -> Iterator[str]:
         for scope in sorted(before.keys() | after.keys()):
             nothing = Folder(scope)
-            for one in declared_changes(before.get(scope, nothing), after.get(scope, nothing), "EUR", Noted()):
-                yield f"{one.topic}: {one.path}: {one.words}"
+            for declared_change in declared_changes(
+                before.get(scope, nothing), after.get(scope, nothing), "EUR", Noted()
+            ):
+                yield f"{declared_change.topic}: {declared_change.path}: {declared_change.words}"
 
     return list(found())
 
@@ -51,8 +53,8 @@ def swap(path: str, old: str, new: str) -> Callable[[Path], object]:
     return lambda root: edit(root, path, old, new)
 
 
-def both(*several: Callable[[Path], object]) -> Callable[[Path], object]:
-    return lambda root: [one(root) for one in several]
+def both(*steps: Callable[[Path], object]) -> Callable[[Path], object]:
+    return lambda root: [step(root) for step in steps]
 
 
 def new_tenant(root: Path) -> None:
@@ -291,13 +293,13 @@ CASES = {
 
 @pytest.mark.parametrize(("change", "lines"), [pytest.param(*case, id=name) for name, case in CASES.items()])
 def test_it_is_told_in_a_line(change: Callable[[Path], object], lines: list[str] | None, sample: Path) -> None:
-    found = changes(sample, change)
+    change_lines = changes(sample, change)
     if lines is None:  # each part of a plan by itself: what it allows isn't behind its quota
-        (allowed,) = (line for line in found if "spec.allow removed: " in line)
+        (allowed,) = (line for line in change_lines if "spec.allow removed: " in line)
         assert "exposure Members, Public" in allowed
         assert "imageRegistries registry.example/" in allowed
     else:
-        assert found == lines
+        assert change_lines == lines
 
 
 def test_what_is_dangerous_comes_first(sample: Path) -> None:

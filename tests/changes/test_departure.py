@@ -39,14 +39,16 @@ def leaver(gone: set[str], rendered: set[str], seen: Sighting, *, declared: bool
 
 
 def test_what_nothing_marked_is_an_error_whatever_was_seen() -> None:
-    found = remains(leaver({RETAINED}, OTHERS - {RETAINED}, Sighting(True, (), {("storage", "frames"): 10 * AFTER})))
-    assert [one.rule for one in found.findings] == ["deletion"]
-    assert found.findings[0].path == f"tenants/{TENANT}/storages/frames.yaml"
+    removal_step = remains(
+        leaver({RETAINED}, OTHERS - {RETAINED}, Sighting(True, (), {("storage", "frames"): 10 * AFTER}))
+    )
+    assert [finding.rule for finding in removal_step.findings] == ["deletion"]
+    assert removal_step.findings[0].path == f"tenants/{TENANT}/storages/frames.yaml"
 
 
 def test_a_volume_in_a_file_that_we_would_not_name_so_is_an_error_of_its_tenant_alone() -> None:
     path, data = f"tenants/{TENANT}/storage/not--ours.rendered.yaml", golden(RETAINED)
-    found = remains(
+    removal_step = remains(
         Leaver(
             tenant=TENANT,
             declared=True,
@@ -57,7 +59,7 @@ def test_a_volume_in_a_file_that_we_would_not_name_so_is_an_error_of_its_tenant_
             after=AFTER,
         )
     )
-    assert [(one.rule, one.path) for one in found.findings] == [
+    assert [(finding.rule, finding.path) for finding in removal_step.findings] == [
         ("deletion", f"tenants/{TENANT}/storages/not--ours.yaml")
     ]
 
@@ -75,13 +77,13 @@ def test_a_volume_in_a_file_that_we_would_not_name_so_is_an_error_of_its_tenant_
     ids=str,
 )
 def test_the_cluster_must_have_been_seen_to_have_it_marked_for_an_hour(seen: Sighting, protected: str) -> None:
-    found = remains(leaver({MARKED}, OTHERS, seen))
-    assert found.findings == []
-    assert found.files.keys() == {LEAVING}
-    (volume,) = load(found.files[LEAVING])
+    removal_step = remains(leaver({MARKED}, OTHERS, seen))
+    assert removal_step.findings == []
+    assert removal_step.files.keys() == {LEAVING}
+    (volume,) = load(removal_step.files[LEAVING])
     assert volume["metadata"]["annotations"]["allotment.dev/protected"] == protected
     assert ("argocd.argoproj.io/sync-options" in volume["metadata"]["annotations"]) == (protected == "true")
-    assert ("nothing reports that cluster" in found.pending[0]) == (not seen.known)
+    assert ("nothing reports that cluster" in removal_step.pending[0]) == (not seen.known)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +98,16 @@ def test_the_cluster_must_have_been_seen_to_have_it_marked_for_an_hour(seen: Sig
 )
 def test_an_unprotected_volume_goes_once_the_cluster_was_seen_to_have_let_it_go(seen: Sighting, stays: bool) -> None:
     free = remains(leaver({MARKED}, OTHERS, marked(AFTER))).files[LEAVING]
-    found = remains(leaver({LEAVING}, OTHERS, seen, old_frames__leaving=free))
-    assert (found.files == {LEAVING: free}) == stays
-    assert bool(found.files) == bool(found.pending) == stays
+    removal_step = remains(leaver({LEAVING}, OTHERS, seen, old_frames__leaving=free))
+    assert (removal_step.files == {LEAVING: free}) == stays
+    assert bool(removal_step.files) == bool(removal_step.pending) == stays
 
 
 def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
     path = "tenants/solo-ada/storage/styles.rendered.yaml"
     data = with_own_programs(golden(path, "eu-1")).replace(b"deletion-policy: Retain", b"deletion-policy: Delete")
     seen = Sighting(True, {("storage", "styles")})
-    found = remains(
+    removal_step = remains(
         Leaver(
             tenant="solo-ada",
             declared=True,
@@ -116,11 +118,11 @@ def test_jobs_of_a_volume_that_leaves_are_let_go_before_it() -> None:
             after=AFTER,
         )
     )
-    volume, *jobs = load(found.files["tenants/solo-ada/storage/styles--leaving.rendered.yaml"])
+    volume, *jobs = load(removal_step.files["tenants/solo-ada/storage/styles--leaving.rendered.yaml"])
     assert volume["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false"
-    assert [one["kind"] for one in jobs] == ["Job", "ConfigMap"]
-    for one in jobs:
-        assert "argocd.argoproj.io/sync-options" not in one["metadata"].get("annotations", {})
+    assert [manifest["kind"] for manifest in jobs] == ["Job", "ConfigMap"]
+    for manifest in jobs:
+        assert "argocd.argoproj.io/sync-options" not in manifest["metadata"].get("annotations", {})
 
 
 def test_programs_are_nothing_that_leaves() -> None:
@@ -168,16 +170,18 @@ def test_an_instance_goes_at_once() -> None:
 
 
 def test_a_tenant_that_is_not_retired_does_not_go() -> None:
-    found = remains(leaver(OTHERS - {RETAINED}, set(), marked(10 * AFTER), declared=False))
-    assert [(one.path, one.rule) for one in found.findings] == [(f"tenants/{TENANT}/tenant.yaml", "deletion")]
+    removal_step = remains(leaver(OTHERS - {RETAINED}, set(), marked(10 * AFTER), declared=False))
+    assert [(finding.path, finding.rule) for finding in removal_step.findings] == [
+        (f"tenants/{TENANT}/tenant.yaml", "deletion")
+    ]
 
 
 def test_one_that_declares_nothing_there_any_more_leaves_after_what_it_had() -> None:
-    found = remains(leaver(OTHERS - {RETAINED}, set(), marked(10 * AFTER)))
+    removal_step = remains(leaver(OTHERS - {RETAINED}, set(), marked(10 * AFTER)))
     leaving = {path.replace("marker", "leaving") for path in MARKERS}
-    assert found.findings == []
-    assert found.files.keys() == {ARGO, NAMESPACE_FILE} | leaving
-    assert found.files[NAMESPACE_FILE] == golden(NAMESPACE_FILE)
+    assert removal_step.findings == []
+    assert removal_step.files.keys() == {ARGO, NAMESPACE_FILE} | leaving
+    assert removal_step.files[NAMESPACE_FILE] == golden(NAMESPACE_FILE)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,7 @@ def test_applications_go_once_the_cluster_was_seen_to_have_nothing_of_it(seen: S
     def read(path: str) -> bytes:
         return golden(path.replace("allotment--leaving", "allotment--marker"))
 
-    found = remains(
+    removal_step = remains(
         Leaver(
             tenant=TENANT,
             declared=True,
@@ -202,8 +206,8 @@ def test_applications_go_once_the_cluster_was_seen_to_have_nothing_of_it(seen: S
             after=AFTER,
         )
     )
-    assert found.files.keys() == ({ARGO, NAMESPACE_FILE} | leaving if stays else {NAMESPACE_FILE})
-    assert (b"sync-options" in found.files[NAMESPACE_FILE]) == stays
+    assert removal_step.files.keys() == ({ARGO, NAMESPACE_FILE} | leaving if stays else {NAMESPACE_FILE})
+    assert (b"sync-options" in removal_step.files[NAMESPACE_FILE]) == stays
 
 
 @pytest.mark.parametrize(
@@ -217,8 +221,8 @@ def test_applications_go_once_the_cluster_was_seen_to_have_nothing_of_it(seen: S
     ids=str,
 )
 def test_a_namespace_goes_once_the_cluster_was_seen_to_have_let_it_go(seen: Sighting, stays: bool) -> None:
-    found = remains(leaver({NAMESPACE_FILE}, set(), seen))
-    assert (found.files.keys() == {NAMESPACE_FILE}) == bool(found.pending) == stays
+    removal_step = remains(leaver({NAMESPACE_FILE}, set(), seen))
+    assert (removal_step.files.keys() == {NAMESPACE_FILE}) == bool(removal_step.pending) == stays
 
 
 def test_a_namespace_with_openings_is_let_go_whole() -> None:
@@ -226,7 +230,7 @@ def test_a_namespace_with_openings_is_let_go_whole() -> None:
     kite = Leaver(tenant="studio-kite", declared=True, rendered=set(), gone={"control/argo/s/studio-kite.rendered.yaml", file}, read=lambda path: golden(path, "eu-1"),
                   seen=Sighting(True, (NAMESPACE,)), after=AFTER)  # fmt: skip
     objects = load(remains(kite).files[file])
-    assert [one for one in objects if one["metadata"]["name"].startswith("read--")]
-    for one in objects:
-        assert one["metadata"]["annotations"]["allotment.dev/protected"] == "false"
-        assert "argocd.argoproj.io/sync-options" not in one["metadata"]["annotations"]
+    assert [manifest for manifest in objects if manifest["metadata"]["name"].startswith("read--")]
+    for manifest in objects:
+        assert manifest["metadata"]["annotations"]["allotment.dev/protected"] == "false"
+        assert "argocd.argoproj.io/sync-options" not in manifest["metadata"]["annotations"]

@@ -40,8 +40,8 @@ def allocated(
         tenant="acme", cluster="eu-1", kind="instance", name="web", action="changed", why=(), effect=effect
     )
     offers = offers_of()
-    (found,), lost = with_allocation((thing,), losses, (offers, before), (offers, after))
-    return (found.effect, found.why), tuple(one.words for one in lost)
+    (resource_change,), lost = with_allocation((thing,), losses, (offers, before), (offers, after))
+    return (resource_change.effect, resource_change.why), tuple(loss.words for loss in lost)
 
 
 def test_an_instance_that_finds_a_unit_restarts() -> None:

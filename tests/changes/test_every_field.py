@@ -33,13 +33,13 @@ def values(annotation: Any) -> list[Any]:
     if origin is Literal:
         return list(of)
     if origin in (Union, types.UnionType):
-        return [each for one in of if one is not type(None) for each in values(one)] + [None]
+        return [each for argument in of if argument is not type(None) for each in values(argument)] + [None]
     if origin is list:
-        entries = [one for one in values(of[0]) if one is not None]
+        entries = [value for value in values(of[0]) if value is not None]
         return [entries, entries[:1], entries[1:], []]
     if origin is dict:
-        keys, one = values(of[0]), values(of[1])
-        return [dict(zip(keys, one, strict=False)), {keys[0]: one[1]}, {keys[1]: one[0]}, {}]
+        keys, dict_values = values(of[0]), values(of[1])
+        return [dict(zip(keys, dict_values, strict=False)), {keys[0]: dict_values[1]}, {keys[1]: dict_values[0]}, {}]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [whole(annotation, 0), whole(annotation, 1)]
     of_type: dict[Any, list[Any]] = {
@@ -55,37 +55,39 @@ def values(annotation: Any) -> list[Any]:
 
 def whole(model: type[BaseModel], at: int) -> BaseModel:
     """Return a model with all its fields, unchecked; `at` says which of each one's values it has."""
-    found = {name: values(field.rebuild_annotation()) for name, field in model.model_fields.items()}
-    return model.model_construct(**{name: several[min(at, len(several) - 1)] for name, several in found.items()})
+    values_by_name = {name: values(field.rebuild_annotation()) for name, field in model.model_fields.items()}
+    return model.model_construct(
+        **{name: choices[min(at, len(choices) - 1)] for name, choices in values_by_name.items()}
+    )
 
 
-def variants(one: BaseModel, at: str = "") -> Iterator[tuple[str, BaseModel, BaseModel]]:
+def variants(model: BaseModel, at: str = "") -> Iterator[tuple[str, BaseModel, BaseModel]]:
     """Yield a model twice, with each value of each of its fields and the next one; and the field."""
-    for name, field in type(one).model_fields.items():
+    for name, field in type(model).model_fields.items():
         here = f"{at}.{field.alias}".lstrip(".")
         if name in IDENTITY or here in IDENTITY:
             continue
-        several = values(field.rebuild_annotation())
-        for was, is_now in zip(several, [*several[1:], several[0]], strict=True):
+        choices = values(field.rebuild_annotation())
+        for was, is_now in zip(choices, [*choices[1:], choices[0]], strict=True):
             if was != is_now and here != "metadata":  # whose name is another file's
-                yield here, one.model_copy(update={name: was}), one.model_copy(update={name: is_now})
-        inner = getattr(one, name)
+                yield here, model.model_copy(update={name: was}), model.model_copy(update={name: is_now})
+        inner = getattr(model, name)
         first = inner[0] if isinstance(inner, list) and inner else inner
         for below, was, is_now in variants(first, here) if isinstance(first, BaseModel) else ():
             ends = [[each, *inner[1:]] if isinstance(inner, list) else each for each in (was, is_now)]
             if not any(_on_one_day(each) for each in ends):
-                yield (below, *(one.model_copy(update={name: each}) for each in ends))  # type: ignore[misc]  # there are two
+                yield (below, *(model.model_copy(update={name: each}) for each in ends))  # type: ignore[misc]  # there are two
 
 
 def _on_one_day(entries: Any) -> bool:
     """Return whether two prices begin on one day, which no file may have."""
-    days = [one.start for one in entries if hasattr(one, "start")] if isinstance(entries, list) else []
+    days = [entry.start for entry in entries if hasattr(entry, "start")] if isinstance(entries, list) else []
     return len(days) > len(set(days))
 
 
-def in_file(one: BaseModel) -> bytes:
+def in_file(model: BaseModel) -> bytes:
     """Return a declaration as its file has it."""
-    return json.dumps(one.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1).encode()
+    return json.dumps(model.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1).encode()
 
 
 def told(kind: str, old: BaseModel, new: BaseModel) -> list[str]:
@@ -93,11 +95,11 @@ def told(kind: str, old: BaseModel, new: BaseModel) -> list[str]:
     path = KINDS[kind].path.format(name="one", cluster="one", tenant="one")
     scope = Scope(KINDS[kind].scope, "one")
     ends = [
-        Folder(scope, [Declared(path, in_file(one), one)])  # type: ignore[arg-type]  # each kind is a Declaration
-        for one in (old, new)
+        Folder(scope, [Declared(path, in_file(model), model)])  # type: ignore[arg-type]  # each kind is a Declaration
+        for model in (old, new)
     ]
-    found = [*declared_changes(*ends, "EUR", Noted()), *untold(*ends, (), Noted())]
-    return [BARE.sub("", one.field) for one in found]
+    changes = [*declared_changes(*ends, "EUR", Noted()), *untold(*ends, (), Noted())]
+    return [BARE.sub("", change.field) for change in changes]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,7 +111,10 @@ def test_every_field_is_told_where_it_changes(kind: str) -> None:
     count = 0
     for field, was, is_now in variants(begin):
         count += 1
-        if not any(one.startswith(field) or field.startswith(one) for one in told(kind, was, is_now)):
+        if not any(
+            changed_field.startswith(field) or field.startswith(changed_field)
+            for changed_field in told(kind, was, is_now)
+        ):
             unsaid.add(field)
     assert unsaid == set()
     assert count > 4

@@ -28,7 +28,7 @@ def declared(*swaps: tuple[str, str]) -> Declared[Declaration]:
 
 
 def found(*swaps: tuple[str, str]) -> list[str]:
-    return [str(one) for one in differences(declared(), declared(*swaps))]
+    return [str(change) for change in differences(declared(), declared(*swaps))]
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def test_the_order_of_a_list_counts_only_where_it_means_something() -> None:
     turned = "    env:\n      - name: B\n        value: right\n      - name: A\n        value: left\n"
     begin = declared(("    env:\n", env))
     assert differences(begin, declared(("    env:\n", turned))) == []
-    one, other = (declared(("    env:\n", f"    args: [{args}]\n    env:\n")) for args in ("a, b", "b, a"))
-    assert [str(each) for each in differences(one, other)] == ["spec.container.args a, b → b, a"]
+    original, other = (declared(("    env:\n", f"    args: [{args}]\n    env:\n")) for args in ("a, b", "b, a"))
+    assert [str(each) for each in differences(original, other)] == ["spec.container.args a, b → b, a"]
 
 
 def test_two_entries_of_a_name_are_told_apart() -> None:
     mounts = "  storages:\n    - name: frames\n      mountPath: /{}\n    - name: frames\n      mountPath: /b\n"
     swap = "  storages:\n", mounts.format("a")
     (line,) = (
-        str(one)
-        for one in differences(declared(swap), declared((swap[0], mounts.format("c"))))
-        if "mountPath" in one.field
+        str(change)
+        for change in differences(declared(swap), declared((swap[0], mounts.format("c"))))
+        if "mountPath" in change.field
     )
     assert line == "spec.storages[frames].mountPath /a → /c"
 
@@ -74,9 +74,9 @@ def test_all_fields_of_a_name_are_found() -> None:
 
 
 def test_a_difference_is_worked_out_once() -> None:
-    noted, one, other = Noted(), declared(), declared(("replicas: 6", "replicas: 7"))
-    assert noted.of(one, other) is noted.of(one, other)
-    assert noted.of(one, one) == []
+    noted, original, other = Noted(), declared(), declared(("replicas: 6", "replicas: 7"))
+    assert noted.of(original, other) is noted.of(original, other)
+    assert noted.of(original, original) == []
 
 
 @pytest.mark.parametrize(

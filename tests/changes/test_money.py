@@ -46,24 +46,24 @@ def day(date: datetime.date, before: str, after: str) -> CostDay:
 
 
 def test_a_future_price_changes_what_is_paid_from_its_day_on(sample: Path) -> None:
-    found = costs(sample, price("2026-12-01", "0.60"))
-    assert found.days == (day(TODAY, "160.30", "160.30"), day(DECEMBER, "160.30", "445.00"))
-    assert found.excess == Excess("solo-ada", DECEMBER, Decimal("145.00"), denied=False, is_now=False)
-    assert found.differs
+    cost = costs(sample, price("2026-12-01", "0.60"))
+    assert cost.days == (day(TODAY, "160.30", "160.30"), day(DECEMBER, "160.30", "445.00"))
+    assert cost.excess == Excess("solo-ada", DECEMBER, Decimal("145.00"), denied=False, is_now=False)
+    assert cost.differs
 
 
 def test_a_price_that_was_announced_before_counts_for_what_is_added(sample: Path) -> None:
     price("2026-12-01", "0.42")(sample)
     path = "tenants/solo-ada/instances"
-    found = costs(sample, lambda root: copy(root, f"{path}/webui.yaml", f"{path}/other.yaml"))
-    assert found.days == (day(TODAY, "160.30", "313.60"), day(DECEMBER, "313.60", "620.20"))
-    assert found.excess == Excess("solo-ada", TODAY, Decimal("13.60"), denied=False, is_now=True)
+    cost = costs(sample, lambda root: copy(root, f"{path}/webui.yaml", f"{path}/other.yaml"))
+    assert cost.days == (day(TODAY, "160.30", "313.60"), day(DECEMBER, "313.60", "620.20"))
+    assert cost.excess == Excess("solo-ada", TODAY, Decimal("13.60"), denied=False, is_now=True)
 
 
 def test_nothing_is_said_of_a_day_on_which_nothing_changes(sample: Path) -> None:
-    found = costs(sample, price("2027-01-01", "0.21"))
-    assert found.days == (day(TODAY, "160.30", "160.30"),)
-    assert not found.differs
+    cost = costs(sample, price("2027-01-01", "0.21"))
+    assert cost.days == (day(TODAY, "160.30", "160.30"),)
+    assert not cost.differs
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_nothing_is_said_of_a_day_on_which_nothing_changes(sample: Path) -> None
     ],
 )
 def test_another_budget_is_exceeded_or_not(sample: Path, budget: str, excess: Excess | None) -> None:
-    found = costs(sample, lambda root: edit(root, STARTER, '"300"', f'"{budget}"'))
-    assert (found.budget_before, found.budget, found.excess) == (Decimal(300), Decimal(budget), excess)
-    assert found.differs
+    cost = costs(sample, lambda root: edit(root, STARTER, '"300"', f'"{budget}"'))
+    assert (cost.budget_before, cost.budget, cost.excess) == (Decimal(300), Decimal(budget), excess)
+    assert cost.differs
 
 
 def test_what_exceeded_its_budget_before_is_told_where_it_does_so_by_more(sample: Path) -> None:
@@ -91,11 +91,11 @@ def test_what_exceeded_its_budget_before_is_told_where_it_does_so_by_more(sample
 
 
 def test_a_total_is_what_all_pay_on_each_day() -> None:
-    one = CostChange(tenant="one", days=(day(TODAY, "1", "2"), day(DECEMBER, "10", "20")), parts=(), budget=None)
+    cost = CostChange(tenant="one", days=(day(TODAY, "1", "2"), day(DECEMBER, "10", "20")), parts=(), budget=None)
     other = CostChange(
         tenant="other", days=(day(TODAY, "100", "200"), day(JANUARY, "1000", "2000")), parts=(), budget=None
     )
-    assert list(totals([one, other])) == [
+    assert list(totals([cost, other])) == [
         day(TODAY, "101", "202"),
         day(DECEMBER, "110", "220"),
         day(JANUARY, "1010", "2020"),

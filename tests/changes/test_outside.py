@@ -64,10 +64,10 @@ def test_what_a_file_decides_is_told_by_where_it_lies(path: str) -> None:
 
 def test_what_decides_comes_first_and_pushes_nothing_else_out() -> None:
     many = [(f".github/workflows/{at:05}.yaml", "changed") for at in range(9_998)]
-    found = outside_of([("README.md", "changed"), *many, ("zz.txt", "added")])  # type: ignore[list-item]  # these words are meant
-    assert found.total == 10_000
-    assert [(WORDS[decides], len(named), more) for decides, named, more in found.decisive] == [
+    outside_files = outside_of([("README.md", "changed"), *many, ("zz.txt", "added")])  # type: ignore[list-item]  # these words are meant
+    assert outside_files.total == 10_000
+    assert [(WORDS[decides], len(named), more) for decides, named, more in outside_files.decisive] == [
         ("what runs in CI", MOST_OUTSIDE, 9_998 - MOST_OUTSIDE)
     ]
-    named, more = found.others
-    assert ([one.path for one in named], more) == (["README.md", "zz.txt"], 0)
+    named, more = outside_files.others
+    assert ([file.path for file in named], more) == (["README.md", "zz.txt"], 0)

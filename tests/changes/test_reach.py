@@ -56,8 +56,8 @@ def swap(path: str, old: str, new: str) -> Change:
     return lambda root: edit(root, path, old, new)
 
 
-def both(*several: Change) -> Change:
-    return lambda root: [one(root) for one in several]
+def both(*steps: Change) -> Change:
+    return lambda root: [step(root) for step in steps]
 
 
 def public_version(root: Path) -> None:
@@ -259,16 +259,19 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
     ("tenant", "change", "lines", "urls"), [pytest.param(*case, id=name) for name, case in CASES.items()]
 )
 def test_it_is_told_in_a_line(tenant: str, change: Change, lines: list[str], urls: int, sample: Path) -> None:
-    found = reached(sample, tenant, change)
-    assert [f"{one.topic}: {one.path}: {one.words}" for one in found.told] == lines
-    assert (found.urls, dict(found.with_domain)) == (urls, {})
+    tenant_reach = reached(sample, tenant, change)
+    assert [
+        f"{declared_change.topic}: {declared_change.path}: {declared_change.words}"
+        for declared_change in tenant_reach.told
+    ] == lines
+    assert (tenant_reach.urls, dict(tenant_reach.with_domain)) == (urls, {})
 
 
 def test_what_moves_with_its_clusters_domain_is_counted_there(sample: Path) -> None:
-    found = reached(
+    tenant_reach = reached(
         sample, "solo-ada", swap("clusters/eu-1/cluster.yaml", f"domain: {EU}", "domain: fra.northlight.example")
     )
-    assert found == Reach([], 0, {"eu-1": 2})
+    assert tenant_reach == Reach([], 0, {"eu-1": 2})
 
 
 def test_a_tenant_that_goes_takes_its_addresses_along(sample: Path) -> None:

@@ -11,9 +11,9 @@ CERT_MANAGER = "platform/add-ons/cert-manager.yaml"
 
 
 def test_it_lists_what_is_declared(sample: Path, allot: Allot) -> None:
-    found = allot("add-on", "list", "--repo", sample)
-    assert (found.code, found.err) == (0, "")
-    lines = [line.split() for line in found.out.splitlines()]
+    result = allot("add-on", "list", "--repo", sample)
+    assert (result.code, result.err) == (0, "")
+    lines = [line.split() for line in result.out.splitlines()]
     assert lines[0] == ["NAME", "VERSION", "WAVE", "NAMESPACE", "CLUSTERS", "SOURCE"]
     cert_manager = ["cert-manager", "v1.21.2", "0", "cert-manager", "all", "https://charts.jetstack.io/cert-manager"]
     assert cert_manager in lines
@@ -21,8 +21,8 @@ def test_it_lists_what_is_declared(sample: Path, allot: Allot) -> None:
 
 
 def test_it_lists_them_for_programs(sample: Path, allot: Allot) -> None:
-    found = json.loads(allot("add-on", "list", "--repo", sample, "-o", "json").out)
-    assert found["kind"] == "AddOnOutput"
+    output = json.loads(allot("add-on", "list", "--repo", sample, "-o", "json").out)
+    assert output["kind"] == "AddOnOutput"
     assert {
         "name": "karpenter",
         "path": "platform/add-ons/karpenter.yaml",
@@ -34,23 +34,23 @@ def test_it_lists_them_for_programs(sample: Path, allot: Allot) -> None:
         "clusters": ["us-1"],
         "wave": 0,
         "was": None,
-    } in found["addOns"]
+    } in output["addOns"]
 
 
 def test_what_cannot_be_read_is_told_beside_the_rest(sample: Path, allot: Allot) -> None:
     path = sample / CERT_MANAGER
     path.write_text(path.read_text().replace("v1.21.2", "latest"))
-    found = allot("add-on", "list", "--repo", sample)
-    assert found.code == 1
-    assert found.err.startswith(f"{CERT_MANAGER}:11:14: spec.chart.version: 'latest' is not allowed here")
-    assert "karpenter" in found.out
+    result = allot("add-on", "list", "--repo", sample)
+    assert result.code == 1
+    assert result.err.startswith(f"{CERT_MANAGER}:11:14: spec.chart.version: 'latest' is not allowed here")
+    assert "karpenter" in result.out
 
 
 def test_an_upgrade_writes_the_version_and_nothing_else(sample: Path, allot: Allot) -> None:
     path = sample / CERT_MANAGER
     before = path.read_bytes()
-    found = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
-    assert (found.code, found.out) == (0, f"{CERT_MANAGER}: v1.21.2 → v1.22.0\n")
+    result = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
+    assert (result.code, result.out) == (0, f"{CERT_MANAGER}: v1.21.2 → v1.22.0\n")
     assert path.read_bytes() == before.replace(b"version: v1.21.2", b"version: v1.22.0")
     again = allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample)
     assert (again.code, again.out) == (0, f"{CERT_MANAGER}: is v1.22.0 already\n")
@@ -58,9 +58,9 @@ def test_an_upgrade_writes_the_version_and_nothing_else(sample: Path, allot: All
 
 def test_going_back_is_refused_unless_it_is_meant(sample: Path, allot: Allot) -> None:
     words = ("add-on", "upgrade", "cert-manager", "v1.20.9", "--repo", sample)
-    found = allot(*words)
-    assert (found.code, found.out) == (2, "")
-    assert "v1.20.9 is older than v1.21.2: add --force" in found.err
+    result = allot(*words)
+    assert (result.code, result.out) == (2, "")
+    assert "v1.20.9 is older than v1.21.2: add --force" in result.err
     assert allot(*words, "--force").out == f"{CERT_MANAGER}: v1.21.2 → v1.20.9\n"
 
 
@@ -83,17 +83,17 @@ def test_what_pins_nothing_is_refused(sample: Path, allot: Allot) -> None:
             "1.22.0 isn't written as v1.21.2 is: write v1.22.0, or add --force where its chart has",
         ),
     ):
-        found = allot("add-on", "upgrade", *words, "--repo", sample)
-        assert (found.code, found.out) == (2, "")
-        assert why in found.err
+        result = allot("add-on", "upgrade", *words, "--repo", sample)
+        assert (result.code, result.out) == (2, "")
+        assert why in result.err
     assert (sample / CERT_MANAGER).read_bytes() == before
 
 
 def test_a_digest_is_written_beside_the_version_and_asked_for_ever_after(sample: Path, allot: Allot) -> None:
     digest = f"sha256:{'0f' * 32}"
-    found = allot("add-on", "upgrade", "karpenter", "1.14.2", "--digest", digest, "--repo", sample, "-o", "json")
-    (one,) = json.loads(found.out)["addOns"]
-    assert (one["version"], one["digest"], one["was"]) == ("1.14.2", digest, "1.14.1")
+    result = allot("add-on", "upgrade", "karpenter", "1.14.2", "--digest", digest, "--repo", sample, "-o", "json")
+    (add_on,) = json.loads(result.out)["addOns"]
+    assert (add_on["version"], add_on["digest"], add_on["was"]) == ("1.14.2", digest, "1.14.1")
     later = allot("add-on", "upgrade", "karpenter", "1.14.3", "--repo", sample)
     assert later.code == 2
     assert "pulled by digest, and 1.14.3 has another: say --digest" in later.err

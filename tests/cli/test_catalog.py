@@ -25,8 +25,8 @@ def shown(sample: Path, allot: Allot) -> Allot:
 def row(said: Result, *name: str) -> str:
     """Return the row that begins with these words, its gaps closed."""
     rows = (" ".join(line.split()) for line in said.out.splitlines())
-    (found,) = (one for one in rows if one.startswith(f"{' '.join(name)} "))
-    return found
+    (text,) = (candidate for candidate in rows if candidate.startswith(f"{' '.join(name)} "))
+    return text
 
 
 def test_all_that_is_on_offer(shown: Allot) -> None:
@@ -62,7 +62,10 @@ def test_memory_that_mps_limits_is_told(sample: Path, shown: Allot) -> None:
     )
     assert row(said, "l4-dra") == "l4-dra eu-1 1 nvidia-l4 Dra 0.20 3/4 - 8 CPU, 8Gi memory, 50Gi disk"
     assert row(said, "a100-dra-1g").startswith("a100-dra-1g eu-1 1 nvidia-a100-80gb Dra 1g.10gb 0.20 19/20 ")
-    specs = {one["name"]: one for one in checked("catalog", shown("--cluster", "eu-1", "-o", "json").out)["gpuSpecs"]}
+    specs = {
+        gpu_spec["name"]: gpu_spec
+        for gpu_spec in checked("catalog", shown("--cluster", "eu-1", "-o", "json").out)["gpuSpecs"]
+    }
     memory = {name: (specs[name]["gpuMemory"], specs[name]["gpuMemoryLimit"]) for name in ("l4-mps", "l4-quarter")}
     assert memory == {"l4-mps": ("24Gi", "6Gi"), "l4-quarter": ("24Gi", None)}
 
@@ -107,16 +110,16 @@ def test_what_is_overspent_is_said(sample: Path, shown: Allot) -> None:
         )
     )
     assert row(shown("--tenant", "solo-ada"), "Cost:") == "Cost: 160.30 EUR a month, and no budget"
-    found = checked("catalog", shown("--tenant", "solo-ada", "-o", "json").out)
-    assert (found["tenant"]["budget"], found["tenant"]["costPerMonth"]) == (None, 160.3)
+    output = checked("catalog", shown("--tenant", "solo-ada", "-o", "json").out)
+    assert (output["tenant"]["budget"], output["tenant"]["costPerMonth"]) == (None, 160.3)
 
 
 def test_before_its_first_price_nothing_is_sold(shown: Allot) -> None:
     said = shown("--as-of", "2020-01-01")
     assert " TimeSlicing 1/4 - 23/40 - not sold yet; 3 CPU, " in row(said, "l4-quarter")
     assert row(said, "l4-quarter").endswith("; 0.24 EUR/h from 2026-01-01")
-    found = checked("catalog", shown("--as-of", "2020-01-01", "-o", "json").out)
-    quarter = next(one for one in found["gpuSpecs"] if one["name"] == "l4-quarter")
+    output = checked("catalog", shown("--as-of", "2020-01-01", "-o", "json").out)
+    quarter = next(gpu_spec for gpu_spec in output["gpuSpecs"] if gpu_spec["name"] == "l4-quarter")
     assert (quarter["isSold"], quarter["nextPrice"]) == (False, {"from": "2026-01-01", "price": 0.24})
 
 
@@ -126,20 +129,23 @@ def test_what_each_tenant_costs(sample: Path, shown: Allot) -> None:
     title, *lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert title == f"Forecast of 730 hours at the prices of {DAY}, from the work tree. It is not a bill."
     assert lines[0] == "TENANT PLAN EUR/MONTH BUDGET LEFT NOTE"
-    assert [line.split()[0] for line in lines[1:]] == [*sorted(one.name for one in sample.glob("tenants/*")), "TOTAL"]
+    assert [line.split()[0] for line in lines[1:]] == [
+        *sorted(folder.name for folder in sample.glob("tenants/*")),
+        "TOTAL",
+    ]
     assert "solo-ada starter 160.30 100.00 -60.30 over its budget, which only warns" in lines
     assert "studio-kite team 2276.90 4000.00 1723.10" in lines
-    found = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]
-    assert {one["tenant"]: one["left"] for one in found["tenants"]}["studio-kite"] == 1723.1
-    total = round(sum(one["costPerMonth"] for one in found["tenants"]), 2)
-    assert (found["totalPerMonth"], lines[-1]) == (total, f"TOTAL {total:.2f}")
+    spending = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]
+    assert {tenant["tenant"]: tenant["left"] for tenant in spending["tenants"]}["studio-kite"] == 1723.1
+    total = round(sum(tenant["costPerMonth"] for tenant in spending["tenants"]), 2)
+    assert (spending["totalPerMonth"], lines[-1]) == (total, f"TOTAL {total:.2f}")
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     partly = shown("--tenants")
     lines = tenant_rows(partly)
     assert "solo-ada starter 7.00 100.00 - 1 invalid file not counted" in lines
     assert lines[-1].endswith(" 1 invalid file not counted")
-    found = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]["tenants"]
-    assert [(one["tenant"], one["left"]) for one in found if not one["isWhole"]] == [("solo-ada", None)]
+    spending = checked("catalog", shown("--tenants", "-o", "json").out)["spending"]["tenants"]
+    assert [(tenant["tenant"], tenant["left"]) for tenant in spending if not tenant["isWhole"]] == [("solo-ada", None)]
     refused = shown("--tenants", "--tenant", "solo-ada")
     assert (refused.code, refused.out) == (2, "")
 
@@ -156,9 +162,9 @@ def test_a_forecast_leaves_out_resources_that_have_no_price_on_the_day(sample: P
     none = tenant_rows(shown("--tenants", "--as-of", "2020-01-01"))
     assert none[4] == "solo-ada starter no price 300.00 - 3 resources without a price left out"
     assert none[-1] == "TOTAL no price 34 resources without a price left out"
-    found = checked("catalog", shown("--tenants", "--as-of", "2020-01-01", "-o", "json").out)["spending"]
-    assert {(one["costPerMonth"], one["left"]) for one in found["tenants"]} == {(None, None)}
-    assert (found["totalPerMonth"], found["withoutPrice"]) == (None, 34)
+    spending = checked("catalog", shown("--tenants", "--as-of", "2020-01-01", "-o", "json").out)["spending"]
+    assert {(tenant["costPerMonth"], tenant["left"]) for tenant in spending["tenants"]} == {(None, None)}
+    assert (spending["totalPerMonth"], spending["withoutPrice"]) == (None, 34)
     early_total = checked("catalog", shown("--tenants", "--as-of", "2026-01-15", "-o", "json").out)["spending"]
     assert (round(early_total["totalPerMonth"], 2), early_total["withoutPrice"]) == (23349.14, 1)
 
@@ -167,8 +173,8 @@ def test_nothing_is_left_of_a_budget_where_a_resource_has_no_price(sample: Path,
     edit(sample, "platform/specs/l4-quarter.yaml", "2026-01-01", "2026-01-20")
     rows = tenant_rows(shown("--tenants", "--as-of", "2026-01-15"))
     assert "solo-ada starter 7.00 300.00 - 1 resource without a price left out" in rows
-    found = checked("catalog", shown("--tenants", "--as-of", "2026-01-15", "-o", "json").out)["spending"]["tenants"]
-    (ada,) = (one for one in found if one["tenant"] == "solo-ada")
+    tenants = checked("catalog", shown("--tenants", "--as-of", "2026-01-15", "-o", "json").out)["spending"]["tenants"]
+    (ada,) = (tenant for tenant in tenants if tenant["tenant"] == "solo-ada")
     assert (ada["left"], ada["isWhole"], ada["withoutPrice"]) == (None, False, 1)
 
 
@@ -178,11 +184,11 @@ def test_a_forecast_counts_files_that_are_not_committed(sample: Path, shown: All
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     (sample / "notes.txt").write_text("no declaration")
     title = f"Forecast of 730 hours at the prices of {DAY}, from the work tree at commit {head}"
-    one = f"{title} and 1 file that is not committed. It is not a bill."
-    assert shown("--tenants").out.splitlines()[0] == one
+    first_title = f"{title} and 1 file that is not committed. It is not a bill."
+    assert shown("--tenants").out.splitlines()[0] == first_title
     copy(sample, "tenants/solo-ada/instances/webui.yaml", "tenants/solo-ada/instances/new.yaml")
-    several = f"{title} and 2 files that are not committed. It is not a bill."
-    assert shown("--tenants").out.splitlines()[0] == several
+    second_title = f"{title} and 2 files that are not committed. It is not a bill."
+    assert shown("--tenants").out.splitlines()[0] == second_title
     assert " not committed" not in shown("--tenants", "--commit", "HEAD").out
 
 
@@ -192,18 +198,18 @@ def test_a_forecast_names_its_commit_day_and_hours(sample: Path, shown: Allot) -
     for words, of in (((), "the work tree at commit"), (("--commit", "HEAD"), "commit")):
         title = shown("--tenants", *words).out.splitlines()[0]
         assert title == f"Forecast of 730 hours at the prices of {DAY}, from {of} {head[:12]}. It is not a bill."
-        found = checked("catalog", shown("--tenants", *words, "-o", "json").out)["spending"]
-        assert (found["commit"], found["day"], found["hours"]) == (head, DAY, 730)
+        spending = checked("catalog", shown("--tenants", *words, "-o", "json").out)["spending"]
+        assert (spending["commit"], spending["day"], spending["hours"]) == (head, DAY, 730)
 
 
 def test_json(shown: Allot) -> None:
-    found = checked("catalog", shown("--tenant", "solo-ada", "-o", "json").out)
-    assert (found["asOf"], found["currency"]) == (DAY, "EUR")
-    assert found["tenant"]["quota"][0] == {
+    output = checked("catalog", shown("--tenant", "solo-ada", "-o", "json").out)
+    assert (output["asOf"], output["currency"]) == (DAY, "EUR")
+    assert output["tenant"]["quota"][0] == {
         "what": "nvidia-l4", "limit": 1.0, "used": 0.25, "path": "platform/plans/starter.yaml"
     }  # fmt: skip
-    assert found["tenant"]["budget"]["enforcement"] == "Warn"
-    by_name = {(one["name"], one["cluster"]): one for one in found["gpuSpecs"]}
+    assert output["tenant"]["budget"]["enforcement"] == "Warn"
+    by_name = {(gpu_spec["name"], gpu_spec["cluster"]): gpu_spec for gpu_spec in output["gpuSpecs"]}
     quarter = by_name["l4-quarter", "eu-1"]
     assert (quarter["gpus"], quarter["pricePerHour"], quarter["free"], quarter["readyAtOnce"]) == (0.25, 0.21, 23, None)
     assert (quarter["cpu"], quarter["memory"], quarter["barred"]) == (3.0, "12Gi", [])
@@ -213,13 +219,16 @@ def test_json(shown: Allot) -> None:
     ]
     assert by_name["l4-half", "eu-1"]["reserved"] == [{"tenant": "film-house", "units": 6, "free": 4}]
     own = {
-        one["name"]: one for one in checked("catalog", shown("--tenant", "film-house", "-o", "json").out)["gpuSpecs"]
+        gpu_spec["name"]: gpu_spec
+        for gpu_spec in checked("catalog", shown("--tenant", "film-house", "-o", "json").out)["gpuSpecs"]
     }
     assert (own["l4-half"]["units"], own["l4-half"]["free"]) == (6, 4)
-    storages = {(one["name"], one["cluster"]): one for one in found["storageSpecs"]}
+    storages = {
+        (storage_spec["name"], storage_spec["cluster"]): storage_spec for storage_spec in output["storageSpecs"]
+    }
     assert storages["objects", "eu-1"]["access"] == "Bucket"
     assert storages["block-ssd", "us-1"]["snapshotPricePerGiBMonth"] is None
-    apps = {one["name"]: one for one in found["apps"]}
+    apps = {app["name"]: app for app in output["apps"]}
     assert (apps["jupyter"]["exposure"], apps["jupyter"]["minMemory"]) == (["Members"], "2Gi")
     assert apps["jupyter"]["folders"] == [{"path": "/workspace", "description": "Notebooks and their data."}]
 
@@ -275,8 +284,8 @@ def test_it_needs_no_repository_of_git(shown: Allot) -> None:
     ],
 )
 def test_a_name_that_nobody_knows(words: tuple[str, ...], said: str, shown: Allot) -> None:
-    found = shown(*words)
-    assert (found.code, found.out, found.err) == (2, "", said)
+    result = shown(*words)
+    assert (result.code, result.out, result.err) == (2, "", said)
 
 
 def test_what_is_wrong_is_left_out(sample: Path, shown: Allot) -> None:
@@ -285,6 +294,6 @@ def test_what_is_wrong_is_left_out(sample: Path, shown: Allot) -> None:
     assert said.err.splitlines()[0] == "what is wrong counts for nothing here: 1 problem, see `allot validate`"
     assert " 24/40 " in row(said, "l4-quarter")
     (sample / "platform/platform.yaml").write_text("kind: x\n")
-    found = shown()
-    assert (found.code, found.out) == (1, "")
-    assert found.err == "allot: platform/platform.yaml can't be read: `allot validate` says why\n"
+    result = shown()
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "allot: platform/platform.yaml can't be read: `allot validate` says why\n"

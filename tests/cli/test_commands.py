@@ -201,8 +201,8 @@ def test_explain_knows_near_names(allot: Allot) -> None:
 
 
 def test_schemas_are_up_to_date(allot: Allot) -> None:
-    found = allot("schema", "--repo", PROJECT, "--check")
-    assert (found.code, found.out) == (0, "")
+    result = allot("schema", "--repo", PROJECT, "--check")
+    assert (result.code, result.out) == (0, "")
 
 
 def test_a_stale_schema_is_found(sample: Path, allot: Allot) -> None:
@@ -250,8 +250,8 @@ def test_fmt_writes_the_canonical_form(sample: Path, allot: Allot) -> None:
     assert allot("fmt", "--repo", sample, "--check").code == 0
     edit(sample, "tenants/solo-ada/tenant.yaml", "  plan: starter", "  plan:   'starter' # small")
     (sample / "tenants/solo-ada/members.yaml").write_text("a: [\n")
-    found = allot("fmt", "--repo", sample, "--check")
-    assert (found.code, found.out.splitlines()[-1]) == (
+    result = allot("fmt", "--repo", sample, "--check")
+    assert (result.code, result.out.splitlines()[-1]) == (
         1,
         "tenants/solo-ada/tenant.yaml: not in canonical form: run `allot fmt`",
     )
@@ -261,9 +261,9 @@ def test_fmt_writes_the_canonical_form(sample: Path, allot: Allot) -> None:
 
 
 def test_fmt_of_what_isnt_there_is_the_commands_fault(sample: Path, allot: Allot) -> None:
-    found = allot("fmt", "--repo", sample, sample / "tenants/solo-ada/instances/webiu.yaml")
-    assert (found.code, found.out) == (2, "")
-    assert "webiu.yaml doesn't exist" in found.err
+    result = allot("fmt", "--repo", sample, sample / "tenants/solo-ada/instances/webiu.yaml")
+    assert (result.code, result.out) == (2, "")
+    assert "webiu.yaml doesn't exist" in result.err
 
 
 def test_fmt_fixes_what_can_mean_one_thing_only(sample: Path, allot: Allot) -> None:

@@ -77,15 +77,15 @@ class Desk:
 
     def status(self, head: str, context: str = "allot/plan") -> str:
         """Return the state of the newest status of a context, as GitHub calls it."""
-        found = [
-            one["state"]
-            for one in self.world.statuses.get(head, ())
-            if context in (one.get("context"), one.get("name"))
+        states = [
+            status["state"]
+            for status in self.world.statuses.get(head, ())
+            if context in (status.get("context"), status.get("name"))
         ]
-        return {"failed": "failure"}.get(found[-1], str(found[-1])) if found else ""
+        return {"failed": "failure"}.get(states[-1], str(states[-1])) if states else ""
 
     def rollouts(self, number: int) -> list[str]:
-        return [one for one in self.world.bodies(number) if one.startswith("<!-- allotment:rollout -->")]
+        return [body for body in self.world.bodies(number) if body.startswith("<!-- allotment:rollout -->")]
 
 
 # What each forge must hold is the contract's (tests/adapters/forge/test_contract.py); here, what is told of it to people.
@@ -156,7 +156,7 @@ def test_of_several_comments_of_ours_the_oldest_stays(desk: Desk) -> None:
     for _ in range(3):
         desk.world.say(1, BOT, "<!-- allotment:plan -->\nof a third one")
     desk.comment("--number", 1)
-    (mine,) = [one for one in desk.world.pulls[1].comments if one["login"] == BOT]
+    (mine,) = [comment for comment in desk.world.pulls[1].comments if comment["login"] == BOT]
     assert mine["id"] == oldest["id"]
     assert "can be merged" in mine["body"]
 

@@ -32,8 +32,8 @@ def test_what_prints_json_has_a_schema_that_init_hands_out(command: str) -> None
 def test_every_command_goes_to_a_folder_and_can_be_quiet(name: str) -> None:
     command = program.get_command(click.Context(program), name)
     assert command is not None
-    options = [option for one in command.params for option in one.opts]
-    assert [options.count(one) for one in ("-C", "--quiet")] == [1, 1]
+    options = [option for parameter in command.params for option in parameter.opts]
+    assert [options.count(flag) for flag in ("-C", "--quiet")] == [1, 1]
     again = program.get_command(click.Context(program), name)
     assert again is command, "and not once more each time that it is asked for"
 
@@ -55,9 +55,9 @@ def test_it_looks_in_the_folder_that_it_is_told(
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     monkeypatch.chdir(elsewhere)
-    there = sample / "tenants/solo-ada"
-    found = allot(*(one.format(there=there) for one in words), "tenant.yaml")
-    assert (found.code, found.err, found.out) == (0, "", "1 file: fine\n")
+    folder = sample / "tenants/solo-ada"
+    result = allot(*(word.format(there=folder) for word in words), "tenant.yaml")
+    assert (result.code, result.err, result.out) == (0, "", "1 file: fine\n")
     assert Path.cwd() == elsewhere
 
 
@@ -72,9 +72,9 @@ def test_a_variable_says_where_the_repository_is(
 
 def test_what_a_variable_says_wrong_is_the_variables(allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALLOT_REPO", "/nowhere")
-    found = allot(*DECLARED)
-    assert found.code == 2
-    assert found.err.splitlines()[-1] == "Error: Invalid value for ALLOT_REPO: Directory '/nowhere' does not exist."
+    result = allot(*DECLARED)
+    assert result.code == 2
+    assert result.err.splitlines()[-1] == "Error: Invalid value for ALLOT_REPO: Directory '/nowhere' does not exist."
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_what_a_variable_says_wrong_is_the_variables(allot: Allot, monkeypatch: 
     ],
 )
 def test_a_command_that_isnt_there_names_the_nearest(word: str, hint: str, allot: Allot) -> None:
-    found = allot(word)
-    assert (found.code, found.out) == (2, "")
-    assert found.err.splitlines()[-1].startswith(f"Error: no command is named '{word}'{hint}")
+    result = allot(word)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1].startswith(f"Error: no command is named '{word}'{hint}")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_a_folder_that_isnt_there_is_the_commands_fault(
     command: str, words: tuple[str, ...], sample: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(sample)
-    found = allot(command, *words)
-    assert (found.code, found.out) == (2, "")
-    assert "'nowhere' does not exist" in found.err
+    result = allot(command, *words)
+    assert (result.code, result.out) == (2, "")
+    assert "'nowhere' does not exist" in result.err
 
 
 def test_quiet_leaves_what_is_wrong(sample: Path, allot: Allot) -> None:
@@ -210,15 +210,15 @@ def test_each_shell_has_a_script(shell: str, allot: Allot) -> None:
 
 
 def test_who_owns_what_can_be_read_by_programs(sample: Path, allot: Allot) -> None:
-    found = checked("ownership", allot("ownership", "codeowners", "--repo", sample, "-o", "json").out)
-    owners = {one["path"]: one["owners"] for one in found["paths"]}
+    output = checked("ownership", allot("ownership", "codeowners", "--repo", sample, "-o", "json").out)
+    owners = {rule["path"]: rule["owners"] for rule in output["paths"]}
     assert next(iter(owners)) == "**"
     assert owners["**"] == ["@northlight-example/platform"]
     assert owners["tenants/solo-ada/members.yaml"] == ["@ada-k"]
 
 
 def test_what_argo_cd_needs_is_the_same_objects_as_json(sample: Path, allot: Allot) -> None:
-    found = json.loads(allot("bootstrap", "--repo", sample, "-o", "json").out)
-    assert (found["apiVersion"], found["kind"]) == ("v1", "List")
-    assert found["items"] == list(yaml.safe_load_all(allot("bootstrap", "--repo", sample).out))
-    assert "Application" in {one["kind"] for one in found["items"]}
+    output = json.loads(allot("bootstrap", "--repo", sample, "-o", "json").out)
+    assert (output["apiVersion"], output["kind"]) == ("v1", "List")
+    assert output["items"] == list(yaml.safe_load_all(allot("bootstrap", "--repo", sample).out))
+    assert "Application" in {manifest["kind"] for manifest in output["items"]}

@@ -39,21 +39,21 @@ class Seen(NamedTuple):
 
     def one(self, what: str = "solo-ada/webui", kind: str = "instances") -> dict[str, Any]:
         """Return the only thing of a name, as JSON has it."""
-        found = checked("status", self(what, "-o", "json").out)
-        ((one,),) = [tenant[kind] for tenant in found["tenants"]]
-        return dict(one)
+        output = checked("status", self(what, "-o", "json").out)
+        ((resource,),) = [tenant[kind] for tenant in output["tenants"]]
+        return dict(resource)
 
     def row(self, what: str = "solo-ada/webui", kind: str = "instances") -> Row:
         """Return what JSON and table say of it alike."""
-        one = self.one(what, kind)
+        resource = self.one(what, kind)
         printed = self(what.partition("/")[0]).out.splitlines()
-        lines = [line for line in printed if line.startswith(f"{what} ") and one["state"] in line.split()]
+        lines = [line for line in printed if line.startswith(f"{what} ") and resource["state"] in line.split()]
         marks = {line.partition(":")[0]: line for line in printed if line.startswith("(")}
         shared = [marks[line.split()[-1]] for line in lines if line.split()[-1] in marks]
-        assert any(line.endswith(one["why"]) for line in lines) or any(
-            one["why"] in line and what in line.partition("; concerns ")[2].split(", ") for line in shared
+        assert any(line.endswith(resource["why"]) for line in lines) or any(
+            resource["why"] in line and what in line.partition("; concerns ")[2].split(", ") for line in shared
         ), printed
-        return Row(one["state"], one["why"])
+        return Row(resource["state"], resource["why"])
 
 
 @pytest.fixture
@@ -79,21 +79,21 @@ def running(place: Place, *paths: str, **more: Any) -> TenantStatus:
         state = "Running" if kind == "instances" else "Ready"
         blob = blob_id((place.root / path).read_bytes())
         about[kind].append(kinds[kind](file.removesuffix(".yaml"), blob, state, "", **more))
-    return TenantStatus(paths[0].split("/")[1], "eu-1", **{kind: tuple(several) for kind, several in about.items()})
+    return TenantStatus(paths[0].split("/")[1], "eu-1", **{kind: tuple(resources) for kind, resources in about.items()})
 
 
 def test_before_anything_is_published_or_reported(seen: Seen) -> None:
     why = "not published yet: nothing was ever published: `allot publish` or `allot run` does it"
     assert seen.row() == Row("Merged", why)
     assert seen.row("studio-kite/before-upgrade", "snapshots") == Row("Merged", why)
-    one = seen.one()
-    assert (one["reason"], one["progress"], one["asDeclared"], one["observedBlob"]) == (
+    instance = seen.one()
+    assert (instance["reason"], instance["progress"], instance["asDeclared"], instance["observedBlob"]) == (
         "NotPublished",
         "going",
         False,
         None,
     )
-    assert (one["path"], one["declaredBlob"], one["gpuSpec"]) == (
+    assert (instance["path"], instance["declaredBlob"], instance["gpuSpec"]) == (
         WEBUI, blob_id((seen.place.root / WEBUI).read_bytes()), "l4-quarter"
     )  # fmt: skip
     things = list((seen.place.root / "tenants").glob("*/*/*.yaml"))
@@ -310,8 +310,8 @@ def test_rows_are_chosen(out: Seen) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], said: str, out: Seen) -> None:
-    found = out(*words)
-    assert (found.code, found.out, found.err.splitlines()[-1]) == (2, "", said)
+    result = out(*words)
+    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", said)
 
 
 def test_stocks_that_nothing_reports_are_as_declared(out: Seen) -> None:
@@ -322,12 +322,12 @@ def test_stocks_that_nothing_reports_are_as_declared(out: Seen) -> None:
     assert "l4-half-film eu-1 l4-half 6 2 4 - film-house" in lines
     assert {line.split()[1] for line in lines[1:]} == {"eu-1", "us-1"}
     (cluster,) = checked("status", out("--stocks", "--cluster", "eu-1", "-o", "json").out)["clusters"]
-    (quarter,) = [one for one in cluster["stocks"] if one["name"] == "l4-quarter"]
+    (quarter,) = [stock for stock in cluster["stocks"] if stock["name"] == "l4-quarter"]
     assert (quarter["count"], quarter["held"], quarter["free"], quarter["ready"]) == (40, 17, 23, None)
 
 
 def test_the_exit_code_says_whether_all_is_as_declared(out: Seen) -> None:
-    paths = [f"tenants/solo-ada/{one}.yaml" for one in ("instances/webui", "storages/models", "storages/styles")]
+    paths = [f"tenants/solo-ada/{stem}.yaml" for stem in ("instances/webui", "storages/models", "storages/styles")]
     assert out("solo-ada", "--exit-code").code == 1
     out.place.report("eu-1", running(out.place, *paths), observed=now())
     assert out("solo-ada", "--exit-code", "-q")[:2] == (0, "")
@@ -342,9 +342,9 @@ def test_the_exit_code_says_whether_all_is_as_declared(out: Seen) -> None:
     out.place.report("eu-1", running(out.place, *paths), observed=old)
     assert out("solo-ada", "--exit-code").code == 1, "nobody knows"
     stopped = running(out.place, *paths)
-    (one,) = stopped.instances
+    (instance,) = stopped.instances
     for reason, code in (("StoppedAsDeclared", 0), ("TenantSuspended", 0), ("VersionRevoked", 1)):
-        webui = Instance("webui", one.observed_blob, "Stopped", reason)
+        webui = Instance("webui", instance.observed_blob, "Stopped", reason)
         out.place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (webui,), stopped.storages), observed=now())
         assert out("solo-ada", "--exit-code").code == code, reason
 
@@ -384,12 +384,12 @@ def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) 
     assert said.err.splitlines()[1] == line
     rows = {words[0]: words[2] for text in said.out.splitlines() if len(words := text.split()) > 2}
     assert [rows[name] for name in names] == ["Removing"] * 9
-    assert [one.split()[0] for one in out("--state", "removing").out.splitlines()[1:] if "Removing" in one] == names
-    one = out(names[0]).out
-    assert "State:         Removing" in one
-    assert "the brake stops this: 9 of 17 instances would be deleted" in " ".join(one.split())
-    found = json.loads(out("-o", "json").out)["published"]
-    assert (found["commit"], found["ahead"], found["reason"]) == (commit, 1, "braked")
+    assert [row.split()[0] for row in out("--state", "removing").out.splitlines()[1:] if "Removing" in row] == names
+    details = out(names[0]).out
+    assert "State:         Removing" in details
+    assert "the brake stops this: 9 of 17 instances would be deleted" in " ".join(details.split())
+    publish_state = json.loads(out("-o", "json").out)["published"]
+    assert (publish_state["commit"], publish_state["ahead"], publish_state["reason"]) == (commit, 1, "braked")
 
 
 def test_a_retained_tenant_is_named_with_its_reason(out: Seen) -> None:

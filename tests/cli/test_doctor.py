@@ -36,27 +36,34 @@ class Answers:
         self.whole: dict[str, list[Object]] = {}  # by resource: objects of tenants' namespaces
 
     def __call__(self, request: Request) -> None:
-        found = self.status.get(request.asked) or self.body(request)
-        if isinstance(found, int):
-            request.whole(b"{}", found)
+        response = self.status.get(request.asked) or self.body(request)
+        if isinstance(response, int):
+            request.whole(b"{}", response)
         else:
-            request.whole(json.dumps(found).encode())
+            request.whole(json.dumps(response).encode())
 
     def body(self, request: Request) -> object:
         asked = request.asked
         if asked == "/version":
             return self.bed.version
         if asked == "/apis":
-            versions = [{"groupVersion": one} for one in self.bed.apis]
-            return {"groups": [{"versions": [one]} for one in versions]}
+            versions = [{"groupVersion": group_version} for group_version in self.bed.apis]
+            return {"groups": [{"versions": [version]} for version in versions]}
         if (api := asked.removeprefix("/apis/")) in self.bed.apis:
-            return {"resources": [{"name": one} for one in self.bed.apis[api]]}
+            return {"resources": [{"name": resource} for resource in self.bed.apis[api]]}
         labels = request.query.get("labelSelector", "")
-        if asked in (one.path for one in looked.WHOLE) and not labels:
+        if asked in (resource_kind.path for resource_kind in looked.WHOLE) and not labels:
             return self.page(request, self.whole.get(asked.rpartition("/")[2], []), "x")
-        kind = next((one for one in looked.ALL if (one.path, one.selector) == (asked, labels)), None)
+        kind = next(
+            (
+                resource_kind
+                for resource_kind in looked.ALL
+                if (resource_kind.path, resource_kind.selector) == (asked, labels)
+            ),
+            None,
+        )
         if kind is None:
-            assert asked not in (one.path for one in looked.ALL), f"{asked} with labels {labels}"
+            assert asked not in (resource_kind.path for resource_kind in looked.ALL), f"{asked} with labels {labels}"
             return 404
         objects = self.bed.objects[kind]
         if kind.name:
@@ -77,8 +84,8 @@ def answers() -> Answers:
 
 @pytest.fixture
 def server(answers: Answers) -> Iterator[Server]:
-    with serving(otherwise=answers) as found:
-        yield found
+    with serving(otherwise=answers) as api_server:
+        yield api_server
 
 
 @pytest.fixture
@@ -96,14 +103,14 @@ def there(server: Server, tmp_path: Path) -> list[object]:
 
 
 def test_a_cluster_that_is_as_declared(sample: Path, allot: Allot, there: list[object], server: Server) -> None:
-    found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
-    assert (found.code, found.err) == (0, "")
-    assert found.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
-    assert found.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed())} ok"
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
+    assert result.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed())} ok"
     words = "tenants' objects: this folder is in no Git repository, so the published manifests aren't here"
     assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-o", "json"))
-    assert {one.command for one in server.requests} == {"GET"}
-    assert not any("secrets" in one.asked for one in server.requests)
+    assert {request.command for request in server.requests} == {"GET"}
+    assert not any("secrets" in request.asked for request in server.requests)
     assert allot("doctor", "--repo", sample, "--cluster", "eu-1", *there, "-q").out == ""
 
 
@@ -112,15 +119,15 @@ def test_problems_come_first_with_what_to_do(sample: Path, allot: Allot, there: 
     answers.bed.node("l4-ts4-2")["spec"]["unschedulable"] = True
     answers.status[looked.APPLICATIONS.path] = 403
     words = "doctor", "--repo", sample, "--cluster", "eu-1", *there
-    found = allot(*words)
-    assert found.code == 1
-    assert [line.split()[:2] for line in found.out.splitlines()[1:5]] == [
+    result = allot(*words)
+    assert result.code == 1
+    assert [line.split()[:2] for line in result.out.splitlines()[1:5]] == [
         ["error", "nodes"],
         ["error", "argocd"],
         ["error", "add-ons"],
         ["warning", "nodes"],
     ]
-    assert found.out.splitlines()[-1].startswith("eu-1: 3 errors, 1 warning, ")
+    assert result.out.splitlines()[-1].startswith("eu-1: 3 errors, 1 warning, ")
     quiet = allot(*words, "-q")
     assert (quiet.code, len(quiet.out.splitlines())) == (1, 5)
     said = checked("doctor", allot(*words, "-o", "json").out)
@@ -139,31 +146,31 @@ def test_what_a_cluster_says_does_nothing_to_a_terminal(
 ) -> None:
     application = answers.bed.one(looked.APPLICATIONS, "allotment--root--eu-1")
     application["status"]["conditions"] = [{"type": "SyncError", "message": "\x1b[2J\nok"}]
-    found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
-    assert "SyncError: \\x1b[2J\\nok" in found.out
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    assert "SyncError: \\x1b[2J\\nok" in result.out
 
 
 def test_a_server_without_words_is_no_cluster_without_faults(
     sample: Path, allot: Allot, there: list[object], answers: Answers, server: Server
 ) -> None:
     answers.status["/version"] = 401
-    found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
-    assert (found.code, found.out) == (2, "")
-    assert found.err == f"allot: {server.url} doesn't know these credentials: it answers 401\n"
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"allot: {server.url} doesn't know these credentials: it answers 401\n"
     answers.status["/version"] = 403
     answers.status["/apis"] = 403
-    found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
-    assert found.code == 1
-    assert found.out.splitlines()[-1].startswith("eu-1: 1 error, 2 skipped, ")
-    assert "can't be checked: that needs get of /apis" in found.out
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    assert result.code == 1
+    assert result.out.splitlines()[-1].startswith("eu-1: 1 error, 2 skipped, ")
+    assert "can't be checked: that needs get of /apis" in result.out
 
 
 def test_a_cluster_that_is_away(sample: Path, allot: Allot, tmp_path: Path, there: list[object]) -> None:
     kubeconfig = Path(str(there[1]))
     kubeconfig.write_text(kubeconfig.read_text().replace("http://127.0.0.1:", "http://127.0.0.1:1"), encoding="utf-8")
-    found = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
-    assert (found.code, found.out) == (2, "")
-    assert "doesn't answer" in found.err
+    result = allot("doctor", "--repo", sample, "--cluster", "eu-1", *there)
+    assert (result.code, result.out) == (2, "")
+    assert "doesn't answer" in result.err
 
 
 def test_a_commits_declarations(allot: Allot, there: list[object], small: Place) -> None:
@@ -181,16 +188,16 @@ def test_a_commits_declarations(allot: Allot, there: list[object], small: Place)
     ],
 )
 def test_a_command_that_is_wrong(words: tuple[str, ...], said: str, sample: Path, allot: Allot) -> None:
-    found = allot("doctor", "--repo", sample, *words)
-    assert (found.code, found.out) == (2, "")
-    assert found.err.endswith(said)
+    result = allot("doctor", "--repo", sample, *words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.endswith(said)
 
 
 def lines(allot: Allot, root: Path) -> list[str]:
     """Return the findings about a repository, as lines."""
     said = checked("doctor", allot("doctor", "--repo", root, "-o", "json").out)
     assert said["cluster"] is None
-    return [f"{one['severity']} {one['object']}: {one['message']}" for one in said["findings"]]
+    return [f"{finding['severity']} {finding['object']}: {finding['message']}" for finding in said["findings"]]
 
 
 NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: whoever may push to rendered/* says what is published"
@@ -204,8 +211,8 @@ PROTECTION = (
 
 
 def test_a_folder_that_nothing_is_published_from(sample: Path, allot: Allot) -> None:
-    found = lines(allot, sample)
-    assert found == [
+    findings = lines(allot, sample)
+    assert findings == [
         "warning declarations: allot validate finds 1 warning",
         "warning placeholders: 2 values of the sample are still there",
         NO_CI,
@@ -266,12 +273,12 @@ def test_of_a_large_workflow_only_the_beginning_is_read(sample: Path, allot: All
 
 
 def test_a_repository_that_is_published_and_not_reported(published: Place, allot: Allot) -> None:
-    found = lines(allot, published.root)
-    assert [one for one in found if "rendered/" in one and one != NO_PUBLISHER] == [
+    findings = lines(allot, published.root)
+    assert [finding for finding in findings if "rendered/" in finding and finding != NO_PUBLISHER] == [
         "ok rendered/eu-1: is published",
         "ok rendered/us-1: is published",
     ]
-    assert [one for one in found if "status/" in one] == [
+    assert [finding for finding in findings if "status/" in finding] == [
         "error status/eu-1: nothing has reported it yet",
         "error status/us-1: nothing has reported it yet",
         NO_REPORTER,
@@ -282,17 +289,17 @@ def test_a_repository_that_is_published_and_not_reported(published: Place, allot
 def test_what_is_merged_and_not_published(published: Place, allot: Allot) -> None:
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quarter # mine")
     published.merge()
-    found = lines(allot, published.root)
-    assert "warning rendered branches: 1 change is merged and not published" in found
+    findings = lines(allot, published.root)
+    assert "warning rendered branches: 1 change is merged and not published" in findings
     commit = git(published.remote, "rev-parse", "refs/allotment/source")[:12]
-    assert f"warning publishing: published is {commit}, main is 1 commit ahead: not published yet" in found
+    assert f"warning publishing: published is {commit}, main is 1 commit ahead: not published yet" in findings
 
 
 def test_a_lost_ref_is_an_error_and_the_advice_is_not_to_publish(published: Place, allot: Allot) -> None:
     git(published.root, "push", "-q", "origin", "--delete", "refs/allotment/published/us-1")
-    found = [line for line in lines(allot, published.root) if "branches" in line or "rendered/" in line]
-    assert [line for line in found if "refs/allotment/published/us-1 is gone" in line and line.startswith("error")]
-    assert not [line for line in found if "nothing was ever published" in line]
+    findings = [line for line in lines(allot, published.root) if "branches" in line or "rendered/" in line]
+    assert [line for line in findings if "refs/allotment/published/us-1 is gone" in line and line.startswith("error")]
+    assert not [line for line in findings if "nothing was ever published" in line]
     assert "allot publish --adopt" in allot("doctor", "--repo", published.root).out
 
 
@@ -303,10 +310,10 @@ def test_the_brake_that_stops_publishing_is_an_error(published: Place, allot: Al
     published.merge()
     assert published.publish().code == 1
     commit = git(published.remote, "rev-parse", "refs/allotment/source")[:12]
-    found = lines(allot, published.root)
+    findings = lines(allot, published.root)
     stopped = "main is 1 commit ahead: the brake stopped it (9 of 17 instances)"
-    assert f"error publishing: has stopped: published is {commit}, {stopped}" in found
-    assert "warning rendered branches: 9 changes are merged and not published" in found
+    assert f"error publishing: has stopped: published is {commit}, {stopped}" in findings
+    assert "warning rendered branches: 9 changes are merged and not published" in findings
 
 
 def test_a_rewound_branch_and_an_invalid_platform_are_errors(published: Place, allot: Allot) -> None:
@@ -328,8 +335,8 @@ def test_a_rewound_branch_and_an_invalid_platform_are_errors(published: Place, a
 def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> None:
     assert callable(begin)
     place = begin("never", lambda place: None)
-    found = lines(allot, place.root)
-    assert [one for one in found if "rendered/" in one and one != NO_PUBLISHER] == [
+    findings = lines(allot, place.root)
+    assert [finding for finding in findings if "rendered/" in finding and finding != NO_PUBLISHER] == [
         "error rendered/eu-1: nothing was ever published there",
         "error rendered/us-1: nothing was ever published there",
     ]
@@ -338,7 +345,7 @@ def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> N
 def lines_of(result: Result) -> list[str]:
     """Return the findings about edits, as `object: message`."""
     findings = checked("doctor", result.out)["findings"]
-    return [f"{one['object']}: {one['message']}" for one in findings if one["topic"] == "edits"]
+    return [f"{finding['object']}: {finding['message']}" for finding in findings if finding["topic"] == "edits"]
 
 
 @pytest.fixture
@@ -351,14 +358,18 @@ def exact(published: Place, answers: Answers) -> Answers:
     for path in git(published.remote, "ls-tree", "-r", "--name-only", tip).splitlines():
         if not path.startswith(("tenants/", "control/namespaces/")):
             continue
-        for one in load(git(published.remote, "show", f"{tip}:{path}").encode() + b"\n"):
-            if one["kind"] in resources:
-                made = live(one)
-                made["metadata"]["uid"] = f"{one['kind']}-{len(answers.whole.get(resources[one['kind']], []))}"
-                answers.whole.setdefault(resources[one["kind"]], []).append(made)
-    tenants = {one["metadata"]["name"].removeprefix("t-") for one in answers.whole["namespaces"]}
+        for manifest in load(git(published.remote, "show", f"{tip}:{path}").encode() + b"\n"):
+            if manifest["kind"] in resources:
+                made = live(manifest)
+                made["metadata"]["uid"] = (
+                    f"{manifest['kind']}-{len(answers.whole.get(resources[manifest['kind']], []))}"
+                )
+                answers.whole.setdefault(resources[manifest["kind"]], []).append(made)
+    tenants = {namespace["metadata"]["name"].removeprefix("t-") for namespace in answers.whole["namespaces"]}
     applications = answers.bed.objects[looked.APPLICATIONS]
-    applications[:] = [one for one in applications if not one["metadata"]["name"].startswith("solo-ada--")]
+    applications[:] = [
+        application for application in applications if not application["metadata"]["name"].startswith("solo-ada--")
+    ]
     for tenant in tenants:
         for part in ("storage", "compute"):
             labels = {names.CLUSTER: "eu-1", names.TENANT: tenant}
@@ -369,7 +380,7 @@ def exact(published: Place, answers: Answers) -> Answers:
 
 def test_live_objects_are_as_published(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
     words = "doctor", "--repo", published.root, "--cluster", "eu-1", *there
-    count = sum(len(several) for several in exact.whole.values())
+    count = sum(len(objects) for objects in exact.whole.values())
     assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects are as published"]
     git(published.root, "remote", "remove", "origin")
     skipped = "this repository has no remote named origin, which the rendered branches would lie in"
@@ -390,12 +401,12 @@ def test_edits_and_foreign_objects_are_named(
         exact.whole.setdefault(resource, []).append({"metadata": {**foreign, "uid": resource}, "spec": {}})
     stray = {**foreign, "namespace": "kube-system", "uid": "y"}
     exact.whole["networkpolicies"].append({"metadata": stray, "spec": {}})
-    found = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
-    assert found.code == 1
-    assert "s3cret" not in found.out
-    edits = [one for one in checked("doctor", found.out)["findings"] if one["topic"] == "edits"]
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    assert result.code == 1
+    assert "s3cret" not in result.out
+    edits = [finding for finding in checked("doctor", result.out)["findings"] if finding["topic"] == "edits"]
     miner = "was edited by hand: spec.template.spec.containers[miner] isn't published"
-    assert [(one["severity"], one["object"], one["message"], one["advice"]) for one in edits] == [
+    assert [(finding["severity"], finding["object"], finding["message"], finding["advice"]) for finding in edits] == [
         (
             "error",
             f"SecurityPolicy {space}/open\\x1b[2J",
@@ -423,20 +434,20 @@ def test_an_edit_of_what_isolates_a_tenant_is_an_error(
     monkeypatch.setattr(comparing, "UNSYNCED_SECONDS", 0)
     for policy in exact.whole["networkpolicies"]:
         policy["spec"]["ingress"] = [{}]
-    found = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
-    edits = [one for one in checked("doctor", found.out)["findings"] if one["topic"] == "edits"]
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    edits = [finding for finding in checked("doctor", result.out)["findings"] if finding["topic"] == "edits"]
     changed = len(exact.whole["networkpolicies"])
-    assert {one["severity"] for one in edits[:changed]} == {"error"}
+    assert {finding["severity"] for finding in edits[:changed]} == {"error"}
     assert changed <= MOST
 
 
 def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
     published: Place, allot: Allot, there: list[object], exact: Answers
 ) -> None:
-    for one in exact.whole["deployments"]:
-        one["spec"]["replicas"] = 7
-    for one in exact.bed.objects[looked.APPLICATIONS]:
-        one["status"]["sync"]["status"] = "OutOfSync"
+    for live_object in exact.whole["deployments"]:
+        live_object["spec"]["replicas"] = 7
+    for live_object in exact.bed.objects[looked.APPLICATIONS]:
+        live_object["status"]["sync"]["status"] = "OutOfSync"
     (line,) = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
     assert "aren't compared in full: Argo CD hasn't applied the last publish, or its Applications can't be read" in line
 
@@ -445,7 +456,7 @@ def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
 def test_a_kind_that_can_not_be_read_hides_no_other(
     status: int, published: Place, allot: Allot, there: list[object], exact: Answers
 ) -> None:
-    kind = next(one for one in looked.WHOLE if one.resource == "securitypolicies")
+    kind = next(resource_kind for resource_kind in looked.WHOLE if resource_kind.resource == "securitypolicies")
     exact.status[kind.path] = status
     exact.whole["deployments"][0]["spec"]["replicas"] = 7
     lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json"))
@@ -457,10 +468,10 @@ def test_a_kind_that_can_not_be_read_hides_no_other(
 
 def test_a_remote_that_is_away_is_an_error(published: Place, allot: Allot, there: list[object], exact: Answers) -> None:
     published.remote.rename(published.remote.with_name("away.git"))
-    found = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
-    (line,) = lines_of(found)
+    result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *there, "-o", "json")
+    (line,) = lines_of(result)
     assert line.startswith("tenants' objects: can't be compared: ")
-    assert found.code == 1
+    assert result.code == 1
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,10 @@ def seen(
 ) -> str:
     """Report the state of the preparation that is published."""
     objects = load(place.tree("eu-1")[STORED].encode())
-    noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
-    found = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
-    kept = bool(found.pop("kept", False))
-    prepare = Preparation(uid, found["attempt"], found["input_hash"], state, reason=reason, kept=kept)
+    noted = next(manifest for manifest in objects if manifest["kind"] == "Job")["metadata"]["annotations"]
+    fields = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
+    kept = bool(fields.pop("kept", False))
+    prepare = Preparation(uid, fields["attempt"], fields["input_hash"], state, reason=reason, kept=kept)
     storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
     run = (Instance(INSTANCE, "b", instance, "", nodes=("n1",)),) if instance else ()
     return place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,), instances=run))
@@ -54,9 +54,9 @@ def seen(
 
 def replicas(place: Place) -> int:
     deployment = load(place.tree("eu-1")[COMPUTED].encode())[0]
-    found: int = deployment["spec"]["replicas"]
-    assert (found == 0) == ("allotment.dev/waits-for" in deployment["metadata"]["annotations"])
-    return found
+    count: int = deployment["spec"]["replicas"]
+    assert (count == 0) == ("allotment.dev/waits-for" in deployment["metadata"]["annotations"])
+    return count
 
 
 @pytest.fixture
@@ -139,11 +139,15 @@ def test_a_lost_status_closes_no_share(place: Place) -> None:
     path = "tenants/northlight/storage/base-models.rendered.yaml"
 
     def shares(tree: dict[str, str]) -> list[str]:
-        return [name for one in load(tree[file].encode()) if (name := one["metadata"]["name"]).startswith("share--")]
+        return [
+            name
+            for manifest in load(tree[file].encode())
+            if (name := manifest["metadata"]["name"]).startswith("share--")
+        ]
 
     place.publish()
     assert shares(place.tree("eu-1")) == []
-    (job,) = (one for one in load(place.tree("eu-1")[path].encode()) if one["kind"] == "Job")
+    (job,) = (manifest for manifest in load(place.tree("eu-1")[path].encode()) if manifest["kind"] == "Job")
     noted = job["metadata"]["annotations"]
     prepare = Preparation("j1", int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"], "Succeeded")
     stored = Storage("base-models", "b", "Ready", "", prepare=prepare)

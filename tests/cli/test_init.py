@@ -119,20 +119,22 @@ def test_it_says_what_is_still_to_be_filled_in_and_where(allot: Allot, tmp_path:
 def test_the_readme_keeps_what_is_still_to_be_filled_in(allot: Allot, tmp_path: Path) -> None:
     blanks = checked("init", init(allot, tmp_path / "gpus", "GitHub", "-o", "json").out)["blanks"]
     lines = [line for line in (tmp_path / "gpus/README.md").read_text().splitlines() if line.startswith("- [ ] ")]
-    assert lines == [f"- [ ] [{one['path']}]({one['path']}), `{one['field']}`: {one['description']}" for one in blanks]
+    assert lines == [
+        f"- [ ] [{blank['path']}]({blank['path']}), `{blank['field']}`: {blank['description']}" for blank in blanks
+    ]
     sample(allot, tmp_path / "sample")
     assert "filled in" not in (tmp_path / "sample/README.md").read_text()
 
 
 def test_what_it_wrote_is_json_too(allot: Allot, tmp_path: Path) -> None:
-    found = checked("init", init(allot, tmp_path, "GitHub", "-o", "json").out)
-    assert found["files"] == sorted(files(tmp_path))
-    assert len(found["blanks"]) == 15
-    assert found["next"][0] == f"cd {tmp_path}"
+    output = checked("init", init(allot, tmp_path, "GitHub", "-o", "json").out)
+    assert output["files"] == sorted(files(tmp_path))
+    assert len(output["blanks"]) == 15
+    assert output["next"][0] == f"cd {tmp_path}"
     shown = init(allot, tmp_path / "again").out
-    assert [f"  {command}" for command in found["next"][1:]] == shown.split("Next:\n")[1].split("\n\n")[0].splitlines()[
-        1:
-    ]
+    assert [f"  {command}" for command in output["next"][1:]] == shown.split("Next:\n")[1].split("\n\n")[
+        0
+    ].splitlines()[1:]
 
 
 def test_its_tenants_page_makes_the_first_tenant(allot: Allot, tmp_path: Path) -> None:
@@ -201,10 +203,10 @@ def test_an_editor_finds_each_kinds_schema(allot: Allot, tmp_path: Path) -> None
     assert len(schemas) == len(KINDS)
     for schema, pattern in schemas.items():
         assert (tmp_path / schema).is_file()
-        found = [path.read_text() for path in PROJECT.glob(pattern)]
+        texts = [path.read_text() for path in PROJECT.glob(pattern)]
         kind = Path(schema).name.split(".")[0]
-        assert found, pattern
-        assert all(f"\nkind: {kind}\n" in text for text in found)
+        assert texts, pattern
+        assert all(f"\nkind: {kind}\n" in text for text in texts)
 
 
 def locked(text: str) -> dict[str, set[str]]:
@@ -277,9 +279,9 @@ def test_a_clone_of_an_empty_repository_is_fine(allot: Allot, tmp_path: Path) ->
     ],
 )
 def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
-    found = init(allot, tmp_path / "new", "GitHub", *words)
-    assert (found.code, found.out) == (2, "")
-    assert said in found.err
+    result = init(allot, tmp_path / "new", "GitHub", *words)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
     assert not (tmp_path / "new").exists()
 
 
@@ -372,10 +374,10 @@ def test_the_ci_fits_its_schema(forge: str, schema: str, program: str, allot: Al
 @pytest.mark.parametrize("forge", ["GitHub", "Gitea", "Forgejo"])
 def test_what_checks_a_pull_request_may_write_nothing(forge: str, allot: Allot, tmp_path: Path) -> None:
     init(allot, tmp_path, forge)
-    found = workflow(tmp_path, forge)
-    assert found["permissions"] == {}
-    assert "pull_request" in found["on"]
-    validate, publish = found["jobs"]["validate"], found["jobs"]["publish"]
+    ci_workflow = workflow(tmp_path, forge)
+    assert ci_workflow["permissions"] == {}
+    assert "pull_request" in ci_workflow["on"]
+    validate, publish = ci_workflow["jobs"]["validate"], ci_workflow["jobs"]["publish"]
     assert validate["if"] == "github.event_name == 'pull_request'"
     assert validate["permissions"] == {"contents": "read"}
     checkout = {"ref": "refs/pull/${{ github.event.number }}/head", "fetch-depth": 0, "persist-credentials": False}
@@ -390,14 +392,14 @@ def test_what_holds_a_token_checks_out_and_runs_nothing_of_a_pull_request(
     forge: str, allot: Allot, tmp_path: Path
 ) -> None:
     init(allot, tmp_path, forge)
-    found = workflow(tmp_path, forge)
-    assert "pull_request_target" in found["on"], "its workflow is the base's"
+    ci_workflow = workflow(tmp_path, forge)
+    assert "pull_request_target" in ci_workflow["on"], "its workflow is the base's"
     for name in ("plan", "follow"):
-        job = found["jobs"][name]
+        job = ci_workflow["jobs"][name]
         assert job["permissions"] == {"contents": "read", "pull-requests": "write", "statuses": "write"}
         checkout, *cache, install, run = job["steps"]
         assert checkout["with"] == {"fetch-depth": 0}, "no ref of a pull request's"
-        assert [one["with"]["path"] for one in cache] == (["~/.cache/pip"] if forge == "GitHub" else []), (
+        assert [step["with"]["path"] for step in cache] == (["~/.cache/pip"] if forge == "GitHub" else []), (
             "one that is its own"
         )
         assert ("rm -rf ~/.cache/pip/wheels" in install["run"]) == (forge == "GitHub"), (
@@ -405,18 +407,18 @@ def test_what_holds_a_token_checks_out_and_runs_nothing_of_a_pull_request(
         )
         assert "${{" not in install["run"] + run["run"], "what an event says is never a part of a script"
         assert " allot" not in run["run"].replace("/allot", ""), "the program is the installed one"
-    assert found["jobs"]["plan"]["if"] == "github.event_name == 'pull_request_target'"
+    assert ci_workflow["jobs"]["plan"]["if"] == "github.event_name == 'pull_request_target'"
 
 
 @pytest.mark.parametrize("forge", WORKFLOWS)
 def test_the_ci_runs_hourly_and_what_is_merged_at_once(forge: str, allot: Allot, tmp_path: Path) -> None:
     init(allot, tmp_path, forge)
-    found = workflow(tmp_path, forge)
+    ci_workflow = workflow(tmp_path, forge)
     if forge == "GitLab":
         assert "a schedule, hourly" in (tmp_path / WORKFLOWS[forge]).read_text()
     else:
-        assert found["on"]["schedule"] == [{"cron": "7 * * * *"}]
-        assert found["on"]["push"] == {"branches": ["main"]}
+        assert ci_workflow["on"]["schedule"] == [{"cron": "7 * * * *"}]
+        assert ci_workflow["on"]["push"] == {"branches": ["main"]}
 
 
 # The commands of the CI, run as they are: with the program as a wheel, as a commit, and as an image has it.
@@ -513,13 +515,13 @@ class Site:
         """Run a job's commands as the forge does: each step by itself, in a clone at `ref` that its action made, or that
         its own commands make; its folder for what is temporary is named as the job."""
         work = self.machine / f"{name}-work"
-        found = workflow(self.source, self.forge)["jobs" if self.forge != "GitLab" else name]
+        job_config = workflow(self.source, self.forge)["jobs" if self.forge != "GitLab" else name]
         (self.machine / name).mkdir()
         if self.forge == "GitLab":
-            lines = [line for line in (*found["before_script"], *found["script"]) if " comment " not in line]
+            lines = [line for line in (*job_config["before_script"], *job_config["script"]) if " comment " not in line]
             steps = [{"run": "\n".join(lines)}]  # without what talks to the forge: none is there
         else:
-            steps = found[name]["steps"]
+            steps = job_config[name]["steps"]
         if "uses" in steps[0] or self.forge == "GitLab":
             git(self.machine, "clone", "-q", str(self.remote), work.name)
             git(work, "fetch", "-q", "origin", ref)
@@ -602,7 +604,7 @@ def test_the_ci_checks_a_merge_result_with_the_program_that_the_base_names(
     is_checked(site.job("validate", "refs/pull/7/head"))
     if forge == "GitLab":
         report = json.loads((site.machine / "validate-work/gl-code-quality-report.json").read_text())
-        assert "tenants/solo-ada/instances/webui.yaml" in {one["location"]["path"] for one in report}
+        assert "tenants/solo-ada/instances/webui.yaml" in {issue["location"]["path"] for issue in report}
 
 
 @pytest.mark.install

@@ -67,8 +67,8 @@ def test_a_dry_run_writes_nothing(allot: Allot, cloud: Path) -> None:
     before = files(cloud)
     said = upgrade(allot, cloud, "--dry-run")
     assert (said.code, said.out.splitlines()[-1]) == (0, f"{cloud}: 4 files would change; run it without --dry-run")
-    found = json.loads(upgrade(allot, cloud, "--dry-run", "-o", "json").out)
-    assert PIN in found["changes"][".allot/program.lock"].splitlines()
+    output = json.loads(upgrade(allot, cloud, "--dry-run", "-o", "json").out)
+    assert PIN in output["changes"][".allot/program.lock"].splitlines()
     assert files(cloud) == before
 
 

@@ -30,10 +30,10 @@ def raw(folder: Path, tree: str) -> list[tuple[str, str, bytes]]:
 def with_twin(folder: Path, tree: str, name: str, twin: str) -> str:
     """Return a tree like another one, with an entry of a name that it has before its own."""
     data = b""
-    for mode, one, id_ in raw(folder, tree):
-        if one == name:
+    for mode, entry_name, id_ in raw(folder, tree):
+        if entry_name == name:
             data += entry("40000", name, bytes.fromhex(twin))
-        data += entry(mode, one, id_)
+        data += entry(mode, entry_name, id_)
     return write(folder, "tree", data)
 
 

@@ -22,28 +22,28 @@ BETWEEN = re.compile(r"&&|;|\|")
 
 def unpinned(text: str) -> list[str]:
     """Return what a file names or installs that another may replace."""
-    found = []
+    references = []
     for line in text.replace("\\\n", " ").splitlines():
-        found += [one for one in ACTION.findall(line) if not PINNED.fullmatch(one)]
-        found += [one for one in IMAGE_LINE.findall(line) if not DIGEST.fullmatch(one)]
-        found += [part.strip() for part in BETWEEN.split(line) if not _hashed(part)]
-    return found
+        references += [action for action in ACTION.findall(line) if not PINNED.fullmatch(action)]
+        references += [image for image in IMAGE_LINE.findall(line) if not DIGEST.fullmatch(image)]
+        references += [part.strip() for part in BETWEEN.split(line) if not _hashed(part)]
+    return references
 
 
 def _hashed(command: str) -> bool:
     """Return whether a command installs by hashes, or a folder or wheel of this machine that takes nothing else along."""
     if "additional_dependencies" in command:  # pre-commit's, which takes no hashes
         return False
-    if (found := PIP.search(command)) is None:
+    if (match := PIP.search(command)) is None:
         return True
-    words = set(found.group(2).split())
+    words = set(match.group(2).split())
     if "--no-deps" in words and PROGRAM.search(
         command
     ):  # it names a commit, or a wheel with its hash: see test_init.py
         return True
     local = {
         "--no-deps",
-        "--no-build-isolation" if found.group(1) == "wheel" or "--editable" in words else "--no-index",
+        "--no-build-isolation" if match.group(1) == "wheel" or "--editable" in words else "--no-index",
     }
     return "--require-hashes" in words or local <= words
 
@@ -72,7 +72,7 @@ def test_what_the_project_is_built_and_run_from_is_pinned() -> None:
     files = [path for path in PROJECT.iterdir() if path.is_file() and path.suffix != ".lock"]
     files += [*(PROJECT / ".ci").iterdir(), *(PROJECT / "docs").rglob("*.md")]
     assert {"Containerfile", "Makefile", "README.md", ".pre-commit-config.yaml"} <= {path.name for path in files}
-    assert {path.name: found for path in files if (found := unpinned(path.read_text(encoding="utf-8")))} == {}
+    assert {path.name: references for path in files if (references := unpinned(path.read_text(encoding="utf-8")))} == {}
 
 
 @pytest.mark.parametrize("program", [COMMIT, WHEEL, IMAGE], ids=["commit", "wheel", "image"])
@@ -81,13 +81,13 @@ def test_what_init_writes_is_pinned(forge: str, program: str, allot: Allot, tmp_
     init(allot, tmp_path, forge, program=program)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"README.md", ".pre-commit-config.yaml", "settings.json"} <= {path.name for path in files}
-    assert {path.name: found for path in files if (found := unpinned(path.read_text(encoding="utf-8")))} == {}
+    assert {path.name: references for path in files if (references := unpinned(path.read_text(encoding="utf-8")))} == {}
 
 
 @pytest.mark.parametrize("folder", ADD_ONS, ids=lambda folder: folder.name)
 def test_the_image_of_an_add_on_is_one_that_nobody_has_until_its_digest_is_written(folder: Path) -> None:
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
-    named = {one["name"]: one for one in kustomization["images"]}
+    named = {image_override["name"]: image_override for image_override in kustomization["images"]}
     images = [image for path in folder.glob("*.yaml") for image in re.findall(r"\bimage: (\S+)", path.read_text())]
     assert images
     for image in images:

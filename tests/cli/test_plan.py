@@ -25,8 +25,11 @@ def pull(sample: Path, allot: Allot) -> Pull:
     return Pull(sample, allot)
 
 
-def things(found: dict[str, list[dict[str, str]]]) -> list[tuple[str, ...]]:
-    return [(one["tenant"], one["cluster"], f"{one['kind']} {one['name']}", one["action"]) for one in found["things"]]
+def things(plan: dict[str, list[dict[str, str]]]) -> list[tuple[str, ...]]:
+    return [
+        (resource["tenant"], resource["cluster"], f"{resource['kind']} {resource['name']}", resource["action"])
+        for resource in plan["things"]
+    ]
 
 
 def test_what_changes_nothing_says_so(pull: Pull) -> None:
@@ -36,49 +39,55 @@ def test_what_changes_nothing_says_so(pull: Pull) -> None:
 
 def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    found = pull.planned()
-    assert found["summary"] == "can be merged · 1 replaced · 1 destroyed · +459.90 EUR/month"
-    assert [(one["what"], one["words"]) for one in found["losses"]] == [
+    plan = pull.planned()
+    assert plan["summary"] == "can be merged · 1 replaced · 1 destroyed · +459.90 EUR/month"
+    assert [(loss["what"], loss["words"]) for loss in plan["losses"]] == [
         (
             "instance studio-kite/webui in eu-1",
             "is replaced: it restarts, and what lies on its own disk (50Gi at /scratch) is lost",
         )
     ]
-    assert [(one["gpuSpec"], one["stock"], one["heldBefore"], one["held"], one["free"]) for one in found["units"]] == [
+    assert [
+        (unit_usage["gpuSpec"], unit_usage["stock"], unit_usage["heldBefore"], unit_usage["held"], unit_usage["free"])
+        for unit_usage in plan["units"]
+    ] == [
         ("l4-quarter", 40, 17, 16, 24),
         ("l4-whole", 7, 3, 4, 3),
     ]
-    assert [(one["what"], one["before"], one["after"], one["limit"]) for one in found["quota"]] == [
-        ("nvidia-l4 GPUs", 3.25, 4, 8)
-    ]
-    (cost,) = found["costs"]
+    assert [
+        (quota_change["what"], quota_change["before"], quota_change["after"], quota_change["limit"])
+        for quota_change in plan["quota"]
+    ] == [("nvidia-l4 GPUs", 3.25, 4, 8)]
+    (cost,) = plan["costs"]
     assert (cost["tenant"], cost["before"], cost["after"], cost["left"]) == (
         "studio-kite",
         2276.9,
         2736.8,
         1263.2,
     )
-    assert [(one["what"], one["before"], one["after"]) for one in cost["parts"]] == [("instance webui", 153.3, 613.2)]
-    assert things(found) == [("studio-kite", "eu-1", "instance webui", "replaced")]
-    assert found["things"][0]["why"] == [f"{WEBUI}: spec.gpuSpec l4-quarter → l4-whole"]
+    assert [(part["what"], part["before"], part["after"]) for part in cost["parts"]] == [
+        ("instance webui", 153.3, 613.2)
+    ]
+    assert things(plan) == [("studio-kite", "eu-1", "instance webui", "replaced")]
+    assert plan["things"][0]["why"] == [f"{WEBUI}: spec.gpuSpec l4-quarter → l4-whole"]
 
 
 def test_what_is_added_stopped_and_removed_is_told_apart(pull: Pull) -> None:
     pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
     pull.edit(WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
     pull.remove(f"{ADA}/instances/webui.yaml")
-    found = pull.planned()
-    assert things(found) == [
+    plan = pull.planned()
+    assert things(plan) == [
         ("solo-ada", "eu-1", "instance webui", "removed"),
         ("solo-ada", "eu-1", "storage models", "changed"),
         ("studio-kite", "eu-1", "instance another", "added"),
         ("studio-kite", "eu-1", "instance webui", "changed"),
     ]
-    assert [one["words"].split(":")[0] for one in found["losses"]] == ["is removed", "stops"]
+    assert [loss["words"].split(":")[0] for loss in plan["losses"]] == ["is removed", "stops"]
 
 
-def effects(found: dict[str, list[dict[str, str]]]) -> dict[str, str | None]:
-    return {f"{one['tenant']}/{one['name']}": one["effect"] for one in found["things"]}
+def effects(plan: dict[str, list[dict[str, str]]]) -> dict[str, str | None]:
+    return {f"{resource['tenant']}/{resource['name']}": resource["effect"] for resource in plan["things"]}
 
 
 def test_each_instance_that_changes_says_whether_it_restarts(pull: Pull) -> None:
@@ -87,8 +96,8 @@ def test_each_instance_that_changes_says_whether_it_restarts(pull: Pull) -> None
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     pull.edit(f"{KITE}/instances/webui-next.yaml", "replicas: 2", "replicas: 1")
     pull.remove(f"{ADA}/instances/webui.yaml")
-    found = pull.planned()
-    assert effects(found) == {
+    plan = pull.planned()
+    assert effects(plan) == {
         "solo-ada/webui": "stops",
         "solo-ada/models": None,
         "studio-kite/another": "starts",
@@ -112,13 +121,13 @@ def test_a_larger_storage_restarts_no_instance(pull: Pull) -> None:
 def test_a_resize_without_a_free_unit_restarts_nothing(pull: Pull) -> None:
     pull.merge_elsewhere(("clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    found = pull.planned()
-    (thing,) = found["things"]
+    plan = pull.planned()
+    (thing,) = plan["things"]
     assert (thing["effect"], thing["why"][1]) == (
         "keeps running",
         "it keeps its published unit until 1 unit of l4-whole is free",
     )
-    assert [one["words"] for one in found["losses"]] == [
+    assert [loss["words"] for loss in plan["losses"]] == [
         "keeps running until 1 unit of l4-whole is free, and is replaced then: it restarts, and what lies on its own disk"
         " (50Gi at /scratch) is lost"
     ]
@@ -128,8 +137,12 @@ def test_a_resize_without_a_free_unit_restarts_nothing(pull: Pull) -> None:
 def test_a_rename_is_told_as_what_it_is(pull: Pull) -> None:
     pull.copy(WEBUI, f"{KITE}/instances/gallery.yaml")
     pull.remove(WEBUI)
-    found = pull.planned()
-    why = {one["name"]: (one["action"], one["why"]) for one in found["things"] if one["kind"] == "instance"}
+    plan = pull.planned()
+    why = {
+        resource["name"]: (resource["action"], resource["why"])
+        for resource in plan["things"]
+        if resource["kind"] == "instance"
+    }
     assert why["webui"] == ("removed", [])
     assert why["gallery"] == (
         "replaced",
@@ -141,16 +154,16 @@ def test_a_change_of_the_offer_shows_at_each_tenant_that_it_reaches(pull: Pull) 
     pull.edit(
         "platform/specs/l4-quarter.yaml", "  prices:\n", '  prices:\n    - from: "2026-11-01"\n      perHour: "0.30"\n'
     )
-    found = pull.planned()
-    assert not found["things"]
-    assert {one["tenant"] for one in found["costs"]} >= {"studio-kite", "solo-ada"}
+    plan = pull.planned()
+    assert not plan["things"]
+    assert {cost["tenant"] for cost in plan["costs"]} >= {"studio-kite", "solo-ada"}
     pull.edit("platform/apps/stable-diffusion-webui.yaml", "lifecycle: Deprecated", "lifecycle: Revoked")
-    found = pull.planned()
-    assert ("studio-kite", "eu-1", "instance webui", "changed") in things(found)
-    assert found["things"][0]["why"] == [
+    plan = pull.planned()
+    assert ("studio-kite", "eu-1", "instance webui", "changed") in things(plan)
+    assert plan["things"][0]["why"] == [
         "platform/apps/stable-diffusion-webui.yaml: spec.versions[1.10.1].lifecycle Deprecated → Revoked"
     ]
-    assert "stops" in str(found["losses"])
+    assert "stops" in str(plan["losses"])
 
 
 def test_data_that_is_deleted_or_written_over_is_told(pull: Pull) -> None:
@@ -165,7 +178,7 @@ def test_data_that_is_deleted_or_written_over_is_told(pull: Pull) -> None:
         if "model-cache" in file.read_text():
             file.unlink()
     pull.remove(storage)
-    words = [one["words"] for one in pull.planned()["losses"] if "storage" in one["what"]]
+    words = [destruction["words"] for destruction in pull.planned()["losses"] if "storage" in destruction["what"]]
     assert len(words) == 1
     assert words[0].startswith("is deleted: its volume of ")
 
@@ -176,10 +189,10 @@ def test_it_is_the_plan_of_the_merge_result(pull: Pull) -> None:
     for number in range(free):
         pull.copy(f"{ADA}/instances/webui.yaml", f"tenants/film-house/instances/more{number:02}.yaml")
     alone = pull.planned()
-    stock = [one for one in alone["problems"] if one["rule"] == "stock"]
+    stock = [problem for problem in alone["problems"] if problem["rule"] == "stock"]
     assert not stock
     pull.merge_elsewhere((WEBUI, "spec:\n", "spec:\n  replicas: 2\n"))
-    together = [one for one in pull.planned()["problems"] if one["rule"] == "stock"]
+    together = [problem for problem in pull.planned()["problems"] if problem["rule"] == "stock"]
     assert len(together) == 1
     assert "41 units of l4-quarter would run in eu-1, 1 more than its stock" in together[0]["message"]
 
@@ -199,12 +212,12 @@ def test_a_stock_lowered_beneath_what_is_held_is_the_one_to_blame(pull: Pull) ->
 def test_a_stock_that_the_base_has_lowered_stops_who_adds_and_not_who_stops(pull: Pull) -> None:
     pull.merge_elsewhere(("clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 15"))
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  description: Mine.\n")
-    found = pull.planned()
-    assert (found["problems"], found["standing"]) == ([], 1)
+    plan = pull.planned()
+    assert (plan["problems"], plan["standing"]) == ([], 1)
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
-    found = pull.planned()
-    assert found["allowed"]
-    assert [(one["severity"], one["message"].split(";")[0]) for one in found["problems"]] == [
+    plan = pull.planned()
+    assert plan["allowed"]
+    assert [(problem["severity"], problem["message"].split(";")[0]) for problem in plan["problems"]] == [
         ("warning", "16 units of l4-quarter are held in eu-1, 1 more than its stock (15 shared)")
     ]
     pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
@@ -221,7 +234,7 @@ REACHED = "instance film-house/preview, instance film-house/train-fox, instance 
 
 
 def lost(pull: Pull) -> list[tuple[str, str]]:
-    return [(one["what"], one["words"]) for one in pull.planned()["losses"]]
+    return [(loss["what"], loss["words"]) for loss in pull.planned()["losses"]]
 
 
 def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None:
@@ -229,8 +242,8 @@ def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None
     pull.remove("clusters/us-1/node-pools/l40s-spot.yaml")
     pull.remove("clusters/us-1/stocks/l40s-spot.yaml")
     pull.remove("tenants/acme-robotics/instances/simulate.yaml")
-    found = pull.planned()
-    assert found["summary"].startswith(
+    plan = pull.planned()
+    assert plan["summary"].startswith(
         "can be merged · 21 changed · 1 removed · 3 destroyed · capacity, clusters changed · 21 URLs changed · -"
     )
     assert lost(pull)[0] == (
@@ -253,13 +266,14 @@ def test_who_takes_a_version_that_everybody_reaches_opens_an_address(pull: Pull)
     pull.edit(
         f"{tenant}/instances/open.yaml", "  storages:\n    - name: models\n      mountPath: /workspace/models\n", ""
     )
-    found = pull.planned()
+    plan = pull.planned()
     url = "https://open--acme-robotics.eu-1.gpu.northlight.example/"
-    assert "⚠ access" in found["summary"]
-    assert [(one["topic"], one["field"], one["before"], one["after"], one["note"]) for one in found["declared"]] == [
-        ("access", url, None, "Public", "for everybody, without a login")
-    ]
-    assert found["urls"] == 0, "nobody used it before"
+    assert "⚠ access" in plan["summary"]
+    assert [
+        (change["topic"], change["field"], change["before"], change["after"], change["note"])
+        for change in plan["declared"]
+    ] == [("access", url, None, "Public", "for everybody, without a login")]
+    assert plan["urls"] == 0, "nobody used it before"
     assert f"  {tenant}/instances/open.yaml: {url} added: Public (for everybody, without a login)" in pull.plan().out
 
 
@@ -268,17 +282,20 @@ def test_each_address_that_changes_is_named_and_counted(pull: Pull) -> None:
     replay = "https://simulate--replay--acme-robotics.us-1.gpu.northlight.example/replay"
     pull.edit(simulate, "exposure: Public", "exposure: Namespace")
     pull.edit(f"{ADA}/storages/models.yaml", "  accessor:\n    exposure: Members\n", "")
-    found = pull.planned()
-    assert "2 URLs changed" in found["summary"]
-    assert "⚠ access" not in found["summary"]
-    assert found["urls"] == 2
-    assert [(one["topic"], one["field"], one["before"], one["after"]) for one in found["declared"]] == [
+    plan = pull.planned()
+    assert "2 URLs changed" in plan["summary"]
+    assert "⚠ access" not in plan["summary"]
+    assert plan["urls"] == 2
+    assert [(change["topic"], change["field"], change["before"], change["after"]) for change in plan["declared"]] == [
         ("addresses", replay, "Public", None),
         ("addresses", "https://models--files--solo-ada.eu-1.gpu.northlight.example/", "Members", None),
     ]
     lines = pull.plan().out.splitlines()
-    there = lines[lines.index("Declared") :]
-    assert any(simulate in one and f"{replay} removed: Public (nothing answers there any more)" in one for one in there)
+    declared_lines = lines[lines.index("Declared") :]
+    assert any(
+        simulate in line and f"{replay} removed: Public (nothing answers there any more)" in line
+        for line in declared_lines
+    )
 
 
 def test_another_gateway_takes_every_address_of_its_cluster_with_it(pull: Pull) -> None:
@@ -333,17 +350,17 @@ def test_what_shares_no_history_can_not_be_merged(pull: Pull) -> None:
 def test_what_the_base_has_wrong_already_is_counted_but_not_blamed(pull: Pull) -> None:
     pull.merge_elsewhere((f"{ADA}/instances/webui.yaml", "l4-quarter", "l4-nothing"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    found = pull.planned()
-    assert (found["allowed"], found["standing"]) == (True, 1)
+    plan = pull.planned()
+    assert (plan["allowed"], plan["standing"]) == (True, 1)
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     assert "no GPUSpec is named 'l4-nothing'" in pull.problems()[0], "who touches a file answers for it"
 
 
 def test_a_tenant_that_is_invalid_is_left_out_and_said(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-quater")
-    found = pull.planned()
-    assert len(found["problems"]) == 1
-    assert "what it would render of tenant studio-kite, which is invalid" in found["skipped"]
+    plan = pull.planned()
+    assert len(plan["problems"]) == 1
+    assert "what it would render of tenant studio-kite, which is invalid" in plan["skipped"]
 
 
 def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> None:
@@ -355,12 +372,12 @@ def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> 
     git(pull.root, "merge", "-q", "main")
     git(pull.root, "rm", "-q", path)
     pull.commit()
-    found = pull.planned()
-    (loss,) = found["perhapsLost"]
+    plan = pull.planned()
+    (loss,) = plan["perhapsLost"]
     assert loss["what"] == "tenant solo-ada"
     assert loss["words"].startswith("was invalid before the merge, so its last published version may still run, ")
-    assert "what it would render of tenant solo-ada, which is invalid before the merge" in found["skipped"]
-    assert found["summary"].startswith("can be merged · 1 replaced · 1 destroyed · perhaps more destroyed · ")
+    assert "what it would render of tenant solo-ada, which is invalid before the merge" in plan["skipped"]
+    assert plan["summary"].startswith("can be merged · 1 replaced · 1 destroyed · perhaps more destroyed · ")
     assert "\n⚠ Perhaps destroyed\n  tenant solo-ada was invalid before the merge, " in pull.plan().out
 
 
@@ -370,9 +387,9 @@ def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> No
     git(pull.root, "merge", "-q", "main")
     pull.edit(spec, "  colour: red\n", "")
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
-    found = pull.planned()
-    assert [one["what"] for one in found["perhapsLost"]] == ["what the platform offers"]
-    assert found["summary"] == "can be merged · perhaps something destroyed · prices, tenants, offers changed"
+    plan = pull.planned()
+    assert [loss["what"] for loss in plan["perhapsLost"]] == ["what the platform offers"]
+    assert plan["summary"] == "can be merged · perhaps something destroyed · prices, tenants, offers changed"
 
 
 @pytest.mark.parametrize("stray", ["tenants/NOTES.txt", "tenants/ml-orbit/instances/copy.yaml"])
@@ -384,19 +401,19 @@ def test_what_is_wrong_with_another_tenants_tree_hides_nothing(pull: Pull, stray
     git(pull.root, "checkout", "-q", "-B", "feature", "main")
     git(pull.root, "rm", "-q", f"{ADA}/instances/webui.yaml")
     pull.commit()
-    found = pull.planned()
-    assert [one["what"] for one in found["losses"]] == ["instance solo-ada/webui in eu-1"]
-    assert (found["perhapsLost"], found["allowed"]) == ([], True)
-    assert [one.partition(":")[0] for one in found["skipped"]] == [
+    plan = pull.planned()
+    assert [loss["what"] for loss in plan["losses"]] == ["instance solo-ada/webui in eu-1"]
+    assert (plan["perhapsLost"], plan["allowed"]) == ([], True)
+    assert [omission.partition(":")[0] for omission in plan["skipped"]] == [
         "who may change it",
         "what else was deleted within 24 hours, which the brake counts too",
     ]
     git(pull.root, "checkout", "-q", "-B", "feature", "main")
     git(pull.root, "rm", "-q", stray)
     pull.commit()
-    found = pull.planned()
-    assert found["losses"] == []
-    assert [one["what"] for one in found["perhapsLost"]] == (["tenant ml-orbit"] if "ml-orbit" in stray else [])
+    plan = pull.planned()
+    assert plan["losses"] == []
+    assert [loss["what"] for loss in plan["perhapsLost"]] == (["tenant ml-orbit"] if "ml-orbit" in stray else [])
 
 
 def test_a_plan_of_what_was_merged_is_empty(pull: Pull) -> None:
@@ -412,8 +429,8 @@ def test_a_plan_of_what_was_merged_is_empty(pull: Pull) -> None:
     git(pull.root, "checkout", "-q", "main")
     git(pull.root, "merge", "-q", "feature")
     git(pull.root, "checkout", "-q", "feature")
-    found = pull.planned()
-    assert (found["summary"], found["files"]["changed"], found["changes"]) == ("changes nothing", 0, False)
+    plan = pull.planned()
+    assert (plan["summary"], plan["files"]["changed"], plan["changes"]) == ("changes nothing", 0, False)
 
 
 def test_the_checksum_is_of_what_changes_and_of_nothing_else(pull: Pull) -> None:
@@ -462,9 +479,9 @@ def test_a_login_with_an_id_is_one_person(pull: Pull) -> None:
 def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
     pull.edit(f"{KITE}/members.yaml", "  users:\n", "  users:\n    - name: eve\n      role: Admin\n      login: eve\n")
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    found = pull.by("eve")
-    assert [one.split(":")[0] for one in found] == [WEBUI, f"{KITE}/members.yaml"]
-    assert "from Admin of studio-kite: mio-kite" in found[1]
+    problems = pull.by("eve")
+    assert [problem.split(":")[0] for problem in problems] == [WEBUI, f"{KITE}/members.yaml"]
+    assert "from Admin of studio-kite: mio-kite" in problems[1]
 
 
 @pytest.mark.parametrize(
@@ -561,8 +578,8 @@ def test_prices_take_finance_besides_the_platform_team(pull: Pull) -> None:
 def test_a_file_that_moves_to_another_tenant_takes_both(pull: Pull) -> None:
     pull.copy(WEBUI, f"{ADA}/instances/stolen.yaml")
     pull.remove(WEBUI)
-    assert {one.split(":")[0] for one in pull.by("ada-k") if "[ownership]" in one} == {WEBUI}
-    assert {one.split(":")[0] for one in pull.by("mio-kite") if "[ownership]" in one} == {
+    assert {problem.split(":")[0] for problem in pull.by("ada-k") if "[ownership]" in problem} == {WEBUI}
+    assert {problem.split(":")[0] for problem in pull.by("mio-kite") if "[ownership]" in problem} == {
         f"{ADA}/instances/stolen.yaml"
     }
 
@@ -570,7 +587,7 @@ def test_a_file_that_moves_to_another_tenant_takes_both(pull: Pull) -> None:
 def test_an_ownership_that_can_not_be_read_at_the_base_allows_nothing(pull: Pull) -> None:
     pull.merge_elsewhere(("platform/ownership.yaml", "kind: Ownership", "kind: Ownershop"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    assert any("so nobody may change anything" in one for one in pull.by("mio-kite"))
+    assert any("so nobody may change anything" in problem for problem in pull.by("mio-kite"))
 
 
 def test_without_an_author_the_check_is_said_to_be_skipped(pull: Pull) -> None:
@@ -583,8 +600,12 @@ def test_a_tree_that_is_no_repository_of_declarations_is_read_no_further(pull: P
     pull.link(f"{KITE}/instances/link.yaml", "/etc/passwd")
     pull.write(f"{ADA}/.gitattributes", "* filter=evil\n")
     problems = pull.problems()
-    assert any(one.startswith(f"{KITE}/instances/link.yaml:1:1: (file): is a symbolic link") for one in problems)
-    assert any(one.startswith(f"{ADA}/.gitattributes:1:1: (file): no declaration lies here") for one in problems)
+    assert any(
+        problem.startswith(f"{KITE}/instances/link.yaml:1:1: (file): is a symbolic link") for problem in problems
+    )
+    assert any(
+        problem.startswith(f"{ADA}/.gitattributes:1:1: (file): no declaration lies here") for problem in problems
+    )
     assert "root:" not in pull.plan("--format", "markdown").out
 
 
@@ -634,7 +655,7 @@ def test_nothing_that_a_terminal_obeys_is_printed(pull: Pull) -> None:
     pull.write(f"{KITE}/instances/evil.yaml", "\x1b]0;owned\x07\u202e\n")
     result = pull.plan("--diffs")
     assert result.code == 1
-    assert not any(one in result.out for one in "\x1b\x07\u202e")
+    assert not any(character in result.out for character in "\x1b\x07\u202e")
 
 
 def tried(pull: Pull, *words: object) -> Result:
@@ -656,8 +677,8 @@ def test_alone_it_plans_the_folder_as_it_is_against_the_branch_that_counts(pull:
     pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
     pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: team")
     objects = git(pull.root, "count-objects", "-v")
-    found = tried(pull)
-    assert found.out.splitlines()[:2] == [
+    result = tried(pull)
+    assert result.out.splitlines()[:2] == [
         "can be merged · 1 added · 1 replaced · 1 destroyed · ⚠ access · tenants changed · +1073.10 EUR/month",
         f"Plan of the work tree ({head[:12]}, 2 declared files not committed) merged into origin/main ({origin[:12]})",
     ]
@@ -679,8 +700,10 @@ def test_a_folder_is_planned_as_the_merge_result_too(pull: Pull, origin: str) ->
     pull.merge_elsewhere((f"{ADA}/tenant.yaml", "plan: starter", "plan: team"))
     git(pull.root, "update-ref", "refs/remotes/origin/main", "main")
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
-    found = checked("plan", tried(pull, "-o", "json").out)
-    assert [one["path"] for one in found["declarations"]] == [WEBUI], "what others merged meanwhile isn't taken back"
+    plan = checked("plan", tried(pull, "-o", "json").out)
+    assert [declaration["path"] for declaration in plan["declarations"]] == [WEBUI], (
+        "what others merged meanwhile isn't taken back"
+    )
     pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: enterprise")
     assert "it conflicts with the base in tenants/solo-ada/tenant.yaml" in tried(pull).out
 
@@ -715,7 +738,7 @@ def test_a_status_tells_what_changes_nothing_from_what_does(pull: Pull, origin: 
 
 def written(root: Path) -> dict[str, bytes]:
     """Return all that lies in the repository's own folder."""
-    return {str(one): one.read_bytes() for one in (root / ".git").rglob("*") if one.is_file()}
+    return {str(file): file.read_bytes() for file in (root / ".git").rglob("*") if file.is_file()}
 
 
 def test_a_plan_runs_nothing_that_the_repository_names_and_writes_nothing_there(pull: Pull, origin: str) -> None:
@@ -735,8 +758,8 @@ def test_a_plan_runs_nothing_that_the_repository_names_and_writes_nothing_there(
     for name in ("post-index-change", "reference-transaction", "pre-commit"):
         shutil.copy(own, pull.root / ".git/hooks" / name)
     before = written(pull.root)
-    assert "it conflicts" not in (found := tried(pull)).out
-    assert "1 replaced" in found.out.splitlines()[0]
+    assert "it conflicts" not in (result := tried(pull)).out
+    assert "1 replaced" in result.out.splitlines()[0]
     assert tried(pull, "--head", feature).code == 0
     assert written(pull.root) == before
     assert not ran.exists()
@@ -756,8 +779,8 @@ def test_a_plan_asks_no_other_repository_for_what_is_missing(pull: Pull, origin:
     ):
         git(pull.root, "config", name, value)
     (pull.root / ".git/refs/heads/gone").write_text("1" * 40 + "\n")
-    found = tried(pull, "--base", "gone")
-    assert (found.code, "allot: " in found.err) == (2, True)
+    result = tried(pull, "--base", "gone")
+    assert (result.code, "allot: " in result.err) == (2, True)
     git(pull.root, "update-ref", "--no-deref", "-d", "refs/heads/gone")
     assert tried(pull, "--base", "HEAD").code == 0
     assert not ran.exists()
@@ -771,17 +794,17 @@ def test_a_users_own_merge_driver_merges_nothing(pull: Pull, origin: str, monkey
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     feature = pull.commit()
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
-    found = tried(pull, "--base", "main", "--head", feature)
-    assert "1 replaced" in found.out.splitlines()[0]
+    result = tried(pull, "--base", "main", "--head", feature)
+    assert "1 replaced" in result.out.splitlines()[0]
     assert not ran.exists()
 
 
 def test_a_pipe_where_attributes_belong_is_refused(pull: Pull, origin: str) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     os.mkfifo(pull.root / "tenants/.gitattributes")
-    found = tried(pull)
-    assert (found.code, found.out) == (2, "")
-    assert "'tenants/.gitattributes' is no regular file: remove it" in found.err
+    result = tried(pull)
+    assert (result.code, result.out) == (2, "")
+    assert "'tenants/.gitattributes' is no regular file: remove it" in result.err
 
 
 def test_objects_that_the_environment_names_are_there(pull: Pull, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -791,25 +814,25 @@ def test_objects_that_the_environment_names_are_there(pull: Pull, origin: str, m
     (pull.root / ".git/objects").rename(besides)
     (pull.root / ".git/objects").mkdir()
     monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(besides))
-    found = tried(pull, "--base", "main", "--head", feature)
-    assert "1 replaced" in found.out.splitlines()[0], found.err
+    result = tried(pull, "--base", "main", "--head", feature)
+    assert "1 replaced" in result.out.splitlines()[0], result.err
 
 
 @pytest.mark.parametrize("branch", ["main; touch owned", "main~0"])
 def test_what_is_no_branch_is_in_no_command_to_copy(branch: str, pull: Pull) -> None:
     pull.edit("platform/platform.yaml", "branch: main", f'branch: "{branch}"')
-    found = tried(pull)
-    assert branch not in found.err
-    assert "push main" in found.err
+    result = tried(pull)
+    assert branch not in result.err
+    assert "push main" in result.err
 
 
 def test_a_large_file_in_the_folder_is_refused_unread(pull: Pull, origin: str) -> None:
     with (pull.root / f"{ADA}/model.bin").open("wb") as file:
         file.truncate(2 << 30)
     started = time.monotonic()
-    found = tried(pull)
-    assert f"'{ADA}/model.bin' has 2,147,483,648 bytes: keep data elsewhere" in found.out
-    assert found.code == 1
+    result = tried(pull)
+    assert f"'{ADA}/model.bin' has 2,147,483,648 bytes: keep data elsewhere" in result.out
+    assert result.code == 1
     assert time.monotonic() - started < 5
 
 
@@ -825,12 +848,12 @@ def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> 
         ("platform/ownership.yaml", "        - fin-ann\n", "        - fin-ann\n        - mallory\n"),
     ):
         pull.edit(path, old, new)
-    found = pull.planned()
-    assert found["summary"] == (
+    plan = pull.planned()
+    assert plan["summary"] == (
         "can be merged · ⚠ access · ⚠ approvals · prices, plans changed · +4839.90 EUR/month from 2026-12-01"
         " · uni-lab 2594.00 over budget from 2026-12-01"
     )
-    assert [(one["topic"], one["path"]) for one in found["declared"]] == [
+    assert [(change["topic"], change["path"]) for change in plan["declared"]] == [
         ("access", f"{ADA}/members.yaml"),
         ("approvals", "platform/ownership.yaml"),
         ("prices", "platform/specs/l4-quarter.yaml"),
@@ -850,9 +873,9 @@ def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> 
 def test_what_is_declared_is_said_also_where_the_platform_is_wrong(pull: Pull) -> None:
     pull.edit("clusters/eu-1/node-pools/l4-ts2-film.yaml", "nodes: 2", "nodes: 1")
     pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Viewer")
-    found = pull.planned()
-    assert not found["allowed"]
-    assert [one["path"] for one in found["declared"]] == [
+    plan = pull.planned()
+    assert not plan["allowed"]
+    assert [change["path"] for change in plan["declared"]] == [
         f"{ADA}/members.yaml",
         *(f"{ADA}/members.yaml",) * 2,  # nobody is left who approves
         "clusters/eu-1/node-pools/l4-ts2-film.yaml",
@@ -861,14 +884,22 @@ def test_what_is_declared_is_said_also_where_the_platform_is_wrong(pull: Pull) -
 
 def test_another_plan_restarts_nothing_and_says_what_the_tenant_may_have(pull: Pull) -> None:
     pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: enterprise")
-    found = pull.planned()
-    assert (found["things"], found["losses"]) == ([], [])
-    quota = {one["what"]: (one["before"], one["after"], one["limitBefore"], one["limit"]) for one in found["quota"]}
+    plan = pull.planned()
+    assert (plan["things"], plan["losses"]) == ([], [])
+    quota = {
+        quota_change["what"]: (
+            quota_change["before"],
+            quota_change["after"],
+            quota_change["limitBefore"],
+            quota_change["limit"],
+        )
+        for quota_change in plan["quota"]
+    }
     assert quota["nvidia-l4 GPUs"] == (0.25, 0.25, 1, 16)
     assert quota["instances"] == (1, 1, 3, 100)
-    (cost,) = found["costs"]
+    (cost,) = plan["costs"]
     assert (cost["budgetBefore"], cost["budget"]) == (300, None)
-    (change,) = found["declared"]
+    (change,) = plan["declared"]
     assert (change["topic"], change["path"], change["field"]) == ("access", f"{ADA}/tenant.yaml", "spec.plan")
     assert change["note"] == (
         "newly allows exposure Public, images of registry.example/, sharing Exclusive, sharing Mig"
@@ -885,18 +916,18 @@ def test_a_plan_that_allows_more_is_told_where_nobody_misses_it(pull: Pull) -> N
 def test_what_an_invalid_tenant_declares_otherwise_is_told(pull: Pull) -> None:
     pull.edit(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: l4-nothing")
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n")
-    told = [f"{one['path']}: {one['field']}" for one in pull.planned()["declared"]]
+    told = [f"{change['path']}: {change['field']}" for change in pull.planned()["declared"]]
     assert told == [f"{KITE}/instances/comfy.yaml: spec.state", f"{WEBUI}: spec.gpuSpec"]
 
 
 def test_folders_of_an_app_that_is_merged_may_change_and_render_nothing(pull: Pull) -> None:
     path = "platform/apps/stable-diffusion-webui.yaml"
     pull.edit(path, "path: /workspace/outputs", "path: /workspace/pictures")
-    found = pull.planned()
-    assert [one for one in found["problems"] if one["severity"] == "error"] == []
-    assert (found["things"], found["objects"]) == ([], [])
-    assert {(one["topic"], one["path"]) for one in found["declared"]} == {("apps", path)}
-    assert [one["message"] for one in found["problems"]] == [
+    plan = pull.planned()
+    assert [problem for problem in plan["problems"] if problem["severity"] == "error"] == []
+    assert (plan["things"], plan["objects"]) == ([], [])
+    assert {(change["topic"], change["path"]) for change in plan["declared"]} == {("apps", path)}
+    assert [problem["message"] for problem in plan["problems"]] == [
         "/workspace/outputs is no folder of app stable-diffusion-webui 1.10.1, which has /workspace/models,"
         " /workspace/pictures; mount the storage there, or name this path in container.args or container.env"
     ]
@@ -912,7 +943,7 @@ def test_each_reason_names_its_file(pull: Pull) -> None:
         pull.root, "clusters/eu-1/node-pools/l4-whole.yaml", "clusters/eu-1/node-pools/spare.yaml"
     )  # no stock lies there
     pull.edit("clusters/eu-1/node-pools/spare.yaml", "pool: l4-whole", "pool: spare")
-    why = {f"{one['tenant']}/{one['name']}": one["why"] for one in pull.planned()["things"]}
+    why = {f"{resource['tenant']}/{resource['name']}": resource["why"] for resource in pull.planned()["things"]}
     domain = f"{EU}: spec.domain eu-1.gpu.northlight.example → fra.gpu.northlight.example"
     assert why["solo-ada/webui"] == [f"{ADA}/members.yaml: spec.users[ada].subject 00u1ada → 00u1eve", domain]
     assert why["uni-lab/group-a"] == [domain]
@@ -928,12 +959,12 @@ def test_a_comment_of_a_person_is_no_change_of_what_is_declared(pull: Pull) -> N
 def test_programs_that_jobs_run_are_shown_with_what_changes(pull: Pull) -> None:
     path = f"{ADA}/storages/styles.yaml"
     pull.write(f"{KITE}/storages/styles.yaml", (pull.root / path).read_text())
-    found = pull.planned()
-    storage, programs = (one["path"] for one in found["objects"])
+    plan = pull.planned()
+    storage, programs = (manifest["path"] for manifest in plan["objects"])
     assert storage == "eu-1/tenants/studio-kite/storage/styles.rendered.yaml"
     assert programs.startswith("eu-1/tenants/studio-kite/storage/allotment--programs-fetch-url-")
-    assert found["objects"][1]["diff"].startswith("--- /dev/null\n")
-    assert found["files"] == {"declared": 1, "outside": 0, "added": 2, "changed": 1, "removed": 0, "markers": 1}
+    assert plan["objects"][1]["diff"].startswith("--- /dev/null\n")
+    assert plan["files"] == {"declared": 1, "outside": 0, "added": 2, "changed": 1, "removed": 0, "markers": 1}
 
 
 def test_colours_are_for_a_terminal_alone(pull: Pull, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -963,9 +994,9 @@ def test_of_very_much_that_is_declared_otherwise_the_first_is_named_and_all_is_c
     for name in ("starter", "team", "enterprise"):
         pull.edit(f"platform/plans/{name}.yaml", "    instances: ", "    instances: 1")
     pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Viewer")
-    found = pull.planned()
-    assert [one["topic"] for one in found["declared"]] == ["access", "approvals", "approvals", "plans", "plans"]
-    assert found["declaredCount"] == 6
+    plan = pull.planned()
+    assert [change["topic"] for change in plan["declared"]] == ["access", "approvals", "approvals", "plans", "plans"]
+    assert plan["declaredCount"] == 6
     assert "\n  and 1 more\n" in pull.plan().out
 
 
@@ -976,13 +1007,13 @@ def test_many_changes_of_one_topic_push_no_other_out(pull: Pull) -> None:
     )
     pull.edit("platform/specs/l4-quarter.yaml", "  prices:\n", f"  prices:\n{prices}")
     pull.edit("platform/plans/team.yaml", "enforcement: Deny", "enforcement: Warn")
-    found = pull.planned()
-    assert "prices, plans changed" in found["summary"]
-    assert [one["field"] for one in found["declared"] if one["topic"] == "plans"] == ["spec.budget.enforcement"]
-    assert found["declaredCount"] == 601
-    assert len(found["declared"]) < 100
-    assert all(len(one["days"]) <= 25 for one in found["costs"])
-    assert any("later days on that a price changes: a plan shows 24 of them" in words for words in found["skipped"])
+    plan = pull.planned()
+    assert "prices, plans changed" in plan["summary"]
+    assert [change["field"] for change in plan["declared"] if change["topic"] == "plans"] == ["spec.budget.enforcement"]
+    assert plan["declaredCount"] == 601
+    assert len(plan["declared"]) < 100
+    assert all(len(cost["days"]) <= 25 for cost in plan["costs"])
+    assert any("later days on that a price changes: a plan shows 24 of them" in words for words in plan["skipped"])
 
 
 @pytest.mark.parametrize("words", [("--base", "\udcff"), ("--base", "main", "--head", "\udcff")])
@@ -1004,9 +1035,9 @@ def test_a_file_outside_the_declarations_is_named_and_what_it_decides_is_said_fi
     assert "  changes what runs in CI: .github/workflows/allot.yaml added" in lines
     assert "  notes.md  added" in lines
     assert "0 declared files, 3 other files and 0 rendered files change." in lines
-    found = pull.planned()
-    assert (found["changes"], found["outsideCount"], found["files"]["outside"]) == (True, 3, 3)
-    assert found["outside"] == [
+    plan = pull.planned()
+    assert (plan["changes"], plan["outsideCount"], plan["files"]["outside"]) == (True, 3, 3)
+    assert plan["outside"] == [
         {"path": ".allot/program.lock", "written": "added", "decides": "program"},
         {"path": ".github/workflows/allot.yaml", "written": "added", "decides": "ci"},
         {"path": "notes.md", "written": "added", "decides": ""},
@@ -1027,7 +1058,7 @@ def test_very_many_files_outside_the_declarations_are_counted_and_their_names_ar
     assert "and 2,961 more" in result.out
     assert "6,001 files outside the declarations" in result.out.splitlines()[2]
     assert "and 2,961 more" in (text := pull.plan().out)
-    assert not any(one in text + result.out for one in "\x1b\x07")
+    assert not any(character in text + result.out for character in "\x1b\x07")
 
 
 def test_a_plan_foresees_that_the_brake_stops_it(pull: Pull) -> None:
@@ -1039,8 +1070,8 @@ def test_a_plan_foresees_that_the_brake_stops_it(pull: Pull) -> None:
     assert result.code == 1
     words = "the brake will stop this: 15 of 17 instances would be deleted within 24 hours, more than 30 %: "
     assert f"⚠ The brake\n  {words}" in result.out
-    found = pull.planned()["brake"]
-    assert (found["what"], found["deleted"], found["of"], found["maxDeletedPercent"]) == ("instances", 15, 17, 30)
+    brake = pull.planned()["brake"]
+    assert (brake["what"], brake["deleted"], brake["of"], brake["maxDeletedPercent"]) == ("instances", 15, 17, 30)
     assert "15 of 17 instances would be deleted" in pull.plan("-o", "markdown").out
     for file in gone[5:]:
         git(pull.root, "checkout", "main", "--", str(file))
@@ -1061,11 +1092,11 @@ def test_a_fault_elsewhere_hides_no_loss_of_what_is_published_all_the_same(
     git(pull.root, "merge", "-q", "main")
     for file in sorted((pull.root / "tenants/uni-lab/instances").iterdir()):
         file.unlink()
-    found = pull.planned()
-    assert [one["what"] for one in found["losses"]] == [
+    plan = pull.planned()
+    assert [loss["what"] for loss in plan["losses"]] == [
         f"instance uni-lab/{name} in eu-1" for name in ("group-a", "group-b", "group-c")
     ]
-    assert not [one for one in found["losses"] if "node pool" in one["what"]]
+    assert not [loss for loss in plan["losses"] if "node pool" in loss["what"]]
 
 
 def test_what_the_brake_counts_is_counted_in_all_tenants(pull: Pull) -> None:
@@ -1096,9 +1127,9 @@ def test_who_exceeds_a_budget_that_denies_has_a_row_of_cost(pull: Pull) -> None:
     for letter in "efghi":
         pull.copy(f"{KITE}/instances/comfy.yaml", f"{KITE}/instances/comfy-{letter}.yaml")
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
-    found = pull.planned()
-    assert not found["allowed"]
-    costs = {one["tenant"]: (one["valid"], one["overBudget"] is not None) for one in found["costs"]}
+    plan = pull.planned()
+    assert not plan["allowed"]
+    costs = {cost["tenant"]: (cost["valid"], cost["overBudget"] is not None) for cost in plan["costs"]}
     assert costs == {"studio-kite": (False, True), "solo-ada": (True, False)}
     for words in ((), ("-o", "markdown")):
         text = pull.plan(*words).out
@@ -1109,7 +1140,7 @@ def test_who_exceeds_a_budget_that_denies_has_a_row_of_cost(pull: Pull) -> None:
 def test_a_budget_below_what_is_spent_shows_what_is_spent(pull: Pull) -> None:
     pull.edit("platform/plans/team.yaml", '"4000"', '"400"')
     result = pull.planned()
-    over = {one["tenant"]: one["overBudget"] for one in result["costs"]}
+    over = {cost["tenant"]: cost["overBudget"] for cost in result["costs"]}
     assert over["studio-kite"] == {"day": DAY, "amount": 1876.9, "denied": True}
     assert "studio-kite 1876.90 over budget" in result["summary"]
 

@@ -16,10 +16,10 @@ from tests.rules.test_change import commit
 def hook(name: str, root: Path, home: Path, *paths: str) -> subprocess.CompletedProcess[str]:
     run = [sys.executable, "-m", "pre_commit", "try-repo", str(PROJECT), name, "--files", *paths]
     environment = {**os.environ, "PRE_COMMIT_HOME": str(home), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    found = subprocess.run(run, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    if "No matching distribution" in found.stdout or "Could not find a version" in found.stdout:
+    process = subprocess.run(run, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    if "No matching distribution" in process.stdout or "Could not find a version" in process.stdout:
         pytest.skip("pre-commit installs hooks from a package registry, and none answers here")
-    return found
+    return process
 
 
 @pytest.mark.install
@@ -60,8 +60,8 @@ def test_the_hooks_that_init_writes_install_nothing_and_run_the_program_on_the_p
         "PIP_NO_INDEX": "1",
     }
     run = [sys.executable, "-m", "pre_commit", "run", "--files", webui]
-    found = subprocess.run(run, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    assert found.returncode == 1, found.stdout + found.stderr
-    assert "no GPUSpec is named 'l4-quater'" in found.stdout
-    assert "Installing environment" not in found.stdout + found.stderr
+    process = subprocess.run(run, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert process.returncode == 1, process.stdout + process.stderr
+    assert "no GPUSpec is named 'l4-quater'" in process.stdout
+    assert "Installing environment" not in process.stdout + process.stderr
     assert not list((tmp_path / "home").glob("repo*"))

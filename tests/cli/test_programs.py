@@ -30,17 +30,17 @@ def lying(place: Place) -> dict[str, bytes]:
 
 def storages(place: Place) -> dict[str, bytes]:
     """Return what is published in the tenant's storage folder; each of its programs is named there, and its marker fits."""
-    found = lying(place)
-    named = {name for path, data in found.items() if not paths.is_programs(path) for name in programs_of(data)}
-    assert {paths.stem_of(path) for path in found if paths.is_programs(path)} == named
-    blobs = {path: blob_id(data) for path, data in found.items()}
-    assert dict(folders.markers("eu-1", [FOLDER], blobs)) == {MARKER: found[MARKER]}
-    return found
+    files = lying(place)
+    named = {name for path, data in files.items() if not paths.is_programs(path) for name in programs_of(data)}
+    assert {paths.stem_of(path) for path in files if paths.is_programs(path)} == named
+    blobs = {path: blob_id(data) for path, data in files.items()}
+    assert dict(folders.markers("eu-1", [FOLDER], blobs)) == {MARKER: files[MARKER]}
+    return files
 
 
 def seen(place: Place, state: str) -> None:
     """Report how the preparation that is published ended; whether it is kept is what its text says."""
-    job = next(one for one in load(lying(place)[STORED]) if one["kind"] == "Job")
+    job = next(manifest for manifest in load(lying(place)[STORED]) if manifest["kind"] == "Job")
     noted = job["metadata"]["annotations"]
     kept = "argocd.argoproj.io/sync-options" in noted
     prepare = Preparation(

@@ -194,16 +194,20 @@ def test_what_it_did_is_json_too(published: Place) -> None:
     edit(published.root, GROUP, *STOP)
     said = published.merged("-o", "json")
     assert said.code == 4
-    found = checked("publish", said.out)
-    (one,) = found["committed"]
-    assert (one["cluster"], one["branch"], one["commit"]) == (
+    output = checked("publish", said.out)
+    (cluster_commit,) = output["committed"]
+    assert (cluster_commit["cluster"], cluster_commit["branch"], cluster_commit["commit"]) == (
         "eu-1",
         "rendered/eu-1",
         published.refs()["refs/heads/rendered/eu-1"],
     )
-    assert (one["added"], one["changed"], one["removed"]) == ([], ["tenants/uni-lab/compute/group-a.rendered.yaml"], [])
-    assert found["unchanged"] == ["us-1"]
-    assert [(kept["tenant"], [each["rule"] for each in kept["problems"]]) for kept in found["kept"]] == [
+    assert (cluster_commit["added"], cluster_commit["changed"], cluster_commit["removed"]) == (
+        [],
+        ["tenants/uni-lab/compute/group-a.rendered.yaml"],
+        [],
+    )
+    assert output["unchanged"] == ["us-1"]
+    assert [(kept["tenant"], [each["rule"] for each in kept["problems"]]) for kept in output["kept"]] == [
         ("solo-ada", ["reference"])
     ]
 
@@ -291,8 +295,8 @@ def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published:
     said = published.merged()
     assert said.code == 4
     kept = load(published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"].encode())
-    assert "HTTPRoute" not in [one["kind"] for one in kept]
-    assert "Deployment" in [one["kind"] for one in kept]
+    assert "HTTPRoute" not in [manifest["kind"] for manifest in kept]
+    assert "Deployment" in [manifest["kind"] for manifest in kept]
     assert "what was published of it no longer fits its cluster, and is left out" in said.err
 
 
@@ -353,11 +357,11 @@ def unlimited(place: Place) -> None:
 def room(place: Place, units: int) -> None:
     """Leave so many quarters in eu-1 beside those that run."""
     held = sum(
-        int(one["metadata"].get("annotations", {}).get("allotment.dev/units", 0))
+        int(manifest["metadata"].get("annotations", {}).get("allotment.dev/units", 0))
         for path, text in place.tree("eu-1").items()
         if "/compute/" in path
-        for one in load(text.encode())
-        if one["metadata"].get("labels", {}).get("allotment.dev/gpu-spec") == "l4-quarter"
+        for manifest in load(text.encode())
+        if manifest["metadata"].get("labels", {}).get("allotment.dev/gpu-spec") == "l4-quarter"
     )
     file = place.root / "clusters/eu-1/stocks/l4-quarter.yaml"
     lines = [line if "count:" not in line else f"  count: {held + units}" for line in file.read_text().splitlines()]
@@ -619,7 +623,11 @@ def test_a_storage_that_a_resize_gives_up_is_not_mounted_twice(published: Place)
     files = {
         name: deployment(published, f"tenants/solo-ada/compute/{name}.rendered.yaml") for name in ("webui", "second")
     }
-    mounting = [name for name, one in files.items() if "claimName': 'models'" in str(one) and one["spec"]["replicas"]]
+    mounting = [
+        name
+        for name, manifest in files.items()
+        if "claimName': 'models'" in str(manifest) and manifest["spec"]["replicas"]
+    ]
     assert mounting == ["second"]
 
 
@@ -887,7 +895,7 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     place.publish()
     assert parts() == {"control/namespaces/a/acme-robotics.rendered.yaml"}
     released = load(place.tree("us-1")["control/namespaces/a/acme-robotics.rendered.yaml"].encode())
-    assert all("argocd.argoproj.io/sync-options" not in one["metadata"]["annotations"] for one in released)
+    assert all("argocd.argoproj.io/sync-options" not in manifest["metadata"]["annotations"] for manifest in released)
     place.publish()
     assert parts() == {"control/namespaces/a/acme-robotics.rendered.yaml"}
     seen()
@@ -944,7 +952,7 @@ def test_no_job_is_written_anew_by_an_upgrade(place: Place) -> None:
     edit(place.root, "tenants/ml-orbit/storages/weights.yaml", "size: 4Ti", "size: 5Ti")
     assert place.merged().code == 0
     grown = place.tree("us-1")[path]
-    old, new = (load(one.encode())[0]["metadata"]["annotations"][names.BLOB] for one in (before, grown))
+    old, new = (load(text.encode())[0]["metadata"]["annotations"][names.BLOB] for text in (before, grown))
     assert grown == before.replace("storage: 4Ti", "storage: 5Ti").replace(old, new)
 
 
@@ -955,7 +963,7 @@ def brake(place: Place, percent: int = 30, objects: int = 10, *approved: str) ->
     file = place.root / "platform/platform.yaml"
     text, _, after = file.read_text().partition("  brake:")
     after = after[after.index("  images:") :]
-    plans = "".join(f'      - "{one}"\n' for one in approved)
+    plans = "".join(f'      - "{checksum}"\n' for checksum in approved)
     file.write_text(
         text
         + f"  brake:\n    maxDeletedPercent: {percent}\n    minObjects: {objects}\n"
@@ -1156,7 +1164,7 @@ def test_one_tenant_stops_nobody_else_by_deleting_bit_by_bit(place: Place) -> No
 
 @pytest.mark.parametrize("committer", ["committer a <a@b.example> never +0000\n", ""], ids=["nonsense", "none"])
 def test_a_commit_whose_date_is_none_ends_the_look_back(published: Place, committer: str) -> None:
-    tip, tree = (git(published.remote, "rev-parse", f"rendered/eu-1{one}") for one in ("", "^{tree}"))
+    tip, tree = (git(published.remote, "rev-parse", f"rendered/eu-1{suffix}") for suffix in ("", "^{tree}"))
     text = f"tree {tree}\nparent {tip}\nauthor a <a@b.example> 1 +0000\n{committer}\nx\n"
     commit = write(published.remote, "commit", text.encode())
     for ref in ("refs/heads/rendered/eu-1", "refs/allotment/published/eu-1"):
@@ -1262,16 +1270,16 @@ def test_a_tree_of_an_older_version_moves_to_the_endings_of_today_and_nothing_is
 def test_a_folder_that_somebody_else_moved_a_file_from_or_to_is_named_once_it_is_replaced(
     published: Place, tmp_path: Path
 ) -> None:
-    one, other = "tenants/solo-ada/compute", "tenants/uni-lab/compute"
+    source_folder, other = "tenants/solo-ada/compute", "tenants/uni-lab/compute"
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(published.remote), str(clone)], check=True)
-    git(clone, "mv", f"{one}/webui.rendered.yaml", f"{other}/webui.rendered.yaml")  # and no marker is touched
+    git(clone, "mv", f"{source_folder}/webui.rendered.yaml", f"{other}/webui.rendered.yaml")  # and no marker is touched
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
     foreign = git(clone, "rev-parse", "HEAD")
     assert published.publish().code == 0
     named = git(published.remote, "diff", "--name-only", foreign, "rendered/eu-1").splitlines()
-    assert {path.rpartition("/")[0] for path in named} == {one, other}
+    assert {path.rpartition("/")[0] for path in named} == {source_folder, other}
     assert published.publish().code == 0
     assert published.publish().out == "2 clusters: nothing changed\n"
 
@@ -1283,8 +1291,8 @@ def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(published: Plac
     clone = tmp_path / "theirs"
     subprocess.run(["git", "clone", "-q", "-b", "rendered/eu-1", str(published.remote), str(clone)], check=True)
     path = "tenants/solo-ada/compute/webui.rendered.yaml"
-    one = git(clone, "rev-parse", "HEAD" if mode == "160000" else f"HEAD:{path}")
-    git(clone, "update-index", "--cacheinfo", f"{mode},{one},{path}")
+    object_id = git(clone, "rev-parse", "HEAD" if mode == "160000" else f"HEAD:{path}")
+    git(clone, "update-index", "--cacheinfo", f"{mode},{object_id},{path}")
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
     said = published.publish()
@@ -1445,11 +1453,11 @@ def test_several_at_once_end_with_the_newer_source(published: Place, tmp_path: P
     running = [
         subprocess.Popen([*command, str(fork.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for fork in forks
     ]
-    ended = [(one.wait(), one.stderr.read() if one.stderr else b"") for one in running]
-    for one in running:
-        assert one.stdout is not None and one.stderr is not None
-        one.stdout.close()
-        one.stderr.close()
+    ended = [(process.wait(), process.stderr.read() if process.stderr else b"") for process in running]
+    for process in running:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        process.stderr.close()
     assert [code for code, _ in ended] == [0] * 3, ended
     assert published.refs()["refs/allotment/source"] == git(published.root, "rev-parse", "HEAD")
     extra = [path for path in published.tree("eu-1") if "/extra-" in path]

@@ -26,9 +26,9 @@ def seen(place: Place, state: str = "Failed", attempt: int = 1, digest: str = ""
     assert declared is not None
     assert isinstance(declared.model, GPUStorage)
     assert declared.model.spec.prepare is not None
-    found = digest or input_hash(declared.model.spec.prepare)
+    input_digest = digest or input_hash(declared.model.spec.prepare)
     ended = "2026-11-21T10:00:00Z" if state in ("Failed", "Succeeded") else ""
-    prepare = Preparation("j1", attempt, found, state, completion_time=ended, exit_code=75, reason=reason)
+    prepare = Preparation("j1", attempt, input_digest, state, completion_time=ended, exit_code=75, reason=reason)
     storage = Storage("model-cache", "b", state, reason, claim="c1", prepare=prepare)
     place.report("eu-1", TenantStatus("studio-kite", "eu-1", storages=(storage,)))
 
@@ -167,13 +167,13 @@ spec:
     ids=["absent", "beside a comment", "among others", "first"],
 )
 def test_one_line_changes_and_comments_stay(text: str, wanted: str) -> None:
-    found = raised(text.encode(), 2).decode()
-    assert sorted(found.splitlines()) == sorted(wanted.splitlines())
-    assert found == raised(found.encode(), 2).decode()
+    new_text = raised(text.encode(), 2).decode()
+    assert sorted(new_text.splitlines()) == sorted(wanted.splitlines())
+    assert new_text == raised(new_text.encode(), 2).decode()
 
 
 def test_what_it_made_is_json_too(published: Place, allot: Allot) -> None:
     seen(published)
-    found = checked("recover", recover(published, allot, "-o", "json").out)
-    assert found["commit"] == git(published.root, "rev-parse", BRANCH)
-    assert [found[key] for key in ("storage", "branch", "attempt", "pushed")] == [WHAT, BRANCH, 2, None]
+    output = checked("recover", recover(published, allot, "-o", "json").out)
+    assert output["commit"] == git(published.root, "rev-parse", BRANCH)
+    assert [output[key] for key in ("storage", "branch", "attempt", "pushed")] == [WHAT, BRANCH, 2, None]

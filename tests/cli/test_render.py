@@ -23,9 +23,9 @@ def test_the_summary_counts(sample: Path, allot: Allot, tmp_path: Path) -> None:
         first.out
         == f"{out}: 2 clusters, 7 tenants, {len(files(out))} files: {len(files(out))} added, 0 changed, 0 removed, 0 unchanged; 3 warnings, see `allot validate`\n"
     )
-    found = checked("render", allot("render", "--repo", sample, "--out", out, "--as-of", DAY, "-o", "json").out)
-    assert [found[key] for key in ("folder", "clusters", "tenants", "warnings")] == [str(out), 2, 7, 3]
-    assert [found[key] for key in ("files", "added", "unchanged")] == [len(files(out)), 0, len(files(out))]
+    output = checked("render", allot("render", "--repo", sample, "--out", out, "--as-of", DAY, "-o", "json").out)
+    assert [output[key] for key in ("folder", "clusters", "tenants", "warnings")] == [str(out), 2, 7, 3]
+    assert [output[key] for key in ("files", "added", "unchanged")] == [len(files(out)), 0, len(files(out))]
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     (sample / "tenants/uni-lab/instances/group-d.yaml").unlink()
     again = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
@@ -37,9 +37,9 @@ def test_the_summary_counts(sample: Path, allot: Allot, tmp_path: Path) -> None:
 def test_nothing_is_written_while_anything_is_wrong(sample: Path, allot: Allot, tmp_path: Path) -> None:
     out = tmp_path / "out"
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-fifth")
-    found = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
-    assert (found.code, found.out, out.exists()) == (1, "", False)
-    assert "no GPUSpec is named 'l4-fifth'" in found.err
+    result = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+    assert (result.code, result.out, out.exists()) == (1, "", False)
+    assert "no GPUSpec is named 'l4-fifth'" in result.err
     assert allot("render", "--repo", sample, "--stdout", "--as-of", DAY).out == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["repo"]
 
@@ -59,8 +59,8 @@ def test_a_selection_touches_only_its_part(sample: Path, allot: Allot, tmp_path:
 
 
 def test_an_unknown_selection_is_refused(sample: Path, allot: Allot, tmp_path: Path) -> None:
-    found = allot("render", "--repo", sample, "--out", tmp_path / "out", "--tenant", "film-hous")
-    assert (found.code, found.err) == (2, "allot: no tenant is named 'film-hous'; did you mean 'film-house'?\n")
+    result = allot("render", "--repo", sample, "--out", tmp_path / "out", "--tenant", "film-hous")
+    assert (result.code, result.err) == (2, "allot: no tenant is named 'film-hous'; did you mean 'film-house'?\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -83,13 +83,13 @@ def test_a_stream_holds_the_same_objects(sample: Path, allot: Allot, tmp_path: P
     assert {text.split("\n", 1)[0]: text.split("\n", 1)[1] for text in texts[1:]} == {
         path: (out / path).read_text() for path in files(out)
     }
-    assert sum(one is not None for one in yaml.safe_load_all(stream.out)) > 150
+    assert sum(document is not None for document in yaml.safe_load_all(stream.out)) > 150
 
 
 def test_declarations_are_never_overwritten(sample: Path, allot: Allot) -> None:
     for out in (sample, sample / "tenants", sample / "tenants/out", sample.parent):
-        found = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
-        assert found.code == 2, out
+        result = allot("render", "--repo", sample, "--out", out, "--as-of", DAY)
+        assert result.code == 2, out
     assert (sample / "platform/platform.yaml").read_bytes() == (PROJECT / "platform/platform.yaml").read_bytes()
 
 
@@ -100,8 +100,8 @@ def test_a_target_is_needed_once(sample: Path, allot: Allot, tmp_path: Path) -> 
 
 def test_a_reader_that_has_enough_is_no_bug() -> None:
     run = f"'{sys.executable}' -m allotment render --repo '{PROJECT}' --stdout --as-of {DAY} | head -1; echo ${{PIPESTATUS[0]}}"
-    found = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=True)
-    assert (found.stdout, found.stderr) == ("---\n141\n", "")
+    process = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=True)
+    assert (process.stdout, process.stderr) == ("---\n141\n", "")
 
 
 def test_any_number_of_processes_writes_the_same(tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,8 +109,8 @@ def test_any_number_of_processes_writes_the_same(tmp_path: Path, allot: Allot, m
     streams = set()
     for number in (1, 1, 2, 5):
         monkeypatch.setattr("allotment.pipeline.check.survey.cores", lambda number=number: number)
-        found = allot("render", "--repo", tmp_path / "repo", "--stdout", "--as-of", DAY)
-        assert found.code == 0
-        streams.add(found.out)
+        result = allot("render", "--repo", tmp_path / "repo", "--stdout", "--as-of", DAY)
+        assert result.code == 0
+        streams.add(result.out)
     assert len(streams) == 1
     assert streams.pop().count("\nkind: Deployment\n") == 130 * 2 + 1

@@ -47,8 +47,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         if request.watches:
             (changes if kind == "pods" else stays)(request)
         else:
-            found = [one for one in made.objects if f"{one['kind'].lower()}s" == kind]
-            listed(*found)(request)
+            objects = [live_object for live_object in made.objects if f"{live_object['kind'].lower()}s" == kind]
+            listed(*objects)(request)
 
     def changes(request: Request) -> None:
         """Send the pods whenever they changed."""
@@ -57,7 +57,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         while not request.server.ending.wait(0.02):
             if made.objects is not known:
                 known = made.objects
-                request.say(*({"type": "MODIFIED", "object": one} for one in known if one["kind"] == "Pod"))
+                request.say(
+                    *(
+                        {"type": "MODIFIED", "object": live_object}
+                        for live_object in known
+                        if live_object["kind"] == "Pod"
+                    )
+                )
 
     answers: Answer = answer
     with serving(*[answers] * 100_000, otherwise=answers) as server:
@@ -189,6 +195,6 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], clust
     ],
 )
 def test_a_wrong_option_is_told(wrong: tuple[str, ...], said: str, words: list[str], allot: Allot) -> None:
-    found = allot(*words, *wrong)
-    assert (found.code, found.out) == (2, "")
-    assert said in found.err
+    result = allot(*words, *wrong)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err

@@ -25,10 +25,10 @@ WEBUI, STOPPED = "tenants/solo-ada/instances/webui.yaml", ("spec:\n", "spec:\n  
 @pytest.fixture
 def running(place: Place, tmp_path: Path) -> Iterator[Running]:
     """Return one that looks once an hour, so that only what a test does wakes it."""
-    one = Running(place.remote.as_uri(), tmp_path / "data", 3600)
-    yield one
-    one.process.kill()
-    one.process.wait()
+    service = Running(place.remote.as_uri(), tmp_path / "data", 3600)
+    yield service
+    service.process.kill()
+    service.process.wait()
 
 
 def test_it_publishes_what_is_merged_when_the_webhook_says_so(place: Place, running: Running) -> None:
@@ -63,19 +63,19 @@ def test_it_publishes_where_the_newest_commit_says(
     declared = ("    branch: main\n", "    branch: main\n    rendered: https://git.example/rendered\n")
     edit(place.root, "platform/platform.yaml", *declared)
     source = place.merge()
-    one = Running(place.remote.as_uri(), tmp_path / "data", 3600)
+    service = Running(place.remote.as_uri(), tmp_path / "data", 3600)
     try:
-        one.event("published", cluster="us-1", source=source)
+        service.event("published", cluster="us-1", source=source)
         assert place.refs() == {}, "nothing is written where the declarations are"
         assert git(other, "rev-parse", "refs/allotment/source") == source
         edit(place.root, "platform/platform.yaml", *reversed(declared))
         source = place.merge()
-        one.get("/webhook", b"")
-        one.event("published", cluster="us-1", source=source)
+        service.get("/webhook", b"")
+        service.event("published", cluster="us-1", source=source)
         assert place.refs()["refs/allotment/source"] == source
     finally:
-        one.process.kill()
-        one.process.wait()
+        service.process.kill()
+        service.process.wait()
 
 
 def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running: Running) -> None:
@@ -178,55 +178,55 @@ def test_other_pages_are_not_there(running: Running) -> None:
     ],
 )
 def test_a_wrong_option_is_told(words: tuple[str, ...], said: str, allot: Allot, tmp_path: Path) -> None:
-    found = allot("run", "--source", "x", "--data", tmp_path / "data", *words)
-    assert (found.code, found.out) == (2, "")
-    assert said in found.err
+    result = allot("run", "--source", "x", "--data", tmp_path / "data", *words)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
 
 
 def _child(running: Running) -> int:
     """Return the process that comments."""
-    found = []
+    process_ids = []
     for task in Path(f"/proc/{running.process.pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the thread has ended
-            found += [int(one) for one in (task / "children").read_text().split()]
-    words = {one: Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in found}
-    return next((one for one, said in words.items() if b"--child" in said), 0)
+            process_ids += [int(process_id) for process_id in (task / "children").read_text().split()]
+    words = {process_id: Path(f"/proc/{process_id}/cmdline").read_bytes().split(b"\0") for process_id in process_ids}
+    return next((process_id for process_id, said in words.items() if b"--child" in said), 0)
 
 
 def test_who_comments_may_die_and_publishing_goes_on(place: Place, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret")
     words = ("--comment", "--forge-token-file", str(token), "--forge-api", "http://127.0.0.1:9")
-    one = Running(place.remote.as_uri(), tmp_path / "data", 3600, *words)
+    service = Running(place.remote.as_uri(), tmp_path / "data", 3600, *words)
     try:
-        one.event("published", cluster="us-1")
-        one.event("no comments", reason="forge")
-        first = _child(one)
+        service.event("published", cluster="us-1")
+        service.event("no comments", reason="forge")
+        first = _child(service)
         os.kill(first, signal.SIGKILL)
-        assert one.event("a process ended")["status"] == -signal.SIGKILL
+        assert service.event("a process ended")["status"] == -signal.SIGKILL
         edit(place.root, WEBUI, *STOPPED)
         source = place.merge()
-        one.get("/webhook", b"")
-        one.event("published", source=source)
-        assert one.get("/healthz")[0] == one.get("/readyz")[0] == 200
-        eventually(lambda: _child(one) not in (0, first), "another one to comment")
-        last = _child(one)
-        assert one.end() == 0
+        service.get("/webhook", b"")
+        service.event("published", source=source)
+        assert service.get("/healthz")[0] == service.get("/readyz")[0] == 200
+        eventually(lambda: _child(service) not in (0, first), "another one to comment")
+        last = _child(service)
+        assert service.end() == 0
         assert not Path(f"/proc/{last}").exists(), "it ends with the other"
     finally:
-        one.process.kill()
-        one.process.wait()
+        service.process.kill()
+        service.process.wait()
 
 
 def test_who_comments_ends_when_who_began_it_is_killed(place: Place, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret")
     words = ("--comment", "--forge-token-file", str(token), "--forge-api", "http://127.0.0.1:9")
-    one = Running(place.remote.as_uri(), tmp_path / "data", 3600, *words)
-    one.event("no comments", reason="forge")
-    child = _child(one)
-    one.process.kill()
-    one.process.wait()
+    service = Running(place.remote.as_uri(), tmp_path / "data", 3600, *words)
+    service.event("no comments", reason="forge")
+    child = _child(service)
+    service.process.kill()
+    service.process.wait()
     eventually(lambda: not _runs(child), "the other to end")
 
 
@@ -240,14 +240,14 @@ def _runs(process: int) -> bool:
 def test_a_webhook_has_to_be_signed_where_there_is_a_secret(place: Place, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("correct-horse-battery\n")
-    one = Running(place.remote.as_uri(), tmp_path / "data", 3600, "--webhook-secret-file", str(file))
+    service = Running(place.remote.as_uri(), tmp_path / "data", 3600, "--webhook-secret-file", str(file))
     body = b'{"ref": "refs/heads/main"}'
     digest = hmac.new(b"correct-horse-battery", body, "sha256").hexdigest()
     try:
-        one.event("published", cluster="us-1")
+        service.event("published", cluster="us-1")
         edit(place.root, WEBUI, *STOPPED)
         source = place.merge()
-        assert one.get("/webhook", body)[0] == 401
+        assert service.get("/webhook", body)[0] == 401
         for wrong in (
             {"X-Hub-Signature-256": f"sha256={digest[:-1]}0"},
             {"X-Hub-Signature-256": digest},
@@ -255,25 +255,26 @@ def test_a_webhook_has_to_be_signed_where_there_is_a_secret(place: Place, tmp_pa
             {"X-Gitlab-Token": "correct-horse-batterz"},
             {"X-Gitlab-Token": digest},
         ):
-            assert one.get("/webhook", body, wrong)[0] == 403
-        assert one.get("/webhook", body + b" ", {"X-Hub-Signature-256": f"sha256={digest}"})[0] == 403
+            assert service.get("/webhook", body, wrong)[0] == 403
+        assert service.get("/webhook", body + b" ", {"X-Hub-Signature-256": f"sha256={digest}"})[0] == 403
         time.sleep(0.5)
-        assert not [found for found in one.events("published") if found["source"] == source], "no round came of it"
+        assert not [event for event in service.events("published") if event["source"] == source], "no round came of it"
         for good in (
             {"X-Hub-Signature-256": f"sha256={digest}"},
             {"X-Gitea-Signature": digest},
             {"X-Forgejo-Signature": digest},
             {"X-Gitlab-Token": "correct-horse-battery"},
         ):
-            assert one.get("/webhook", body, good)[0] == 202
-        one.event("published", source=source)
+            assert service.get("/webhook", body, good)[0] == 202
+        service.event("published", source=source)
         counted = {
-            word: one.metric(f'allotment_webhooks_total{{outcome="{word}"}}') for word in ("taken", "unsigned", "wrong")
+            word: service.metric(f'allotment_webhooks_total{{outcome="{word}"}}')
+            for word in ("taken", "unsigned", "wrong")
         }
         assert counted == {"taken": 4, "unsigned": 1, "wrong": 6}
     finally:
-        one.process.kill()
-        one.process.wait()
+        service.process.kill()
+        service.process.wait()
 
 
 def test_webhooks_are_gathered() -> None:

@@ -28,10 +28,10 @@ def new_key(folder: Path, name: str) -> Path:
 @pytest.fixture
 def key(place: Place, tmp_path: Path) -> Path:
     """Return the key that the platform declares; nothing is published yet."""
-    found = new_key(tmp_path, "key")
-    declare(place, found)
+    key_path = new_key(tmp_path, "key")
+    declare(place, key_path)
     place.merge()
-    return found
+    return key_path
 
 
 def declare(place: Place, key: Path) -> None:
@@ -46,8 +46,10 @@ def forge(place: Place, *refs: str, parent: str = "rendered/eu-1", also: str = "
     blob = write(remote, "blob", b"kind: ClusterRoleBinding\n")
     folder = git(remote, "rev-parse", f"{tip}:tenants/solo-ada/compute")
     lines = [line.split() for line in git(remote, "ls-tree", folder).splitlines() if not line.endswith("\troot.yaml")]
-    several = sorted([("root.yaml", blob), *((name, one) for _, _, one, name in lines)])
-    tree = write(remote, "tree", b"".join(entry("100644", name, bytes.fromhex(one)) for name, one in several))
+    entries = sorted([("root.yaml", blob), *((name, object_id) for _, _, object_id, name in lines)])
+    tree = write(
+        remote, "tree", b"".join(entry("100644", name, bytes.fromhex(object_id)) for name, object_id in entries)
+    )
     commit = write_commit(
         remote, replaced(remote, tip, "tenants/solo-ada/compute", tree), tip, *([also] if also else [])
     )
@@ -204,7 +206,7 @@ def test_who_moves_the_source_ref_stops_nothing_and_undoes_nothing(place: Place,
     first = git(place.root, "rev-parse", "main")
     edit(place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
     place.merged("--signing-key", key)
-    tree, last = (git(place.root, "rev-parse", one) for one in ("main^{tree}", "main"))
+    tree, last = (git(place.root, "rev-parse", revision) for revision in ("main^{tree}", "main"))
     moved = {
         "aside": lambda: write_commit(place.remote, tree),
         "on top": lambda: write_commit(place.remote, tree, last),

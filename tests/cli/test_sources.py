@@ -24,7 +24,7 @@ def named(text: str, name: str) -> str:
 
 
 def kinds(place: Place, stem: str) -> list[str]:
-    return [one["kind"] for one in load(place.tree("eu-1")[f"{FOLDER}/{stem}.rendered.yaml"].encode())]
+    return [manifest["kind"] for manifest in load(place.tree("eu-1")[f"{FOLDER}/{stem}.rendered.yaml"].encode())]
 
 
 def claim(place: Place, name: str) -> Any:
@@ -36,7 +36,7 @@ def seen(place: Place, *names: str) -> None:
     storages = []
     for name in names:
         objects = load(place.tree("eu-1")[f"{FOLDER}/{name}.rendered.yaml"].encode())
-        noted = next(one for one in objects if one["kind"] == "Job")["metadata"]["annotations"]
+        noted = next(manifest for manifest in objects if manifest["kind"] == "Job")["metadata"]["annotations"]
         attempt, digest = int(noted["allotment.dev/attempt"]), noted["allotment.dev/input-hash"]
         prepare = Preparation(f"j-{name}", attempt, digest, "Succeeded")
         storages.append(Storage(name, "b", "Ready", "", claim=f"c-{name}", prepare=prepare))

@@ -67,10 +67,10 @@ def as_declared(place: Place, *objects: dict[str, Any]) -> tuple[dict[str, Any],
     """Return live objects of what solo-ada declares."""
     blobs = {"Deployment": "instances/webui", "PersistentVolumeClaim": "storages/models"}
     objects = copy.deepcopy(objects)
-    for one in objects:
-        if (of := blobs.get(one["kind"])) is not None:
+    for live_object in objects:
+        if (of := blobs.get(live_object["kind"])) is not None:
             data = (place.root / f"tenants/solo-ada/{of}.yaml").read_bytes()
-            one["metadata"]["annotations"]["allotment.dev/declared-blob"] = blob_id(data)
+            live_object["metadata"]["annotations"]["allotment.dev/declared-blob"] = blob_id(data)
     return objects
 
 
@@ -116,8 +116,8 @@ def test_the_links_of_an_instance_lead_to_log_terminal_and_graphs(bed: Recent, s
     for word, url in links.items():
         assert [f"{word}:", url] in lines
     (tenant,) = checked("status", shown("status", "solo-ada/webui", "-o", "json").out)["tenants"]
-    (one,) = tenant["instances"]
-    assert [one[f"{word.lower()}URL"] for word in links] == list(links.values())
+    (instance,) = tenant["instances"]
+    assert [instance[f"{word.lower()}URL"] for word in links] == list(links.values())
     platform = place.root / "platform/platform.yaml"
     platform.write_text(platform.read_text().partition("  argocd:")[0])
     place.merge()
@@ -130,8 +130,8 @@ def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent,
     foreign = {**POLICY, "metadata": {"name": "open\x1b[2J", "namespace": "t-solo-ada"}}
     edited = {**NAMESPACE, "metadata": {**NAMESPACE["metadata"], "annotations": {"x": ""}}}
     for bed.ago in (400, 0):
-        for kind, one in whole(edited, POLICY, foreign):
-            bed.store.put(decoding.WHOLE[kind], one)
+        for kind, live_object in whole(edited, POLICY, foreign):
+            bed.store.put(decoding.WHOLE[kind], live_object)
         bed.report(*RUNS, live.route(), live.claim())
     lines = shown("status", "solo-ada").out.splitlines()[1:]
     assert lines[:2] == [
@@ -141,8 +141,12 @@ def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent,
         " (undo: kubectl -n t-solo-ada delete networkpolicy open\\x1b[2J)",
     ]
     assert lines[2].startswith("INSTANCE")
-    (tenant,) = [one for one in checked("status", shown("status", "-o", "json").out)["tenants"] if one["conditions"]]
-    assert [one["reason"] for one in tenant["conditions"]] == ["EditedByHand", "ForeignObject"]
+    (tenant,) = [
+        tenant_status
+        for tenant_status in checked("status", shown("status", "-o", "json").out)["tenants"]
+        if tenant_status["conditions"]
+    ]
+    assert [condition["reason"] for condition in tenant["conditions"]] == ["EditedByHand", "ForeignObject"]
 
 
 def test_stocks(bed: Recent, shown: Allot) -> None:
@@ -161,12 +165,12 @@ def test_stocks(bed: Recent, shown: Allot) -> None:
         "3",
         "0",
     ]
-    found = checked("status", shown("status", "--stocks", "-o", "json").out)["clusters"]
-    assert found[0]["stocks"] == [
+    output = checked("status", shown("status", "--stocks", "-o", "json").out)["clusters"]
+    assert output[0]["stocks"] == [
         {"name": "l4", "gpuSpec": "l4-quarter", "count": 4, "held": 1, "free": 3, "ready": 0, "tenant": None}
     ]
-    assert (found[1]["cluster"], found[1]["observedAt"], found[1]["stale"]) == ("us-1", None, True)
-    assert found[1]["trouble"] == "nothing has reported it yet"
+    assert (output[1]["cluster"], output[1]["observedAt"], output[1]["stale"]) == ("us-1", None, True)
+    assert output[1]["trouble"] == "nothing has reported it yet"
     assert shown("status", "x", "--stocks").code == 2
 
 
@@ -183,14 +187,14 @@ def test_a_silent_reporter_is_marked(bed: Recent, shown: Allot) -> None:
 
 def test_json_has_the_same(bed: Recent, shown: Allot, place: Place) -> None:
     bed.report(*as_declared(place, *RUNS, live.claim()))
-    found = checked("status", shown("status", "solo-ada/webui", "-o", "json").out)
-    assert found["declared"]["commit"] == git(place.root, "rev-parse", "HEAD")
-    assert found["clusters"][0]["stale"] is False
-    (tenant,) = found["tenants"]
+    output = checked("status", shown("status", "solo-ada/webui", "-o", "json").out)
+    assert output["declared"]["commit"] == git(place.root, "rev-parse", "HEAD")
+    assert output["clusters"][0]["stale"] is False
+    (tenant,) = output["tenants"]
     assert (tenant["tenant"], tenant["storages"]) == ("solo-ada", [])
-    (one,) = tenant["instances"]
-    assert (one["state"], one["asDeclared"], one["why"], one["url"]) == ("Running", True, "", None)
-    assert one["declaredBlob"] == one["observedBlob"] == blob_id((place.root / one["path"]).read_bytes())
+    (instance,) = tenant["instances"]
+    assert (instance["state"], instance["asDeclared"], instance["why"], instance["url"]) == ("Running", True, "", None)
+    assert instance["declaredBlob"] == instance["observedBlob"] == blob_id((place.root / instance["path"]).read_bytes())
     assert "transitions" not in tenant
 
 
@@ -301,9 +305,9 @@ def test_what_a_branch_says_does_nothing_to_a_terminal() -> None:
     assert "\\u202e" in out.getvalue()
 
 
-def old(one: dict[str, Any]) -> dict[str, Any]:
+def old(live_object: dict[str, Any]) -> dict[str, Any]:
     """Return an object that is older than any look at the branch."""
-    return {**one, "metadata": {**one["metadata"], "creationTimestamp": "2020-01-01T00:00:00Z"}}
+    return {**live_object, "metadata": {**live_object["metadata"], "creationTimestamp": "2020-01-01T00:00:00Z"}}
 
 
 def test_what_is_removed_and_stays_is_shown(
@@ -315,7 +319,9 @@ def test_what_is_removed_and_stays_is_shown(
     bed.publish(live.claim())
     git(place.remote, "update-ref", "refs/allotment/source", "main")
     bed.ago = 200
-    bed.report(*as_declared(place, *(old(one) for one in (live.claim(), live.application()))), *map(old, RUNS))
+    bed.report(
+        *as_declared(place, *(old(live_object) for live_object in (live.claim(), live.application()))), *map(old, RUNS)
+    )
     row = next(line for line in shown("status", "solo-ada").out.splitlines() if "solo-ada/webui" in line)
     assert row.endswith("removed: published, being removed")
     bed.ago = 50
@@ -329,10 +335,10 @@ def test_what_is_removed_and_stays_is_shown(
     out = shown("status", "solo-ada/webui").out
     assert any(line.split()[:3] == ["Why:", "removed,", "still"] for line in out.splitlines())
     assert ["Declared", "False", "RemovedStillRunning"] in [line.split()[:3] for line in out.splitlines()]
-    (one,) = checked("status", shown("status", "solo-ada", "-o", "json").out)["tenants"][0]["instances"]
-    assert (one["state"], one["reason"], one["declaredBlob"]) == ("Running", "RemovedStillRunning", None)
-    assert one["message"].startswith(words)
-    assert one["conditions"][-1]["type"] == "Declared"
+    (instance,) = checked("status", shown("status", "solo-ada", "-o", "json").out)["tenants"][0]["instances"]
+    assert (instance["state"], instance["reason"], instance["declaredBlob"]) == ("Running", "RemovedStillRunning", None)
+    assert instance["message"].startswith(words)
+    assert instance["conditions"][-1]["type"] == "Declared"
 
 
 def strange(place: Place, what: str) -> str:
@@ -373,8 +379,13 @@ def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
     said = shown("status", "-o", "json")
     assert said.code == 0, said.err
     assert f"commit {commit} can't be read: " in said.out + said.err
-    assert [one["observedAt"] is None for one in json.loads(said.out)["clusters"]] == [True, False]
-    assert [one["cluster"] for one in json.loads(shown("history", tenant, "-o", "json").out)["changes"]] == ["us-1"]
+    assert [cluster_status["observedAt"] is None for cluster_status in json.loads(said.out)["clusters"]] == [
+        True,
+        False,
+    ]
+    assert [change["cluster"] for change in json.loads(shown("history", tenant, "-o", "json").out)["changes"]] == [
+        "us-1"
+    ]
     assert place.publish().code == 0
 
 

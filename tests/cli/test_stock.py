@@ -68,10 +68,12 @@ def test_what_reporters_say_of_placeholders_and_cold_starts(shown: Allot, place:
         "h100-one us-1 h100-one h100 0 to 2 8 4 4 2 1 - 6 min at the median of 3 starts, 9 min at most",
         "l40s-spot us-1 l40s-spot l40s-spot 0 to 3 12 6 6 1 - - 45 s in the 1 start seen",
     ]
-    found = checked("stock", shown("--cluster", "us-1", "-o", "json").out)
-    assert [(one["cluster"], one["stale"], one["trouble"]) for one in found["clusters"]] == [("us-1", False, "")]
-    (one,) = [one for one in found["stocks"] if one["name"] == "h100-one"]
-    assert one == {
+    output = checked("stock", shown("--cluster", "us-1", "-o", "json").out)
+    assert [(cluster["cluster"], cluster["stale"], cluster["trouble"]) for cluster in output["clusters"]] == [
+        ("us-1", False, "")
+    ]
+    (stock,) = [candidate for candidate in output["stocks"] if candidate["name"] == "h100-one"]
+    assert stock == {
         "cluster": "us-1", "name": "h100-one", "gpuSpec": "h100-one", "nodePool": "h100",
         "nodes": {"static": None, "karpenterMost": 2}, "count": 8, "held": 4, "free": 4, "warm": 2, "placeholders": 2,
         "ready": 1, "tenant": None, "coldStart": {"starts": 3, "medianSeconds": 371, "longestSeconds": 540},
@@ -81,12 +83,15 @@ def test_what_reporters_say_of_placeholders_and_cold_starts(shown: Allot, place:
 def test_an_old_report_is_said_to_be_old(shown: Allot, place: Place) -> None:
     reported(place, H100, at="2026-01-01T00:00:00Z")
     assert shown("--cluster", "us-1").out.startswith("us-1: STALE: its reporter has said nothing for ")
-    found = checked("stock", shown("-o", "json").out)
-    assert {one["cluster"]: (one["observedAt"], one["stale"]) for one in found["clusters"]} == {
+    output = checked("stock", shown("-o", "json").out)
+    assert {cluster["cluster"]: (cluster["observedAt"], cluster["stale"]) for cluster in output["clusters"]} == {
         "eu-1": (None, True),
         "us-1": ("2026-01-01T00:00:00Z", True),
     }
-    assert {one["name"]: one["nodes"] for one in found["stocks"]}["l4-quarter"] == {"static": 3, "karpenterMost": None}
+    assert {stock["name"]: stock["nodes"] for stock in output["stocks"]}["l4-quarter"] == {
+        "static": 3,
+        "karpenterMost": None,
+    }
 
 
 def test_what_is_merged_counts_and_what_is_wrong_there_is_said(shown: Allot, place: Place) -> None:

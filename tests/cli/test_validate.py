@@ -27,10 +27,10 @@ def broken(sample: Path) -> Path:
 
 
 def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
-    found = allot("validate", "--repo", broken, "--as-of", DAY)
-    assert found.code == 1
-    assert len(errors(found)) == 3
-    assert found.out.splitlines()[-1] == (
+    result = allot("validate", "--repo", broken, "--as-of", DAY)
+    assert result.code == 1
+    assert len(errors(result)) == 3
+    assert result.out.splitlines()[-1] == (
         "3 problems in 3 files (102 files of 7 tenants read). Correct them and run `allot validate` again;"
         " `allot explain KIND.field` says what a field takes."
     )
@@ -40,59 +40,59 @@ def test_what_fmt_mends_is_said_once_at_the_end(broken: Path, allot: Allot) -> N
     path = broken / "tenants/uni-lab/tenant.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     edit(broken, "tenants/film-house/tenant.yaml", "Film House", "1.10")
-    found = allot("validate", "--repo", broken, "--as-of", DAY)
-    before = len(errors(found))
-    assert found.out.endswith(" `allot fmt --fix` mends 2 of these.\n")
-    assert found.out.count("fmt --fix") == 1
+    result = allot("validate", "--repo", broken, "--as-of", DAY)
+    before = len(errors(result))
+    assert result.out.endswith(" `allot fmt --fix` mends 2 of these.\n")
+    assert result.out.count("fmt --fix") == 1
     allot("fmt", "--repo", broken, "--fix")
-    found = allot("validate", "--repo", broken, "--as-of", DAY)
-    assert (len(errors(found)), "fmt --fix" in found.out) == (before - 2, False)
+    result = allot("validate", "--repo", broken, "--as-of", DAY)
+    assert (len(errors(result)), "fmt --fix" in result.out) == (before - 2, False)
 
 
 def test_a_part_says_what_it_judged_and_how_much_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
-    there = broken / "tenants/uni-lab"
-    found = allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml")
-    assert (found.code, found.out) == (0, "1 file: fine; 3 problems elsewhere (`allot validate` shows them)\n")
-    files = len(list(there.rglob("*.yaml")))
-    found = allot("validate", "--repo", broken, "--as-of", DAY, there, broken / "tenants/solo-ada/tenant.yaml")
-    assert found.out == f"{files + 1} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
-    found = allot("validate", "--repo", broken, "--as-of", DAY, broken / ADA)
-    assert found.code == 1
-    assert "1 problem in" in found.out.splitlines()[-1]
-    assert "(1 file read; 2 problems elsewhere (`allot validate` shows them))" in found.out.splitlines()[-1]
+    folder = broken / "tenants/uni-lab"
+    result = allot("validate", "--repo", broken, "--as-of", DAY, folder / "tenant.yaml")
+    assert (result.code, result.out) == (0, "1 file: fine; 3 problems elsewhere (`allot validate` shows them)\n")
+    files = len(list(folder.rglob("*.yaml")))
+    result = allot("validate", "--repo", broken, "--as-of", DAY, folder, broken / "tenants/solo-ada/tenant.yaml")
+    assert result.out == f"{files + 1} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
+    result = allot("validate", "--repo", broken, "--as-of", DAY, broken / ADA)
+    assert result.code == 1
+    assert "1 problem in" in result.out.splitlines()[-1]
+    assert "(1 file read; 2 problems elsewhere (`allot validate` shows them))" in result.out.splitlines()[-1]
     edit(broken, ADA, "gpuSpec: l4-quater", "gpuSpec: l4-quarter")
     (broken / "tenants/studio-kite/instances/dup.yaml").unlink()
-    assert allot("validate", "--repo", broken, "--as-of", DAY, there / "tenant.yaml").out == "1 file: fine\n"
+    assert allot("validate", "--repo", broken, "--as-of", DAY, folder / "tenant.yaml").out == "1 file: fine\n"
 
 
 def test_a_part_behind_a_link_is_not_read_to_count_it(broken: Path, allot: Allot, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    there.mkdir()
-    (there / "tenant.yaml").write_text("x")
-    (broken / "tenants/link").symlink_to(there)
-    found = allot("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/link")
-    assert found.code == 1
-    assert "(0 files read; 3 problems elsewhere" in found.out.splitlines()[-1]
+    folder = tmp_path / "there"
+    folder.mkdir()
+    (folder / "tenant.yaml").write_text("x")
+    (broken / "tenants/link").symlink_to(folder)
+    result = allot("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/link")
+    assert result.code == 1
+    assert "(0 files read; 3 problems elsewhere" in result.out.splitlines()[-1]
 
 
 def test_every_format_says_that_something_is_wrong_elsewhere(broken: Path, allot: Allot) -> None:
     words = ("validate", "--repo", broken, "--as-of", DAY, broken / "tenants/uni-lab/tenant.yaml", "--output")
     rest = "3 problems elsewhere (`allot validate` shows them)"
-    found = checked("validate", allot(*words, "json").out)
-    assert [found[key] for key in ("files", "tenants", "elsewhere", "problems")] == [1, None, 3, []]
+    output = checked("validate", allot(*words, "json").out)
+    assert [output[key] for key in ("files", "tenants", "elsewhere", "problems")] == [1, None, 3, []]
     assert allot(*words, "github").out == f"::notice title=elsewhere::{rest}\n"
     (run,) = json.loads(allot(*words, "sarif").out)["runs"]
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
     assert (run["results"], note["message"]["text"]) == ([], rest)
-    found = allot(*words, "gitlab")
-    assert (json.loads(found.out), found.err) == ([], f"{rest}\n")
+    output = allot(*words, "gitlab")
+    assert (json.loads(output.out), output.err) == ([], f"{rest}\n")
 
 
 def test_before_the_first_commit_nothing_was_there_to_compare_with(sample: Path, allot: Allot) -> None:
     """As pre-commit asks, and the very first time too."""
     git(sample, "init", "-q")
-    found = allot("validate", "--repo", sample, "--as-of", DAY, "--base", "HEAD")
-    assert (found.code, found.err) == (0, "")
+    result = allot("validate", "--repo", sample, "--as-of", DAY, "--base", "HEAD")
+    assert (result.code, result.err) == (0, "")
     edit(sample, ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-quater")
     assert allot("validate", "--repo", sample, "--as-of", DAY, "--base", "HEAD").code == 1
     assert "names no commit here" in allot("validate", "--repo", sample, "--as-of", DAY, "--base", "main").err
@@ -100,7 +100,7 @@ def test_before_the_first_commit_nothing_was_there_to_compare_with(sample: Path,
 
 def test_json(broken: Path, allot: Allot) -> None:
     report = checked("validate", allot("validate", "--repo", broken, "--output", "json", "--as-of", DAY).out)
-    assert [(one["path"], one["rule"], one["severity"]) for one in report["problems"]] == [
+    assert [(problem["path"], problem["rule"], problem["severity"]) for problem in report["problems"]] == [
         (ADA, "reference", "error"),
         ("tenants/studio-kite/instances/comfy.yaml", "mount", "error"),
         ("tenants/studio-kite/instances/dup.yaml", "mount", "error"),
@@ -120,17 +120,19 @@ def test_github_escapes_what_would_be_a_command(broken: Path, allot: Allot) -> N
 
 def test_gitlab(broken: Path, allot: Allot) -> None:
     report = json.loads(allot("validate", "--repo", broken, "--output", "gitlab", "--as-of", DAY).out)
-    assert next((one["location"]["path"], one["location"]["lines"]["begin"], one["severity"]) for one in report) == (
+    assert next(
+        (issue["location"]["path"], issue["location"]["lines"]["begin"], issue["severity"]) for issue in report
+    ) == (
         ADA,
         8,
         "major",
     )
-    assert len({one["fingerprint"] for one in report}) == 4
+    assert len({issue["fingerprint"] for issue in report}) == 4
 
 
 def test_sarif(broken: Path, allot: Allot) -> None:
     run = json.loads(allot("validate", "--repo", broken, "--output", "sarif", "--as-of", DAY).out)["runs"][0]
-    assert [one["ruleId"] for one in run["results"]] == ["reference", "mount", "mount", "lifecycle"]
+    assert [result["ruleId"] for result in run["results"]] == ["reference", "mount", "mount", "lifecycle"]
     assert run["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 8, "startColumn": 12}
 
 
@@ -141,35 +143,35 @@ def test_a_hostile_file_stays_inert(style: str, sample: Path, allot: Allot) -> N
         (sample / "tenants/solo-ada/instances" / f"{name}.yaml").write_text("::set-output name=a::b\n\x1b[31m")
     except OSError:
         pytest.skip("this file system takes no such name")
-    found = allot("validate", "--repo", sample, "--output", style, "--as-of", DAY)
-    assert found.code == 1
-    assert "\x1b" not in found.out
-    assert "\nowned" not in found.out
-    assert "\u202e" not in found.out
+    result = allot("validate", "--repo", sample, "--output", style, "--as-of", DAY)
+    assert result.code == 1
+    assert "\x1b" not in result.out
+    assert "\nowned" not in result.out
+    assert "\u202e" not in result.out
 
 
 def test_paths_show_what_they_cause_or_suffer(broken: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(broken / "tenants")
-    there = ADA.removeprefix("tenants/")
-    assert [line.split(":")[0] for line in allot("validate", "--as-of", DAY, "solo-ada").lines] == [there]
+    relative_path = ADA.removeprefix("tenants/")
+    assert [line.split(":")[0] for line in allot("validate", "--as-of", DAY, "solo-ada").lines] == [relative_path]
     # Both instances mount comfy-home: each file shows its own error, and that of the storage both.
     for names, path in (
         (["comfy"], "instances/comfy"),
         (["dup"], "instances/dup"),
         (["comfy", "dup"], "storages/comfy-home"),
     ):
-        found = allot("validate", "--as-of", DAY, f"studio-kite/{path}.yaml")
+        result = allot("validate", "--as-of", DAY, f"studio-kite/{path}.yaml")
         paths = [f"studio-kite/instances/{name}.yaml" for name in names]
-        assert (found.code, [line.split(":")[0] for line in found.lines]) == (1, paths)
+        assert (result.code, [line.split(":")[0] for line in result.lines]) == (1, paths)
     fine = allot("validate", "--as-of", DAY, "uni-lab/tenant.yaml")
     assert (fine.code, fine.lines) == (0, [])
 
 
 def test_the_folder_where_one_stands_is_a_path(broken: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("validate", "--as-of", DAY)
-    there = broken / "tenants/uni-lab"
-    files = len(list(there.rglob("*.yaml")))
-    monkeypatch.chdir(there)
+    folder = broken / "tenants/uni-lab"
+    files = len(list(folder.rglob("*.yaml")))
+    monkeypatch.chdir(folder)
     for path in (".", "../uni-lab", "instances/.."):
         said = f"{files} files: fine; 3 problems elsewhere (`allot validate` shows them)\n"
         assert allot(*words, path).out == said, path
@@ -180,9 +182,9 @@ def test_the_folder_where_one_stands_is_a_path(broken: Path, allot: Allot, monke
 
 
 def test_paths_outside_are_refused(sample: Path, allot: Allot, tmp_path: Path) -> None:
-    found = allot("validate", "--repo", sample, tmp_path / "elsewhere.yaml")
-    assert found.code == 2
-    assert "lies outside" in found.err
+    result = allot("validate", "--repo", sample, tmp_path / "elsewhere.yaml")
+    assert result.code == 2
+    assert "lies outside" in result.err
 
 
 def test_a_path_that_nothing_reads_is_told(sample: Path, allot: Allot) -> None:
@@ -190,9 +192,9 @@ def test_a_path_that_nothing_reads_is_told(sample: Path, allot: Allot) -> None:
     misspelt = sample / "tenant/solo-ada/instances/mine.yaml"
     misspelt.parent.mkdir(parents=True)
     misspelt.write_text("kind: GPUInstance\n")
-    found = allot("validate", "--repo", sample, "--as-of", DAY, misspelt, sample / "tenants/uni-lab/tenant.yaml")
-    assert found.code == 0
-    assert found.out.splitlines() == [
+    result = allot("validate", "--repo", sample, "--as-of", DAY, misspelt, sample / "tenants/uni-lab/tenant.yaml")
+    assert result.code == 0
+    assert result.out.splitlines() == [
         "tenant/solo-ada/instances/mine.yaml:1:1: (file): warning: nothing reads it: declarations lie in clusters, platform,"
         " tenants [layout]",
         "1 file: fine, 1 warning",
@@ -203,15 +205,15 @@ def test_a_path_that_nothing_reads_is_told(sample: Path, allot: Allot) -> None:
 def test_such_a_path_may_have_any_name(sample: Path, allot: Allot, style: str) -> None:
     odd = sample / os.fsdecode(b"b\xff")
     odd.write_text("x")
-    found = allot("validate", "--repo", sample, "--as-of", DAY, odd, "--output", style)
-    assert (found.code, found.err) == (0, "")
-    assert "nothing reads it" in found.out
+    result = allot("validate", "--repo", sample, "--as-of", DAY, odd, "--output", style)
+    assert (result.code, result.err) == (0, "")
+    assert "nothing reads it" in result.out
 
 
 def test_a_path_that_does_not_exist_is_no_verdict(sample: Path, allot: Allot) -> None:
-    found = allot("validate", "--repo", sample, sample / "tenants/nobody.yaml")
-    assert (found.code, found.out) == (2, "")
-    assert "doesn't exist" in found.err
+    result = allot("validate", "--repo", sample, sample / "tenants/nobody.yaml")
+    assert (result.code, result.out) == (2, "")
+    assert "doesn't exist" in result.err
 
 
 def test_links_and_strangers_are_never_read(sample: Path, allot: Allot) -> None:
@@ -221,8 +223,8 @@ def test_links_and_strangers_are_never_read(sample: Path, allot: Allot) -> None:
     (sample / "tenants/evil").symlink_to("solo-ada")
     os.mkfifo(sample / "tenants/solo-ada/instances/pipe.yaml")
     (sample / "tenants/loose.yaml").write_text("x")
-    found = allot("validate", "--repo", sample, "--as-of", DAY)
-    assert errors(found) == [
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert errors(result) == [
         "tenants/evil:1:1: (file): no declaration lies here: move or remove it [layout]",
         "tenants/loose.yaml:1:1: (file): no declaration lies here: move or remove it [layout]",
         "tenants/solo-ada/instances/link.yaml:1:1: (file): is a symbolic link: replace it by the file itself [layout]",
@@ -232,27 +234,27 @@ def test_links_and_strangers_are_never_read(sample: Path, allot: Allot) -> None:
 
 def test_no_repository(tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = allot("validate")
-    assert found.code == 2
-    assert found.err.startswith("allot: no platform/platform.yaml in ")
+    result = allot("validate")
+    assert result.code == 2
+    assert result.err.startswith("allot: no platform/platform.yaml in ")
 
 
 def test_a_bug_of_ours_is_reported_without_traceback(
     sample: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("allotment.pipeline.check.survey.survey", lambda *_, **__: 1 / 0)
-    found = allot("validate", "--repo", sample)
-    assert found.code == 3
-    path = found.err.rsplit(" ", 1)[1].strip()
-    assert "Traceback" not in found.err
+    result = allot("validate", "--repo", sample)
+    assert result.code == 3
+    path = result.err.rsplit(" ", 1)[1].strip()
+    assert "Traceback" not in result.err
     assert "ZeroDivisionError" in Path(path).read_text()
     Path(path).unlink()
 
 
 def test_paths_are_of_where_one_stands(broken: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(broken / "tenants")
-    (one,) = allot("validate", "--as-of", DAY, "solo-ada").lines
-    assert one.startswith("solo-ada/instances/webui.yaml:8:12: ")
+    (line,) = allot("validate", "--as-of", DAY, "solo-ada").lines
+    assert line.startswith("solo-ada/instances/webui.yaml:8:12: ")
     monkeypatch.chdir(broken / "clusters/eu-1")
     assert errors(allot("validate", "--as-of", DAY))[0].startswith(f"../../{ADA}:8:12: ")
     assert checked("validate", allot("validate", "-o", "json", "--as-of", DAY).out)["problems"][0]["path"] == ADA
@@ -270,8 +272,8 @@ def test_on_a_terminal_the_line_is_shown_with_a_caret(broken: Path) -> None:
 def test_one_mistake_is_one_problem(sample: Path, allot: Allot) -> None:
     """What is held for others is none of hers: that there is none left of it says nothing more."""
     edit(sample, ADA, "gpuSpec: l4-quarter", "gpuSpec: l4-half")
-    (one,) = errors(allot("validate", "--repo", sample, "--as-of", DAY))
-    assert one.endswith("are held for film-house; known: a100-1g, a100-3g, l4-quarter, l4-whole [reference]")
+    (error,) = errors(allot("validate", "--repo", sample, "--as-of", DAY))
+    assert error.endswith("are held for film-house; known: a100-1g, a100-3g, l4-quarter, l4-whole [reference]")
 
 
 def test_sarif_says_what_each_rule_demands(broken: Path, allot: Allot) -> None:

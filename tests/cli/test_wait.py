@@ -52,8 +52,8 @@ def says(place: Place, state: str, reason: str = "", message: str = "") -> Calla
     blob = running(place, WEBUI).instances[0].observed_blob
 
     def report() -> None:
-        one = Instance("webui", blob, state, reason, message)
-        place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (one,)), observed=now())
+        instance = Instance("webui", blob, state, reason, message)
+        place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (instance,)), observed=now())
 
     return report
 
@@ -252,8 +252,8 @@ def test_until_a_storage_is_prepared(wait: Wait, published: Place) -> None:
     blob = running(published, MODELS).storages[0].observed_blob
 
     def report(state: str) -> Callable[[], object]:
-        one = Storage("models", blob, state, "", f"it is {state}" if state != "Ready" else "")
-        return lambda: published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (), (one,)), observed=now())
+        storage = Storage("models", blob, state, "", f"it is {state}" if state != "Ready" else "")
+        return lambda: published.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (), (storage,)), observed=now())
 
     late = wait("solo-ada/models", "--timeout", "1s")
     assert late.err == f"solo-ada/models: {UNKNOWN.format('Ready')}; {REPORTS}\n"
@@ -299,9 +299,9 @@ def test_what_is_published_still_is_not_gone(wait: Wait, published: Place) -> No
 
 def test_json(wait: Wait, published: Place) -> None:
     said = wait("solo-ada/webui", "-o", "json", meanwhile=(says(published, "Running"),))
-    found = checked("wait", said.out)
-    assert (said.code, found["outcome"], found["for"], found["seconds"]) == (0, "Reached", "Running", 5.0)
-    assert found["things"] == [
+    output = checked("wait", said.out)
+    assert (said.code, output["outcome"], output["for"], output["seconds"]) == (0, "Reached", "Running", 5.0)
+    assert output["things"] == [
         {"kind": "instance", "cluster": "eu-1", "state": "Running", "why": "", "wayOut": "", "url": None}
     ]
     assert said.err.splitlines()[-1] == "(5s) instance solo-ada/webui in eu-1: Running"
@@ -324,8 +324,8 @@ def test_json(wait: Wait, published: Place) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_waited_for(words: tuple[Any, ...], said: str, wait: Wait) -> None:
-    found = wait(*words)
-    assert (found.code, found.out, found.err.splitlines()[-1]) == (2, "", said)
+    result = wait(*words)
+    assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", said)
 
 
 def test_a_silent_cluster_is_not_believed(wait: Wait, published: Place) -> None:

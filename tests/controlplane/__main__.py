@@ -46,20 +46,20 @@ def build() -> None:
 def up(name: str, argocd: bool, karpenter: bool, kind: str | None) -> None:
     """Start a cluster, or say that it already runs."""
     started = time.monotonic()
-    found, fresh = bed.up(
+    test_cluster, fresh = bed.up(
         name, with_argocd=argocd, with_karpenter=karpenter, with_node=kind is not None, say=click.echo
     )
     beside = f", of which {node.NAME} runs containers" if kind else ""
-    node_logs = f", and of the node {node.folder(found)}/logs" if kind else ""
+    node_logs = f", and of the node {node.folder(test_cluster)}/logs" if kind else ""
     took = f"runs, after {time.monotonic() - started:.0f} s" if fresh else "already runs"
     click.echo(f"""
-{name} {took}: {len(found.client.list("v1", "Node"))} nodes{beside}.
-    export KUBECONFIG={found.kubeconfig}
+{name} {took}: {len(test_cluster.client.list("v1", "Node"))} nodes{beside}.
+    export KUBECONFIG={test_cluster.kubeconfig}
     {programs.program("kubectl")} get nodes
-    logs: {found.folder}/logs{node_logs}""")
+    logs: {test_cluster.folder}/logs{node_logs}""")
     if argocd:
         password = "get secret argocd-initial-admin-secret -n argocd -o jsonpath={.data.password} | base64 -d"
-        click.echo(f"    Argo CD's API: {bed.argocd_of(found).url}, user admin; password: kubectl {password}")
+        click.echo(f"    Argo CD's API: {bed.argocd_of(test_cluster).url}, user admin; password: kubectl {password}")
     click.echo("    make cluster-down ends it")
 
 

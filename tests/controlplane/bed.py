@@ -34,38 +34,38 @@ def up(
     if with_node and (why := node.why_not()):
         raise processes.NotStarted(f"no container can run here: {why}")
     wanted = {"argocd": with_argocd, "karpenter": with_karpenter, "node": with_node}
-    found = cluster.place(name, real=with_node)
-    with processes.alone(_lock(found)):
-        was = cluster.state(found, root)
-        complete = was == "running" and all(found.parts().get(part) for part, needed in wanted.items() if needed)
-        complete = complete and (not with_karpenter or found.parts()["gates"] == sorted(gates))
-        if complete and (not with_node or world.found(node.folder(found))):
-            return found, False
+    test_cluster = cluster.place(name, real=with_node)
+    with processes.alone(_lock(test_cluster)):
+        was = cluster.state(test_cluster, root)
+        complete = was == "running" and all(test_cluster.parts().get(part) for part, needed in wanted.items() if needed)
+        complete = complete and (not with_karpenter or test_cluster.parts()["gates"] == sorted(gates))
+        if complete and (not with_node or world.found(node.folder(test_cluster))):
+            return test_cluster, False
         why = "" if was == "gone" else f"{name} is {'incomplete' if was == 'running' else was}: "
         say(f"{why}starting {name} anew …")
         declared = simulated.declared(root, name)
-        node.stop(found)
+        node.stop(test_cluster)
         try:
-            cluster.start(found, declared)
+            cluster.start(test_cluster, declared)
             parts: dict[str, Any] = {}
             if with_argocd:
                 say("Argo CD …")
-                started = argocd.start(found)
-                started.register(found, _name_in_argocd(declared))
+                started = argocd.start(test_cluster)
+                started.register(test_cluster, _name_in_argocd(declared))
                 parts["argocd"] = started.url
             if with_karpenter:
                 say("Karpenter …")
-                parts["karpenter"] = karpenter.start(found, declared, gates)
+                parts["karpenter"] = karpenter.start(test_cluster, declared, gates)
                 parts["gates"] = sorted(gates)
             if with_node:
                 say("A real node …")
-                parts["node"] = node.start(found).network.node
-            cluster.note_started(found, root, parts)
+                parts["node"] = node.start(test_cluster).network.node
+            cluster.note_started(test_cluster, root, parts)
         except BaseException:
-            node.stop(found)
-            processes.stop(found.folder)  # its logs stay
+            node.stop(test_cluster)
+            processes.stop(test_cluster.folder)  # its logs stay
             raise
-        return found, True
+        return test_cluster, True
 
 
 def down(name: str) -> int:
@@ -73,18 +73,18 @@ def down(name: str) -> int:
     return end(cluster.place(name))
 
 
-def end(found: Cluster) -> int:
+def end(test_cluster: Cluster) -> int:
     """End everything of a cluster, as `down` does."""
-    with processes.alone(_lock(found)):
-        return node.stop(found) + cluster.stop(found)
+    with processes.alone(_lock(test_cluster)):
+        return node.stop(test_cluster) + cluster.stop(test_cluster)
 
 
-def argocd_of(found: Cluster) -> ArgoCD:
+def argocd_of(test_cluster: Cluster) -> ArgoCD:
     """Return the Argo CD that runs in a cluster. Raises NotStarted when it was started without."""
-    url = found.parts().get("argocd")
+    url = test_cluster.parts().get("argocd")
     if not url:
-        raise processes.NotStarted(f"{found.name} runs without Argo CD")
-    return ArgoCD(found, url)
+        raise processes.NotStarted(f"{test_cluster.name} runs without Argo CD")
+    return ArgoCD(test_cluster, url)
 
 
 def names() -> list[str]:
@@ -99,6 +99,6 @@ def _name_in_argocd(declared: Folder) -> str:
     return place.model.spec.destination.name or declared.name
 
 
-def _lock(found: Cluster) -> Path:
+def _lock(test_cluster: Cluster) -> Path:
     """Return what whoever starts or ends a cluster holds."""
-    return found.folder.parent / f".{found.name}.lock"
+    return test_cluster.folder.parent / f".{test_cluster.name}.lock"

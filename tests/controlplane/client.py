@@ -21,9 +21,9 @@ CONTENDED = (0.1, 0.4, 1.6)  # seconds between tries of a write whose quota othe
 METADATA = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 
 
-def _plain(_: object, found: Object) -> Object:
+def _plain(_: object, answer: Object) -> Object:
     """An answer as JSON has it: what the library makes of it costs ten times as much, and is turned back."""
-    return found
+    return answer
 
 
 def _sent(write: Callable[..., Object], *arguments: object, **options: object) -> Object:
@@ -75,27 +75,31 @@ class Client:
         return [
             _sent(
                 self._api.server_side_apply,
-                self._kind(one["apiVersion"], one["kind"]),
-                body=one,
-                name=one["metadata"]["name"],
-                namespace=one["metadata"].get("namespace"),
+                self._kind(manifest["apiVersion"], manifest["kind"]),
+                body=manifest,
+                name=manifest["metadata"]["name"],
+                namespace=manifest["metadata"].get("namespace"),
                 field_manager=FIELD_MANAGER,
                 force_conflicts=True,
                 serializer=_plain,
                 **more,
             )
-            for one in objects
+            for manifest in objects
         ]
 
-    def create(self, one: Object) -> Object:
+    def create(self, manifest: Object) -> Object:
         """Return an object as it was created."""
-        kind = self._kind(one["apiVersion"], one["kind"])
-        return _sent(self._api.create, kind, body=one, namespace=one["metadata"].get("namespace"), serializer=_plain)
+        kind = self._kind(manifest["apiVersion"], manifest["kind"])
+        return _sent(
+            self._api.create, kind, body=manifest, namespace=manifest["metadata"].get("namespace"), serializer=_plain
+        )
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
         """Return one object; raises NotFoundError when it isn't there."""
-        found: Object = self._api.get(self._kind(api_version, kind), name=name, namespace=namespace, serializer=_plain)
-        return found
+        live_object: Object = self._api.get(
+            self._kind(api_version, kind), name=name, namespace=namespace, serializer=_plain
+        )
+        return live_object
 
     def _listed(
         self, api_version: str, kind: str, namespace: str | None, labels: str, headers: dict[str, str]
@@ -107,10 +111,10 @@ class Client:
             header_params=dict(headers),
             serializer=_plain,
         )
-        found: list[Object] = answer["items"] or []
-        for one in found:  # a list says once what its objects are
-            one["apiVersion"], one["kind"] = api_version, kind
-        return found
+        objects: list[Object] = answer["items"] or []
+        for live_object in objects:  # a list says once what its objects are
+            live_object["apiVersion"], live_object["kind"] = api_version, kind
+        return objects
 
     def metadata(self, api_version: str, kind: str, labels: str = "") -> list[Object]:
         """Return all objects of a kind with their metadata alone."""
@@ -123,9 +127,9 @@ class Client:
     def kinds(self) -> set[tuple[str, str]]:
         """Return API version and kind of everything that can be listed, each in its preferred version."""
         return {
-            (one.group_version, one.kind)
-            for one in self._api.resources.search(preferred=True)
-            if "list" in (one.verbs or ()) and not one.kind.endswith("List")
+            (api_resource.group_version, api_resource.kind)
+            for api_resource in self._api.resources.search(preferred=True)
+            if "list" in (api_resource.verbs or ()) and not api_resource.kind.endswith("List")
         }
 
     def patch(self, api_version: str, kind: str, name: str, change: Object, namespace: str | None = None) -> Object:
@@ -201,7 +205,10 @@ class Client:
 
     def _established(self, name: str) -> bool:
         said = self.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name).get("status", {})
-        return any(one["type"] == "Established" and one["status"] == "True" for one in said.get("conditions", ()))
+        return any(
+            condition["type"] == "Established" and condition["status"] == "True"
+            for condition in said.get("conditions", ())
+        )
 
 
 def refusal(call: Callable[..., object], *arguments: object, **options: object) -> str | None:

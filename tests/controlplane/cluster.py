@@ -130,9 +130,9 @@ def start(cluster: Cluster, declared: Folder) -> None:
     client = cluster.client
     client.install(crds.objects())
     left_out = WITHOUT_FILES if cluster.is_real else frozenset()
-    _play(cluster, [one for one in _stages() if one["metadata"]["name"] not in left_out])
-    for one in simulated.surroundings(declared):
-        client.create(one) if one["kind"] == "Node" else client.apply(one)
+    _play(cluster, [stage for stage in _stages() if stage["metadata"]["name"] not in left_out])
+    for manifest in simulated.surroundings(declared):
+        client.create(manifest) if manifest["kind"] == "Node" else client.apply(manifest)
     processes.eventually(lambda: _nodes_are_ready(client), "nodes to be ready")
 
 
@@ -240,11 +240,13 @@ def _play(cluster: Cluster, stages: list[dict[str, Any]]) -> None:
         cluster.client.apply(stages[0])
         log = (cluster.folder / "logs" / "kubernetes" / "kwok-controller.log").read_text(encoding="utf-8")
         said = [json.loads(line) for line in log.splitlines() if '"Start stage controller"' in line]
-        return kinds <= {one["ref"]["Kind"] for one in said} and times > 1
+        return kinds <= {log_entry["ref"]["Kind"] for log_entry in said} and times > 1
 
     processes.eventually(all_are_played, "KWOK to play its Stages", pause=0.5)
 
 
 def _nodes_are_ready(client: Client) -> bool:
     said = [node.get("status", {}).get("conditions", ()) for node in client.list("v1", "Node")]
-    return all(any(one["type"] == "Ready" and one["status"] == "True" for one in each) for each in said)
+    return all(
+        any(condition["type"] == "Ready" and condition["status"] == "True" for condition in each) for each in said
+    )

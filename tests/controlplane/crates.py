@@ -48,13 +48,13 @@ def program(name: str) -> Path:
 
 def missing() -> list[str]:
     """Return the crates whose program is neither given nor built."""
-    found = []
+    names = []
     for name in CRATES:
         try:
             program(name)
         except NotBuilt:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def build() -> None:

@@ -48,8 +48,8 @@ def home(what: str) -> Path:
 
 def folder(what: str) -> Path:
     """Return the folder that packages are unpacked in. Raises NotBuilt."""
-    if (found := home(what)).is_dir():
-        return found
+    if (path := home(what)).is_dir():
+        return path
     raise NotBuilt(f"Debian's {' '.join(PACKAGES[what])}")
 
 

@@ -39,12 +39,15 @@ def resources(gpus: int, config: Mapping[str, Any], layout: Mapping[str, int]) -
     """Return what the plugin announces of so many GPUs: `config` is its configuration, `layout` the devices of each cut GPU. A
     resource whose GPUs go by another name is announced as none."""
     if layout and config.get("flags", {}).get("migStrategy") == "mixed":
-        return {GPU: 0, **{f"nvidia.com/mig-{one.replace('+', '.')}": gpus * count for one, count in layout.items()}}
+        return {
+            GPU: 0,
+            **{f"nvidia.com/mig-{profile.replace('+', '.')}": gpus * count for profile, count in layout.items()},
+        }
     sharing = config.get("sharing", {})
     shared = sharing.get("mps") or sharing.get("timeSlicing") or {}
-    for one in shared.get("resources", ()):
-        if one["name"] == GPU:
-            slices = gpus * int(one["replicas"])
+    for resource in shared.get("resources", ()):
+        if resource["name"] == GPU:
+            slices = gpus * int(resource["replicas"])
             return {GPU: 0, f"{GPU}{SHARED}": slices} if shared.get("renameByDefault") else {GPU: slices}
     return {GPU: gpus}
 
@@ -70,11 +73,11 @@ class DevicePlugin:
                 or not _runs_pods(node)
             ):
                 continue
-            found = self._client.get("v1", "ConfigMap", *CONFIG_MAP)["data"]
-            if named[0] not in found:
+            configurations = self._client.get("v1", "ConfigMap", *CONFIG_MAP)["data"]
+            if named[0] not in configurations:
                 print(f"{node['metadata']['name']}: no configuration {named[0]}", flush=True)
                 continue
-            config = yaml.load(found[named[0]], yaml.CSafeLoader)
+            config = yaml.load(configurations[named[0]], yaml.CSafeLoader)
             if "mps" in config.get("sharing", {}) and named[2] != "true":
                 print(f"{node['metadata']['name']}: no MPS daemon", flush=True)
                 continue
@@ -93,8 +96,8 @@ class DevicePlugin:
 def _runs_pods(node: Object) -> bool:
     """Return whether a DaemonSet's pod runs on a node: it is Ready, and Karpenter has taken its taint off."""
     conditions = node["status"].get("conditions", ())
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-    taints = {one["key"] for one in node["spec"].get("taints", ())}
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    taints = {taint["key"] for taint in node["spec"].get("taints", ())}
     return ready and "karpenter.sh/unregistered" not in taints and "deletionTimestamp" not in node["metadata"]
 
 
@@ -103,7 +106,10 @@ def _runs_pods(node: Object) -> bool:
 @click.option("--types", type=click.Path(path_type=Path), required=True, help="Karpenter's file of instance types.")
 def main(kubeconfig: Path, types: Path) -> None:
     """Announce the GPUs of a cluster's nodes."""
-    gpus = {one["name"]: int(one["resources"][GPU]) for one in json.loads(types.read_text(encoding="utf-8"))}
+    gpus = {
+        instance_type["name"]: int(instance_type["resources"][GPU])
+        for instance_type in json.loads(types.read_text(encoding="utf-8"))
+    }
     plugin = DevicePlugin(Client(kubeconfig), gpus)
     while True:
         try:

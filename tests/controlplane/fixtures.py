@@ -48,15 +48,15 @@ def needs_a_node() -> None:
 
 def _running(name: str, *, argocd: bool, karpenter: bool, node: bool = False) -> Iterator[Cluster]:
     """Yield a cluster. What this session started, or one that has died left behind, this session ends."""
-    found, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter, with_node=node)
-    session = found.folder / "session"
+    test_cluster, fresh = bed.up(name, with_argocd=argocd, with_karpenter=karpenter, with_node=node)
+    session = test_cluster.folder / "session"
     left_behind = session.exists() and not psutil.pid_exists(int(session.read_text()))
     ours = fresh or left_behind
     if ours:
         session.write_text(str(os.getpid()))
-    yield found
+    yield test_cluster
     if ours:
-        bed.end(found)
+        bed.end(test_cluster)
 
 
 @pytest.fixture(scope="session")
@@ -104,8 +104,8 @@ def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
 def a_real_node() -> Iterator[Node]:
     """Yield a cluster with a node that runs containers: that of `make cluster NODE=real`, or one for this session."""
     needs_a_node()
-    for found in _running("eu-1", argocd=True, karpenter=False, node=True):
-        yield Node(found)
+    for test_cluster in _running("eu-1", argocd=True, karpenter=False, node=True):
+        yield Node(test_cluster)
 
 
 class Node(NamedTuple):
@@ -116,9 +116,9 @@ class Node(NamedTuple):
     @property
     def world(self) -> World:
         """The world that the node runs in now; after it booted again that is another."""
-        found = world.found(node.folder(self.cluster))
-        assert found is not None, "the node doesn't run"
-        return found
+        current_world = world.found(node.folder(self.cluster))
+        assert current_world is not None, "the node doesn't run"
+        return current_world
 
 
 class GitRemote(NamedTuple):

@@ -24,9 +24,9 @@ async def forward(address: str, port: int) -> None:
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer):
-            there, back = await asyncio.open_connection(LOOPBACK, port)
+            upstream_reader, back = await asyncio.open_connection(LOOPBACK, port)
             with contextlib.closing(back):
-                await asyncio.gather(_copied(reader, back), _copied(there, writer))
+                await asyncio.gather(_copied(reader, back), _copied(upstream_reader, writer))
 
     server = await asyncio.start_server(connected, address, port)
     await server.serve_forever()

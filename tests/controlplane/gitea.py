@@ -147,5 +147,7 @@ def _user(admin: Callable[..., str], name: str) -> str:
     admin("admin", "user", "create", "--username", name, "--email", f"{name}@northlight.example", *password, *more)
     token = ["--username", name, "--token-name", "tests", "--scopes", "all", "--raw"]
     said = admin("admin", "user", "generate-access-token", *token)
-    (found,) = (line for line in said.splitlines() if TOKEN.fullmatch(line))  # what is logged comes before it, or after
-    return found
+    (access_token,) = (
+        line for line in said.splitlines() if TOKEN.fullmatch(line)
+    )  # what is logged comes before it, or after
+    return access_token

@@ -61,8 +61,8 @@ def linked(program: Path) -> Image:
     """Return an image of one program that was built on this machine, with the libraries that it is linked with, and no shell."""
     names = ("ld-linux-x86-64.so.2", "libc.so.6", "libgcc_s.so.1", "libm.so.6")
     unpacked = debian.folder("libraries").rglob("*.so.*")
-    found = {one.name: one for one in unpacked if one.name in names and not one.is_symlink()}
-    files = {f"{'lib64' if name.startswith('ld-') else 'lib'}/{name}": found[name].read_bytes() for name in names}
+    libraries = {path.name: path for path in unpacked if path.name in names and not path.is_symlink()}
+    files = {f"{'lib64' if name.startswith('ld-') else 'lib'}/{name}": libraries[name].read_bytes() for name in names}
     return Image({f"bin/{program.name}": program.read_bytes(), **files}, [f"/bin/{program.name}"])
 
 

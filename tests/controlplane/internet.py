@@ -55,8 +55,8 @@ def folder(world: World) -> Path:
 def start(world: World) -> None:
     """Join a world to an internet of its own, and return once that answers. Raises NotStarted."""
     folder(world).mkdir(exist_ok=True)
-    for one in (files(world), buckets(world)):
-        one.mkdir(exist_ok=True)
+    for served_folder in (files(world), buckets(world)):
+        served_folder.mkdir(exist_ok=True)
     secure.certify(folder(world), ["models.example.com", "s3.example.com"])
     ready = folder(world) / "ready"
     ready.unlink(missing_ok=True)
@@ -128,11 +128,11 @@ def answer(query: bytes, names: Mapping[str, str] = NAMES) -> bytes:
     question = query[12 : at + 5]
     address = names.get(".".join(labels))
     asks_for_it = question[-4:] == b"\0\1\0\1"  # an address of IPv4
-    found = b""
+    record = b""
     if address and asks_for_it:
-        found = b"\xc0\x0c\0\1\0\1\0\0\0\x05\0\4" + IPv4Address(address).packed
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\x05\0\4" + IPv4Address(address).packed
     flags = b"\x85\x80" if address else b"\x85\x83"  # with authority; that there is none
-    return query[:2] + flags + b"\0\1" + (b"\0\1" if found else b"\0\0") + b"\0\0\0\0" + question + found
+    return query[:2] + flags + b"\0\1" + (b"\0\1" if record else b"\0\0") + b"\0\0\0\0" + question + record
 
 
 def _resolve(address: str) -> None:

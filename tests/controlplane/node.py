@@ -133,19 +133,21 @@ def run(cluster: Cluster, world_: World, name: str) -> None:
 
 def kill(cluster: Cluster, name: str) -> None:
     """Kill one of the node's programs, which has no time to say or write anything; the containers go on."""
-    found = [one for one in processes.running(folder(cluster)) if one.name() == name]
-    if len(found) != 1:
-        raise processes.NotStarted(f"{len(found)} processes of the node are named {name}")
-    found[0].kill()
-    processes.eventually(lambda: not found[0].is_running() or found[0].status() == "zombie", f"{name} to end")
+    named_processes = [process for process in processes.running(folder(cluster)) if process.name() == name]
+    if len(named_processes) != 1:
+        raise processes.NotStarted(f"{len(named_processes)} processes of the node are named {name}")
+    named_processes[0].kill()
+    processes.eventually(
+        lambda: not named_processes[0].is_running() or named_processes[0].status() == "zombie", f"{name} to end"
+    )
 
 
 def pose(cluster: Cluster, pool: NodePool) -> None:
     """Let the real node stand for one of a static pool: it has its labels, and the pods that would go to another go nowhere."""
     like = simulated.gpu_node(NAME, pool)["metadata"]["labels"]
     del like["nvidia.com/gpu.present"]  # for it is the only one: preparations and accessors keep off nodes with GPUs
-    for one in cluster.client.metadata("v1", "Node"):
-        name = one["metadata"]["name"]
+    for node in cluster.client.metadata("v1", "Node"):
+        name = node["metadata"]["name"]
         change = (
             {"metadata": {"labels": like}, "spec": {"taints": None}}
             if name == NAME
@@ -168,7 +170,7 @@ def stop(cluster: Cluster) -> int:
 def take_in(node: World, taken: Mapping[str, images.Image]) -> None:
     """Give the node images, by the names that pods have for them; a digest needn't be theirs."""
     archive = node.folder / "images.tar"
-    archive.write_bytes(images.archive({_TAG_BEFORE_DIGEST.sub("@", name): one for name, one in taken.items()}))
+    archive.write_bytes(images.archive({_TAG_BEFORE_DIGEST.sub("@", name): image for name, image in taken.items()}))
     address = f"--address={node.folder / 'containerd.sock'}"
     node.run(
         [node.folder / "bin" / "ctr", address, "--namespace=k8s.io", "images", "import", "--no-unpack", str(archive)]
@@ -178,11 +180,17 @@ def take_in(node: World, taken: Mapping[str, images.Image]) -> None:
 def is_ready(cluster: Cluster, since: datetime.datetime) -> bool:
     """Return whether the node takes pods, with units and volumes, and has said so since then."""
     status = cluster.client.get("v1", "Node", NAME)["status"]
-    said = [one for one in status.get("conditions", ()) if one["type"] == "Ready" and one["status"] == "True"]
-    fresh = any(datetime.datetime.fromisoformat(one["lastHeartbeatTime"]) >= since - _SECOND for one in said)
+    said = [
+        condition
+        for condition in status.get("conditions", ())
+        if condition["type"] == "Ready" and condition["status"] == "True"
+    ]
+    fresh = any(
+        datetime.datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since - _SECOND for condition in said
+    )
     counted = all(status["allocatable"].get(name) == str(count) for name, count in UNITS.items())
     drivers = cluster.client.get("storage.k8s.io/v1", "CSINode", NAME)["spec"]["drivers"] or ()
-    return fresh and counted and {one["name"] for one in drivers} == set(DRIVERS)
+    return fresh and counted and {driver["name"] for driver in drivers} == set(DRIVERS)
 
 
 def _lay_out(folder: Path) -> None:
@@ -381,7 +389,7 @@ def _signed(cluster: Cluster, user: str, group: str) -> tuple[bytes, bytes]:
     subject = [(NameOID.ORGANIZATION_NAME, group), (NameOID.COMMON_NAME, user)]
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(*one) for one in subject]))
+        .subject_name(x509.Name([x509.NameAttribute(*attribute) for attribute in subject]))
         .issuer_name(authority.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())

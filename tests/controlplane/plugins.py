@@ -123,8 +123,10 @@ class Units:
         if self._resource in _named(self._refused):
             context.abort(grpc.StatusCode.INTERNAL, "no unit is handed out now")
         given = [
-            self._messages.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": ",".join(one.devices_ids)})
-            for one in asked.container_requests
+            self._messages.ContainerAllocateResponse(
+                envs={"NVIDIA_VISIBLE_DEVICES": ",".join(container_request.devices_ids)}
+            )
+            for container_request in asked.container_requests
         ]
         return self._messages.AllocateResponse(container_responses=given)
 
@@ -157,8 +159,8 @@ def _named(file: Path) -> set[str]:
 def main(node: str, volumes: Path, drivers: tuple[str, ...], units: tuple[tuple[str, int], ...], unwell: Path) -> None:
     """Serve CSI drivers and device plugins to the kubelet of this node."""
     served = [Volumes(driver, node, volumes) for driver in drivers]
-    for one in served:
-        one.serve()
+    for csi_driver in served:
+        csi_driver.serve()
     threads = [threading.Thread(target=Units(resource, count, unwell).serve) for resource, count in units]
     for thread in threads:
         thread.start()

@@ -63,21 +63,21 @@ def _load(world: World, rules: str) -> None:
 
 def translated(policies: Iterable[Object], pods: Iterable[Object], namespaces: Iterable[Object], range_: str) -> str:
     """Return the rules of nftables for the pods whose addresses lie in a range. Raises Untranslatable."""
-    labels = {one["metadata"]["name"]: one["metadata"].get("labels", {}) for one in namespaces}
-    known = _Known([pod for one in pods if (pod := _pod(one, range_)) is not None], labels)
+    labels = {namespace["metadata"]["name"]: namespace["metadata"].get("labels", {}) for namespace in namespaces}
+    known = _Known([pod for pod_object in pods if (pod := _pod(pod_object, range_)) is not None], labels)
     # Each is read, also where no pod is selected, so that what can't be translated is said wherever it stands.
-    read = [(one, {direction: [*_allowed(one, direction, known)] for direction in RULES}) for one in policies]
+    read = [(policy, {direction: [*_allowed(policy, direction, known)] for direction in RULES}) for policy in policies]
     chains: dict[str, list[str]] = {INGRESS: [], EGRESS: []}
     lines = [f"table {TABLE} {{"]
     for pod in sorted(known.pods):
         for direction, judged in chains.items():
-            selecting = [rules[direction] for one, rules in read if _selects(one, pod, direction)]
+            selecting = [rules[direction] for policy, rules in read if _selects(policy, pod, direction)]
             if selecting:
                 allowed = sorted({line for rules in selecting for line in rules})
                 name = f"{direction.lower()}-{pod.address}".replace(".", "-")
                 judged.append(f"{pod.address} : jump {name}")
                 lines += _chain(name, [*(f"{line}return" for line in allowed), REFUSED])
-    sent, taken = (_judged(*one) for one in (("saddr", chains[EGRESS]), ("daddr", chains[INGRESS])))
+    sent, taken = (_judged(*arguments) for arguments in (("saddr", chains[EGRESS]), ("daddr", chains[INGRESS])))
     fresh = ["ct state established,related accept"]
     # Nothing here has addresses of IPv6 but those that links have by themselves, which no policy names.
     apart = ['iifname "veth*" meta nfproto ipv6 drop']
@@ -95,11 +95,11 @@ def _judged(field: str, chains: Sequence[str]) -> list[str]:
     return [f"ip {field} vmap {{ {', '.join(chains)} }}"] if chains else []
 
 
-def _pod(one: Object, range_: str) -> _Pod | None:
+def _pod(pod: Object, range_: str) -> _Pod | None:
     """Return a pod with an address of its own in the range: one that has ended, or is in the host's network, has none."""
-    status, metadata = one.get("status", {}), one["metadata"]
+    status, metadata = pod.get("status", {}), pod["metadata"]
     address = status.get("podIP")
-    if address is None or status.get("phase") in ENDED or one["spec"].get("hostNetwork"):
+    if address is None or status.get("phase") in ENDED or pod["spec"].get("hostNetwork"):
         return None
     if ip_address(address) not in ip_network(range_):
         return None
@@ -121,9 +121,9 @@ def _allowed(policy: Object, direction: str, known: _Known) -> Iterator[str]:
     side = "saddr" if direction == INGRESS else "daddr"
     for rule in policy["spec"].get(field) or ():
         _only(rule, peers, "ports")
-        ports = [_port(one) for one in rule.get("ports") or ()] or [""]
+        ports = [_port(rule_port) for rule_port in rule.get("ports") or ()] or [""]
         listed = rule.get(peers) or ()
-        others = [line for one in listed for line in _peer(one, side, policy["metadata"]["namespace"], known)]
+        others = [line for peer in listed for line in _peer(peer, side, policy["metadata"]["namespace"], known)]
         for other in others if listed else [""]:
             yield from (f"{other}{port}" for port in ports)
 
@@ -139,16 +139,16 @@ def _peer(peer: Mapping[str, Any], side: str, namespace: str, known: _Known) -> 
     if (selector := peer.get("namespaceSelector")) is not None:
         spaces = {name for name, labels in known.namespaces.items() if _matches(selector, labels)}
     selector = peer.get("podSelector") or {}
-    found = [one.address for one in known.pods if one.namespace in spaces and _matches(selector, one.labels)]
-    if found:
-        yield f"ip {side} {{ {', '.join(sorted(found))} }} "
+    addresses = [pod.address for pod in known.pods if pod.namespace in spaces and _matches(selector, pod.labels)]
+    if addresses:
+        yield f"ip {side} {{ {', '.join(sorted(addresses))} }} "
 
 
 def _block(block: Mapping[str, Any], side: str) -> Iterator[str]:
     """Yield what matches a range. A pod has no address of IPv6, so that nothing matches such a range."""
     _only(block, "cidr", "except")
     if ip_network(block["cidr"]).version == 4:
-        denied = collapse_addresses(IPv4Network(one) for one in block.get("except") or ())  # sets have no range twice
+        denied = collapse_addresses(IPv4Network(cidr) for cidr in block.get("except") or ())  # sets have no range twice
         listed = ", ".join(map(str, denied))
         less = f"ip {side} != {{ {listed} }} " if listed else ""
         yield f"ip {side} {block['cidr']} {less}"
@@ -169,7 +169,7 @@ def _port(port: Mapping[str, Any]) -> str:
 def _matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     _only(selector, "matchLabels", "matchExpressions")
     equal = all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
-    held = [_holds(one, labels) for one in selector.get("matchExpressions") or ()]
+    held = [_holds(expression, labels) for expression in selector.get("matchExpressions") or ()]
     return equal and all(held)
 
 
@@ -187,8 +187,8 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     raise Untranslatable(f"the operator {expression['operator']}")
 
 
-def _only(found: Mapping[str, Any], *translated: str) -> Mapping[str, Any]:
+def _only(fields: Mapping[str, Any], *translated: str) -> Mapping[str, Any]:
     """Return what has no other fields than these. Raises Untranslatable."""
-    if others := found.keys() - {*translated}:
-        raise Untranslatable(f"{', '.join(sorted(others))} of {dict(found)}")
-    return found
+    if others := fields.keys() - {*translated}:
+        raise Untranslatable(f"{', '.join(sorted(others))} of {dict(fields)}")
+    return fields

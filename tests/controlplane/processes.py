@@ -99,27 +99,27 @@ def _mark(process: psutil.Process) -> str | None:
 def listening(folder: Path) -> set[tuple[str, str]]:
     """Return who of the folder's processes listens where: program and address."""
     return {
-        (process.name(), one.laddr.ip)
+        (process.name(), connection.laddr.ip)
         for process in running(folder)
-        for one in process.net_connections(kind="inet")
-        if one.status == psutil.CONN_LISTEN
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
     }
 
 
 def stop(folder: Path, seconds: float = 5, name: str | None = None) -> int:
     """End every process of the folder, or those of one program, and return how many there were; who doesn't end in time is
     killed."""
-    found = running(folder, name)
+    processes = running(folder, name)
     if seconds:
-        for process in found:
+        for process in processes:
             _quietly(process.terminate)
-        psutil.wait_procs(found, timeout=seconds)
+        psutil.wait_procs(processes, timeout=seconds)
     while left := running(folder, name):  # who didn't end, and whom those started meanwhile
         for process in left:
             _quietly(process.kill)
         psutil.wait_procs(left, timeout=5)
     _children[:] = [child for child in _children if child.poll() is None]
-    return len(found)
+    return len(processes)
 
 
 def _quietly(end: Callable[[], None]) -> None:

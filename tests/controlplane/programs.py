@@ -338,12 +338,12 @@ def module_folder(module: str, within: Path | None = None, checksum: str | None 
     """Return where Go keeps a module's files, fetched and verified: of `module@version`, or of what `within` pins."""
     run = ["go", "mod", "download", "-json", module]
     done = subprocess.run(run, cwd=within or tempfile.gettempdir(), capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout or "{}")
-    if done.returncode or "Dir" not in found:
-        raise NotBuilt(f"{module} can't be fetched: {found.get('Error') or done.stderr.strip()}")
-    if checksum not in (None, found["Sum"]):
-        raise NotBuilt(f"{module} has the checksum {found['Sum']}, and {checksum} is pinned: don't use it")
-    return Path(found["Dir"])
+    module_info = json.loads(done.stdout or "{}")
+    if done.returncode or "Dir" not in module_info:
+        raise NotBuilt(f"{module} can't be fetched: {module_info.get('Error') or done.stderr.strip()}")
+    if checksum not in (None, module_info["Sum"]):
+        raise NotBuilt(f"{module} has the checksum {module_info['Sum']}, and {checksum} is pinned: don't use it")
+    return Path(module_info["Dir"])
 
 
 def said_versions() -> Iterator[str]:

@@ -72,7 +72,7 @@ def serve(socket: Path, *served: tuple[Any, str, object]) -> Any:
     socket.parent.mkdir(parents=True, exist_ok=True)
     socket.unlink(missing_ok=True)
     server = grpc.server(ThreadPoolExecutor(max_workers=8))
-    server.add_generic_rpc_handlers([_service(*one) for one in served])
+    server.add_generic_rpc_handlers([_service(*service) for service in served])
     server.add_insecure_port(f"unix://{socket}")
     server.start()
     return server
@@ -83,11 +83,13 @@ def _service(protocol: Any, name: str, by: object) -> Any:
 
     described = protocol.DESCRIPTOR.services_by_name[name]
     answers = {}
-    for one in described.methods:
-        act = getattr(by, _UPPER.sub("_", one.name).lower(), None)
+    for method in described.methods:
+        act = getattr(by, _UPPER.sub("_", method.name).lower(), None)
         if act is not None:
-            kind = grpc.unary_stream_rpc_method_handler if one.server_streaming else grpc.unary_unary_rpc_method_handler
-            answers[one.name] = kind(act, _reader(one.input_type), _written)
+            kind = (
+                grpc.unary_stream_rpc_method_handler if method.server_streaming else grpc.unary_unary_rpc_method_handler
+            )
+            answers[method.name] = kind(act, _reader(method.input_type), _written)
     return grpc.method_handlers_generic_handler(described.full_name, answers)
 
 

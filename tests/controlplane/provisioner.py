@@ -35,18 +35,24 @@ class Provisioner:
         """Do what is left to do now. What fails for one is said, and doesn't keep others waiting."""
         claims = self._client.list("v1", "PersistentVolumeClaim")
         snapshots = self._client.list(SNAPSHOTS, "VolumeSnapshot")
-        for one in snapshots:
-            if not one.get("status", {}).get("readyToUse") and "deletionTimestamp" not in one["metadata"]:
-                self._take(one, claims)
-        for one in claims:
-            annotations = one["metadata"].get("annotations", {})
-            wanted = annotations.get(ASKED, "").endswith(PROVISIONER) and "volumeName" not in one["spec"]
-            if wanted and "deletionTimestamp" not in one["metadata"]:
-                self._make(one, annotations[ASKED], claims, snapshots)
-        for one in self._client.list("v1", "PersistentVolume"):
-            if one["status"].get("phase") == "Released" and one["spec"]["persistentVolumeReclaimPolicy"] == "Delete":
-                shutil.rmtree(self._folder / one["spec"]["csi"]["volumeHandle"], ignore_errors=True)
-                self._client.delete("v1", "PersistentVolume", one["metadata"]["name"])
+        for live_object in snapshots:
+            if (
+                not live_object.get("status", {}).get("readyToUse")
+                and "deletionTimestamp" not in live_object["metadata"]
+            ):
+                self._take(live_object, claims)
+        for live_object in claims:
+            annotations = live_object["metadata"].get("annotations", {})
+            wanted = annotations.get(ASKED, "").endswith(PROVISIONER) and "volumeName" not in live_object["spec"]
+            if wanted and "deletionTimestamp" not in live_object["metadata"]:
+                self._make(live_object, annotations[ASKED], claims, snapshots)
+        for live_object in self._client.list("v1", "PersistentVolume"):
+            if (
+                live_object["status"].get("phase") == "Released"
+                and live_object["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+            ):
+                shutil.rmtree(self._folder / live_object["spec"]["csi"]["volumeHandle"], ignore_errors=True)
+                self._client.delete("v1", "PersistentVolume", live_object["metadata"]["name"])
 
     def _take(self, snapshot: Object, claims: list[Object]) -> None:
         """Take a snapshot, once its source is a volume."""
@@ -69,17 +75,19 @@ class Provisioner:
         handle = str(metadata["uid"])
         if source := spec.get("dataSourceRef") or spec.get("dataSource"):
             of = snapshots if source["kind"] == "VolumeSnapshot" else claims
-            found = _named(of, source.get("namespace") or metadata["namespace"], source["name"])
-            if found is None or not (found["spec"].get("volumeName") or found.get("status", {}).get("readyToUse")):
+            source_object = _named(of, source.get("namespace") or metadata["namespace"], source["name"])
+            if source_object is None or not (
+                source_object["spec"].get("volumeName") or source_object.get("status", {}).get("readyToUse")
+            ):
                 return
-            self._copy(found, claim)
+            self._copy(source_object, claim)
         else:
             (self._folder / handle).mkdir(parents=True, exist_ok=True)
         self._client.apply(_volume(claim, provisioner))
 
-    def _copy(self, one: Object, other: Object) -> None:
+    def _copy(self, original: Object, other: Object) -> None:
         """Let an object's folder be what another's is now. It is there as a whole or not at all."""
-        source, target = (self._folder / one["metadata"]["uid"] for one in (one, other))
+        source, target = (self._folder / live_object["metadata"]["uid"] for live_object in (original, other))
         partial = target.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
         if not target.exists():
@@ -87,9 +95,14 @@ class Provisioner:
             partial.rename(target)
 
 
-def _named(found: list[Object], namespace: str, name: str) -> Object | None:
+def _named(objects: list[Object], namespace: str, name: str) -> Object | None:
     return next(
-        (one for one in found if (one["metadata"]["namespace"], one["metadata"]["name"]) == (namespace, name)), None
+        (
+            live_object
+            for live_object in objects
+            if (live_object["metadata"]["namespace"], live_object["metadata"]["name"]) == (namespace, name)
+        ),
+        None,
     )
 
 

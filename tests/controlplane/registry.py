@@ -23,7 +23,7 @@ def put(folder: Path, offered: Mapping[str, images.Image]) -> dict[str, str]:
     """Offer images by names such as `registry.example/web:1`; return by which digest each can be pulled."""
     pinned = {}
     with tarfile.open(fileobj=io.BytesIO(images.archive(offered))) as archive:
-        files = {one.name: file.read() for one in archive if (file := archive.extractfile(one)) is not None}
+        files = {member.name: file.read() for member in archive if (file := archive.extractfile(member)) is not None}
     for path, data in files.items():
         if path.startswith(f"{BLOBS}/"):
             _write(folder / path, data)

@@ -83,16 +83,16 @@ def _delete(client: Client) -> None:
     eventually(partial(_without_applications, client), "Applications to be gone", 300)
     for project in client.metadata(ARGO, "AppProject", labels=OURS):
         client.delete(ARGO, "AppProject", project["metadata"]["name"], project["metadata"]["namespace"])
-    spaces = {one["metadata"]["name"] for one in client.metadata("v1", "Namespace", labels=OURS)}
+    spaces = {namespace["metadata"]["name"] for namespace in client.metadata("v1", "Namespace", labels=OURS)}
     for api_version, kind in (*PROTECTING_KINDS, *ENDING_KINDS, *SPREAD_KINDS):
-        for one in client.metadata(api_version, kind):
-            labels, space = one["metadata"].get("labels", {}), one["metadata"].get("namespace")
+        for live_object in client.metadata(api_version, kind):
+            labels, space = live_object["metadata"].get("labels", {}), live_object["metadata"].get("namespace")
             if labels.get(MANAGED_BY) == PROGRAM or space in spaces:  # a test may have put its own beside ours
-                eventually(partial(_deleted, client, one), f"{kind} to be deleted")
+                eventually(partial(_deleted, client, live_object), f"{kind} to be deleted")
     eventually(partial(_nothing_ends, client), "pods and claims to be gone", 300)
     for api_version, kind in LABELLED_KINDS:
-        for one in client.metadata(api_version, kind, labels=OURS):
-            eventually(partial(_deleted, client, one), f"{kind} to be deleted")
+        for live_object in client.metadata(api_version, kind, labels=OURS):
+            eventually(partial(_deleted, client, live_object), f"{kind} to be deleted")
 
 
 def _no_namespaces(client: Client) -> bool:
@@ -101,18 +101,25 @@ def _no_namespaces(client: Client) -> bool:
 
 def _without_applications(client: Client) -> bool:
     """Delete Applications, roots first; one that was just syncing may bring back another, so this is tried again."""
-    found = client.list(ARGO, "Application", ARGO_NAMESPACE, OURS)
-    for one in sorted(found, key=lambda one: not one["metadata"]["name"].startswith("allotment--")):
-        name = one["metadata"]["name"]
-        if one["metadata"].get("finalizers"):
+    applications = client.list(ARGO, "Application", ARGO_NAMESPACE, OURS)
+    for application in sorted(
+        applications, key=lambda application: not application["metadata"]["name"].startswith("allotment--")
+    ):
+        name = application["metadata"]["name"]
+        if application["metadata"].get("finalizers"):
             client.patch(ARGO, "Application", name, {"metadata": {"finalizers": None}}, ARGO_NAMESPACE)
         client.delete(ARGO, "Application", name, ARGO_NAMESPACE)
-    return not found
+    return not applications
 
 
-def _deleted(client: Client, one: Object) -> bool:
+def _deleted(client: Client, live_object: Object) -> bool:
     """A policy still guards for a moment after its binding is gone: then this raises, and is tried again."""
-    client.delete(one["apiVersion"], one["kind"], one["metadata"]["name"], one["metadata"].get("namespace"))
+    client.delete(
+        live_object["apiVersion"],
+        live_object["kind"],
+        live_object["metadata"]["name"],
+        live_object["metadata"].get("namespace"),
+    )
     return True
 
 

@@ -28,7 +28,9 @@ def certify(folder: Path, names: Sequence[str]) -> None:
     if (folder / CERTIFICATE).exists():
         return
     root, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    issuer, subject = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in ("test bed", names[0]))
+    issuer, subject = (
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)]) for common_name in ("test bed", names[0])
+    )
     now = datetime.datetime.now(datetime.UTC)
 
     def signed(name: x509.Name, public: ec.EllipticCurvePublicKey, extension: x509.ExtensionType) -> bytes:
@@ -37,7 +39,7 @@ def certify(folder: Path, names: Sequence[str]) -> None:
         built = built.not_valid_after(now + _YEAR).add_extension(extension, critical=True)
         return built.sign(root, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
-    own = x509.SubjectAlternativeName([x509.DNSName(one) for one in names])
+    own = x509.SubjectAlternativeName([x509.DNSName(dns_name) for dns_name in names])
     (folder / AUTHORITY).write_bytes(signed(issuer, root.public_key(), x509.BasicConstraints(ca=True, path_length=0)))
     written = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -62,9 +64,9 @@ async def serve(folder: Path, address: str, plain: int) -> None:
         target.close()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", plain)
+        upstream_reader, back = await asyncio.open_connection("127.0.0.1", plain)
         with contextlib.closing(back), contextlib.closing(writer):
-            await asyncio.gather(copied(reader, back, None), copied(there, writer, folder / HELD))
+            await asyncio.gather(copied(reader, back, None), copied(upstream_reader, writer, folder / HELD))
 
     server = await asyncio.start_server(connected, str(ipaddress.ip_address(address)), PORT, ssl=context)
     await server.serve_forever()

@@ -33,12 +33,12 @@ POOLS = (
 
 def declared(root: Path, cluster: str) -> Folder:
     """Return a cluster's declarations in a repository. Raises ValueError when they have errors or it isn't declared."""
-    found = survey(FolderSource(root), datetime.date.today())
-    if found.errors:
-        raise ValueError("\n".join(str(problem) for problem in found.errors))
-    if cluster not in found.offers.clusters:
-        raise ValueError(f"no cluster is named {cluster!r}; there are {', '.join(found.offers.clusters)}")
-    return found.offers.clusters[cluster]
+    check = survey(FolderSource(root), datetime.date.today())
+    if check.errors:
+        raise ValueError("\n".join(str(problem) for problem in check.errors))
+    if cluster not in check.offers.clusters:
+        raise ValueError(f"no cluster is named {cluster!r}; there are {', '.join(check.offers.clusters)}")
+    return check.offers.clusters[cluster]
 
 
 def surroundings(cluster: Folder) -> Iterator[dict[str, Any]]:
@@ -94,9 +94,9 @@ def resource_slice(node_name: str, pool: NodePool) -> dict[str, Any]:
     """Return what NVIDIA's DRA driver says of a node: its GPUs, or the partitions that they are cut into."""
     sharing, gpus = pool.spec.sharing, range(pool.spec.node.gpu.count)
     assert sharing is not None and sharing.dra is not None
-    found: list[tuple[str, dict[str, str]]] = [(f"gpu-{gpu}", {"type": "gpu"}) for gpu in gpus]
+    device_attributes: list[tuple[str, dict[str, str]]] = [(f"gpu-{gpu}", {"type": "gpu"}) for gpu in gpus]
     if sharing.dra.devices is not None:
-        found = [
+        device_attributes = [
             (f"gpu-{gpu}-{profile.replace('.', '-')}-{number}", {"type": "mig", "profile": profile})
             for gpu in gpus
             for profile, count in sharing.dra.devices.items()
@@ -104,7 +104,7 @@ def resource_slice(node_name: str, pool: NodePool) -> dict[str, Any]:
         ]
     devices = [
         {"name": name, "attributes": {key: {"string": value} for key, value in attributes.items()}}
-        for name, attributes in found
+        for name, attributes in device_attributes
     ]
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -122,7 +122,7 @@ def resource_slice(node_name: str, pool: NodePool) -> dict[str, Any]:
 def _storage_classes(cluster: Folder) -> Iterator[dict[str, Any]]:
     place = cluster.one(Cluster)
     assert place is not None
-    policies = {one.storage_class_name: "Retain" for one in place.model.spec.storages}
+    policies = {storage.storage_class_name: "Retain" for storage in place.model.spec.storages}
     policies[place.model.spec.disk_storage_class_name] = "Delete"
     for name, policy in policies.items():
         yield {
@@ -134,7 +134,7 @@ def _storage_classes(cluster: Folder) -> Iterator[dict[str, Any]]:
             "volumeBindingMode": "Immediate",
             "allowVolumeExpansion": True,
         }
-    for snapshot_class in {one.volume_snapshot_class_name for one in place.model.spec.storages} - {None}:
+    for snapshot_class in {storage.volume_snapshot_class_name for storage in place.model.spec.storages} - {None}:
         yield {
             "apiVersion": "snapshot.storage.k8s.io/v1",
             "kind": "VolumeSnapshotClass",
@@ -213,14 +213,18 @@ def _karpenter_pools(cluster: Folder) -> Iterator[NodePool]:
     """Yield the pools that tests may declare, and then the cluster's own."""
     for file in sorted(POOLS.glob("*.yaml")):
         yield NodePool.model_validate(yaml.load(file.read_bytes(), yaml.CSafeLoader))
-    yield from (one.model for one in cluster.of(NodePool).values() if one.model.spec.karpenter is not None)
+    yield from (
+        declared_pool.model
+        for declared_pool in cluster.of(NodePool).values()
+        if declared_pool.model.spec.karpenter is not None
+    )
 
 
 def _instance_type_names(pool: NodePool) -> list[str]:
     assert pool.spec.karpenter is not None
     return [
         value
-        for one in pool.spec.karpenter.requirements
-        if one.key == "node.kubernetes.io/instance-type"
-        for value in one.values or ()
+        for requirement in pool.spec.karpenter.requirements
+        if requirement.key == "node.kubernetes.io/instance-type"
+        for value in requirement.values or ()
     ]

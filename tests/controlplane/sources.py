@@ -31,7 +31,9 @@ def build(what: str, sources: Mapping[str, Source]) -> None:
     print(f"{what} of {len(sources)} modules …", flush=True)
     with programs.made_at_once(home(what, sources)) as made:
         for module, source in sources.items():
-            found = programs.module_folder(f"{module}@{source.version}", checksum=source.checksum)
-            names = source.files if isinstance(source.files, Mapping) else {one: Path(one).name for one in source.files}
+            folder = programs.module_folder(f"{module}@{source.version}", checksum=source.checksum)
+            names = (
+                source.files if isinstance(source.files, Mapping) else {path: Path(path).name for path in source.files}
+            )
             for file, name in names.items():
-                shutil.copyfile(found / file, made / name)
+                shutil.copyfile(folder / file, made / name)

@@ -65,5 +65,8 @@ def test_a_push_is_synced(
 
 
 def test_it_knows_the_cluster_by_its_declared_name(argocd: ArgoCD, cluster: Cluster) -> None:
-    names = {one["name"]: one["server"] for one in argocd.api("clusters")["items"]}
+    names = {
+        registered_cluster["name"]: registered_cluster["server"]
+        for registered_cluster in argocd.api("clusters")["items"]
+    }
     assert names["eu-1"] == cluster.server

@@ -44,8 +44,8 @@ def job(namespace: str, name: str, *args: str) -> Object:
 
 
 def main_container(client: Client, namespace: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.get("v1", "Pod", name, namespace)["status"]["containerStatuses"][0]
-    return found
+    container_status: dict[str, Any] = client.get("v1", "Pod", name, namespace)["status"]["containerStatuses"][0]
+    return container_status
 
 
 def is_ready(client: Client, namespace: str, name: str) -> bool:
@@ -65,20 +65,27 @@ def test_services_have_room(cluster: Cluster) -> None:
 
 
 def test_no_controller_ends_because_its_lease_runs_out(cluster: Cluster) -> None:
-    leases = {one["metadata"]["name"] for one in cluster.client.list("coordination.k8s.io/v1", "Lease", "kube-system")}
+    leases = {
+        lease["metadata"]["name"] for lease in cluster.client.list("coordination.k8s.io/v1", "Lease", "kube-system")
+    }
     assert not leases & {"kube-controller-manager", "kube-scheduler"}
 
 
 def test_metadata_is_that_of_the_objects(cluster: Cluster) -> None:
     kind = ("storage.k8s.io/v1", "StorageClass")
-    whole = {one["metadata"]["name"]: one for one in cluster.client.list(*kind)}
-    found = {one["metadata"]["name"]: one for one in cluster.client.metadata(*kind)}
-    assert "rook-ceph-block" in found
-    assert found == {name: {key: one[key] for key in ("apiVersion", "kind", "metadata")} for name, one in whole.items()}
+    whole = {storage_class["metadata"]["name"]: storage_class for storage_class in cluster.client.list(*kind)}
+    metadata_by_name = {
+        storage_class["metadata"]["name"]: storage_class for storage_class in cluster.client.metadata(*kind)
+    }
+    assert "rook-ceph-block" in metadata_by_name
+    assert metadata_by_name == {
+        name: {key: storage_class[key] for key in ("apiVersion", "kind", "metadata")}
+        for name, storage_class in whole.items()
+    }
 
 
 def test_nodes_are_those_of_the_declared_pools(cluster: Cluster) -> None:
-    nodes = {one["metadata"]["name"]: one for one in cluster.client.list("v1", "Node")}
+    nodes = {node["metadata"]["name"]: node for node in cluster.client.list("v1", "Node")}
     assert sorted(nodes) == sorted(
         [f"l4-ts4-{n}" for n in (1, 2, 3)]
         + [f"{pool}-{n}" for pool in ("a100-mig", "l4-ts2-film", "l4-whole") for n in (1, 2)]
@@ -107,13 +114,13 @@ def test_a_pod_starts_and_then_becomes_ready(cluster: Cluster, namespace: str) -
         return bool(status["ready"])
 
     eventually(step, "the pod to be ready", pause=0.05)
-    assert [one for one in seen if one[0] == "running"] == [("running", False, False), ("running", True, True)]
+    assert [state for state in seen if state[0] == "running"] == [("running", False, False), ("running", True, True)]
 
 
 def conditions(client: Client, namespace: str, name: str) -> dict[str, tuple[str, str | None]]:
     """Return status and reason of a pod's conditions, by their types."""
-    found = client.get("v1", "Pod", name, namespace)["status"]["conditions"]
-    return {one["type"]: (one["status"], one.get("reason")) for one in found}
+    pod_conditions = client.get("v1", "Pod", name, namespace)["status"]["conditions"]
+    return {condition["type"]: (condition["status"], condition.get("reason")) for condition in pod_conditions}
 
 
 UNREADY = {
@@ -139,7 +146,7 @@ def test_pods_crash_on_request_as_a_kubelet_tells_it(cluster: Cluster, namespace
 
     eventually(restarted, "two restarts", pause=0.05)
     ended = [("terminated", "Error", restarts) for restarts in range(3)]
-    assert [one for one in seen if one[0] == "terminated"] == ended
+    assert [state for state in seen if state[0] == "terminated"] == ended
     assert seen.index(("waiting", "CrashLoopBackOff", 0)) in range(seen.index(ended[0]), seen.index(ended[1]))
     status = main_container(cluster.client, namespace, "web")
     now, before = status["state"]["terminated"], status["lastState"]["terminated"]
@@ -189,7 +196,7 @@ def test_jobs_complete_and_fail_on_request(cluster: Cluster, namespace: str) -> 
 
     def ended(name: str) -> set[str]:
         said = cluster.client.get("batch/v1", "Job", name, namespace)["status"].get("conditions", ())
-        return {one["type"] for one in said if one["status"] == "True"}
+        return {condition["type"] for condition in said if condition["status"] == "True"}
 
     assert "Complete" in eventually(lambda: ended("good") & {"Complete", "Failed"}, "the good Job to end")
     assert "Failed" in eventually(lambda: ended("bad") & {"Complete", "Failed"}, "the bad Job to end")
@@ -213,8 +220,8 @@ def test_a_claim_is_bound_and_its_volume_kept_or_deleted(
     client.apply(claim)
     bound = eventually(
         lambda: (
-            (found := client.get("v1", "PersistentVolumeClaim", "data", namespace))["status"]["phase"] == "Bound"
-            and found
+            (live_claim := client.get("v1", "PersistentVolumeClaim", "data", namespace))["status"]["phase"] == "Bound"
+            and live_claim
         ),
         "the claim to be bound",
     )
@@ -223,8 +230,12 @@ def test_a_claim_is_bound_and_its_volume_kept_or_deleted(
     client.delete("v1", "PersistentVolumeClaim", "data", namespace)
 
     def phase() -> str:
-        found = [one for one in client.list("v1", "PersistentVolume") if one["metadata"]["name"] == volume]
-        return str(found[0]["status"]["phase"]) if found else "gone"
+        persistent_volumes = [
+            persistent_volume
+            for persistent_volume in client.list("v1", "PersistentVolume")
+            if persistent_volume["metadata"]["name"] == volume
+        ]
+        return str(persistent_volumes[0]["status"]["phase"]) if persistent_volumes else "gone"
 
     assert eventually(lambda: (now := phase()) in ("Released", "gone") and now, "the volume to be let go") in (
         ("Released",) if stays else ("Released", "gone")
@@ -251,10 +262,12 @@ def test_routes_and_certificates_are_accepted(cluster: Cluster, namespace: str) 
     client.apply(route, certificate)
 
     def accepted(generation: int) -> bool:
-        found = client.get(route["apiVersion"], "HTTPRoute", "web", namespace)["status"]["parents"][0]["conditions"]
-        return {(one["type"], one["status"], one["observedGeneration"]) for one in found} == {
-            (kind, "True", generation) for kind in ("Accepted", "ResolvedRefs")
-        }
+        parent_conditions = client.get(route["apiVersion"], "HTTPRoute", "web", namespace)["status"]["parents"][0][
+            "conditions"
+        ]
+        return {
+            (condition["type"], condition["status"], condition["observedGeneration"]) for condition in parent_conditions
+        } == {(kind, "True", generation) for kind in ("Accepted", "ResolvedRefs")}
 
     eventually(lambda: accepted(1), "the route to be accepted")
     route["spec"]["hostnames"] = ["b.eu-1.gpu.northlight.example"]

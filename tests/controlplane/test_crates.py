@@ -48,4 +48,4 @@ def test_a_build_that_fails_leaves_nothing(empty_cache: Path, tmp_path: Path, mo
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(programs.NotBuilt, match="ended with 101"):
         crates.build()
-    assert [one.name for one in empty_cache.iterdir()] == []
+    assert [path.name for path in empty_cache.iterdir()] == []

@@ -38,7 +38,7 @@ def test_everybody_has_a_token(gitea: Gitea) -> None:
         assert gitea.api("user", user=user)["login"] == user
     assert gitea.api("user")["is_admin"]
     assert not gitea.api("user", user="ada")["is_admin"]
-    assert [one["username"] for one in gitea.api("user/orgs", user=ORGANISATION)] == [ORGANISATION]
+    assert [organisation["username"] for organisation in gitea.api("user/orgs", user=ORGANISATION)] == [ORGANISATION]
 
 
 def test_a_push_and_a_pull_request(gitea: Gitea, tmp_path: Path) -> None:

@@ -16,22 +16,22 @@ HELLO = Image({"bin/hello": b"#!/bin/sh\necho hello\n"}, ["/bin/hello"], {"bin/h
 
 def blobs(data: bytes) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        return {one.name: file.read() for one in tar if (file := tar.extractfile(one)) is not None}
+        return {member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None}
 
 
 def test_an_archive_has_each_image_by_its_name_and_all_that_it_is_made_of() -> None:
-    found = blobs(archive({"a.example/x@sha256:1": HELLO, "a.example/y:2": HELLO}))
-    for path, data in found.items():
+    blobs_by_path = blobs(archive({"a.example/x@sha256:1": HELLO, "a.example/y:2": HELLO}))
+    for path, data in blobs_by_path.items():
         if path.startswith("blobs/sha256/"):
             assert path.removeprefix("blobs/sha256/") == hashlib.sha256(data).hexdigest()
 
     def blob(described: dict[str, Any]) -> bytes:
-        data = found["blobs/" + described["digest"].replace(":", "/")]
+        data = blobs_by_path["blobs/" + described["digest"].replace(":", "/")]
         assert len(data) == described["size"]
         return data
 
-    manifests = json.loads(found["index.json"])["manifests"]
-    assert [one["annotations"]["io.containerd.image.name"] for one in manifests] == [
+    manifests = json.loads(blobs_by_path["index.json"])["manifests"]
+    assert [descriptor["annotations"]["io.containerd.image.name"] for descriptor in manifests] == [
         "a.example/x@sha256:1",
         "a.example/y:2",
     ]

@@ -12,7 +12,7 @@ from tests.controlplane import internet
 
 
 def query(name: str, kind: int = 1) -> bytes:
-    labels = b"".join(bytes([len(one)]) + one.encode() for one in name.split("."))
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
     return struct.pack(">6H", 7, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">2H", kind, 1)
 
 
@@ -31,6 +31,8 @@ def test_there_is_no_address_of_ipv6_and_no_other_name() -> None:
 
 def test_what_we_render_takes_one_address_for_the_internets_and_none_of_the_others() -> None:
     open_ = [
-        one for one in (internet.PUBLIC, internet.METADATA, internet.PRIVATE) if is_of_the_internet(ip_address(one))
+        address
+        for address in (internet.PUBLIC, internet.METADATA, internet.PRIVATE)
+        if is_of_the_internet(ip_address(address))
     ]
     assert open_ == [internet.PUBLIC]

@@ -74,15 +74,20 @@ def client(growing_cluster: Cluster) -> Iterator[Client]:
     client.apply(*objects)
     yield client
     clear(client)
-    for one in reversed(objects):
-        client.delete(one["apiVersion"], one["kind"], one["metadata"]["name"], one["metadata"].get("namespace"))
+    for manifest in reversed(objects):
+        client.delete(
+            manifest["apiVersion"],
+            manifest["kind"],
+            manifest["metadata"]["name"],
+            manifest["metadata"].get("namespace"),
+        )
     eventually(lambda: not client.list("v1", "Namespace", labels=f"kubernetes.io/metadata.name={NAMESPACE}"), "its end")
 
 
 def clear(client: Client) -> None:
     """Remove the pods, the pool and the overlay of a test, and wait until its nodes are gone."""
-    for one in client.list("v1", "Pod", "default", "for=test-karpenter"):
-        client.delete("v1", "Pod", one["metadata"]["name"], "default")
+    for live_pod in client.list("v1", "Pod", "default", "for=test-karpenter"):
+        client.delete("v1", "Pod", live_pod["metadata"]["name"], "default")
     client.delete("karpenter.sh/v1", "NodePool", POOL)
     client.delete("karpenter.sh/v1alpha1", "NodeOverlay", POOL)
     eventually(lambda: not client.list("karpenter.sh/v1", "NodeClaim"), "nodes to be given back")
@@ -115,7 +120,7 @@ def declare(client: Client, *objects: Object) -> None:
 
     def known() -> bool:
         said = client.get("karpenter.sh/v1", "NodePool", POOL).get("status", {}).get("conditions", ())
-        return any(one["type"] == "Ready" and one["status"] == "True" for one in said)
+        return any(pool_condition["type"] == "Ready" and pool_condition["status"] == "True" for pool_condition in said)
 
     eventually(known, "Karpenter to know the pool")
 
@@ -154,7 +159,11 @@ def bought(client: Client) -> tuple[Object, Object]:
 
 
 def condition(claim: Object, name: str) -> tuple[str, str]:
-    return next((one["status"], one["reason"]) for one in claim["status"]["conditions"] if one["type"] == name)
+    return next(
+        (claim_condition["status"], claim_condition["reason"])
+        for claim_condition in claim["status"]["conditions"]
+        if claim_condition["type"] == name
+    )
 
 
 def runs(client: Client, name: str) -> bool:
@@ -238,4 +247,4 @@ def test_without_its_gate_an_overlay_says_nothing(client: Client, growing_cluste
     finally:
         karpenter.run(growing_cluster)
         clear(client)
-    assert [one.name() for one in processes.running(growing_cluster.folder)].count("karpenter") == 1
+    assert [process.name() for process in processes.running(growing_cluster.folder)].count("karpenter") == 1

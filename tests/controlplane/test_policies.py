@@ -19,8 +19,8 @@ NAMESPACES = [{"metadata": {"name": name, "labels": {"name": name}}} for name in
 
 
 def pod(namespace: str, number: int, app: str, **status: Any) -> Object:
-    found = {"podIP": f"10.89.0.{number}", "phase": "Running", **status}
-    return {"metadata": {"namespace": namespace, "labels": {"app": app}}, "spec": {}, "status": found}
+    pod_status = {"podIP": f"10.89.0.{number}", "phase": "Running", **status}
+    return {"metadata": {"namespace": namespace, "labels": {"app": app}}, "spec": {}, "status": pod_status}
 
 
 PODS = [pod("a", 2, "web"), pod("a", 3, "job"), pod("b", 4, "web"), pod("dns", 5, "dns")]
@@ -32,13 +32,13 @@ def policy(**spec: Any) -> Object:
 
 def chains(*given: Object, pods: list[Object] = PODS) -> dict[str, list[str]]:
     """Return the rules of each chain by its name."""
-    found: dict[str, list[str]] = {}
+    rules_by_chain: dict[str, list[str]] = {}
     for line in policies.translated(given, pods, NAMESPACES, RANGE).splitlines()[1:-1]:
         if line.startswith("  chain "):
-            rules = found[line.split()[1]] = []
+            rules = rules_by_chain[line.split()[1]] = []
         elif line != "  }":
             rules.append(line.strip())
-    return found
+    return rules_by_chain
 
 
 def let_out(**rule: Any) -> list[str]:
@@ -49,20 +49,20 @@ def let_out(**rule: Any) -> list[str]:
 
 
 def test_where_no_policy_is_nobody_is_judged() -> None:
-    found = chains()
-    assert found.keys() == {"forward", "input"}
-    assert not [rule for rules in found.values() for rule in rules if "vmap" in rule]
+    rules_by_chain = chains()
+    assert rules_by_chain.keys() == {"forward", "input"}
+    assert not [rule for rules in rules_by_chain.values() for rule in rules if "vmap" in rule]
 
 
 def test_a_denial_refuses_both_ways_for_the_pods_of_its_namespace_alone() -> None:
-    found = chains(policy(policyTypes=["Ingress", "Egress"]))
+    rules_by_chain = chains(policy(policyTypes=["Ingress", "Egress"]))
     judged = {"egress-10-89-0-2", "egress-10-89-0-3", "ingress-10-89-0-2", "ingress-10-89-0-3"}
-    assert found.keys() == judged | {"forward", "input"}
-    assert all(found[name] == [REFUSED] for name in judged)
+    assert rules_by_chain.keys() == judged | {"forward", "input"}
+    assert all(rules_by_chain[name] == [REFUSED] for name in judged)
     out = "ip saddr vmap { 10.89.0.2 : jump egress-10-89-0-2, 10.89.0.3 : jump egress-10-89-0-3 }"
     into = "ip daddr vmap { 10.89.0.2 : jump ingress-10-89-0-2, 10.89.0.3 : jump ingress-10-89-0-3 }"
-    assert found["forward"][-2:] == [out, into]
-    assert found["input"][-1] == out  # to the node itself; what it sends to its pods nothing judges
+    assert rules_by_chain["forward"][-2:] == [out, into]
+    assert rules_by_chain["input"][-1] == out  # to the node itself; what it sends to its pods nothing judges
 
 
 def test_a_connection_that_was_allowed_goes_on() -> None:
@@ -79,7 +79,7 @@ def test_a_connection_that_was_allowed_goes_on() -> None:
 )
 def test_directions_that_are_not_said_follow_from_the_rules(spec: Object, directions: set[str]) -> None:
     assert chains(policy(**spec)).keys() - {"forward", "input"} == {
-        f"{one}-10-89-0-{number}" for one in directions for number in (2, 3)
+        f"{direction}-10-89-0-{number}" for direction in directions for number in (2, 3)
     }
 
 
@@ -96,8 +96,8 @@ def test_directions_that_are_not_said_follow_from_the_rules(spec: Object, direct
     ],
 )
 def test_a_selector_picks_pods_by_their_labels(selector: Object, numbers: list[int]) -> None:
-    found = chains(policy(podSelector=selector))
-    assert found.keys() - {"forward", "input"} == {f"ingress-10-89-0-{number}" for number in numbers}
+    rules_by_chain = chains(policy(podSelector=selector))
+    assert rules_by_chain.keys() - {"forward", "input"} == {f"ingress-10-89-0-{number}" for number in numbers}
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,15 @@ def test_a_peer_is_let_through_at_the_ports_of_its_rule_alone() -> None:
 
 
 def test_what_comes_in_is_judged_by_who_sent_it() -> None:
-    found = chains(policy(ingress=[{"from": [{"namespaceSelector": {"matchLabels": {"name": "b"}}}]}]))
-    assert found["ingress-10-89-0-2"] == ["ip saddr { 10.89.0.4 } return", REFUSED]
+    rules_by_chain = chains(policy(ingress=[{"from": [{"namespaceSelector": {"matchLabels": {"name": "b"}}}]}]))
+    assert rules_by_chain["ingress-10-89-0-2"] == ["ip saddr { 10.89.0.4 } return", REFUSED]
 
 
 def test_what_one_policy_allows_another_does_not_take_back() -> None:
-    found = chains(policy(policyTypes=["Egress"]), policy(policyTypes=["Egress"], egress=[{"ports": [{"port": 80}]}]))
-    assert found["egress-10-89-0-2"] == ["tcp dport 80 return", REFUSED]
+    rules_by_chain = chains(
+        policy(policyTypes=["Egress"]), policy(policyTypes=["Egress"], egress=[{"ports": [{"port": 80}]}])
+    )
+    assert rules_by_chain["egress-10-89-0-2"] == ["tcp dport 80 return", REFUSED]
 
 
 @pytest.mark.parametrize(
@@ -169,8 +171,8 @@ def test_who_has_no_address_on_the_node_is_not_judged(gone: Object) -> None:
 
 
 def test_a_pod_in_the_hosts_network_is_not_judged() -> None:
-    one = deepcopy(PODS[0]) | {"spec": {"hostNetwork": True}}
-    assert "ingress-10-89-0-2" not in chains(policy(), pods=[one])
+    host_pod = deepcopy(PODS[0]) | {"spec": {"hostNetwork": True}}
+    assert "ingress-10-89-0-2" not in chains(policy(), pods=[host_pod])
 
 
 @pytest.mark.parametrize(

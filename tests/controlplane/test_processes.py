@@ -17,13 +17,13 @@ STUBBORN = "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & while :; d
 
 
 def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    for folder in (one, other):
+    first_folder, other = tmp_path / "one", tmp_path / "other"
+    for folder in (first_folder, other):
         folder.mkdir()
         processes.start(folder, "sleeper", ["sh", "-c", "sleep 60 & sleep 60"])
-    processes.eventually(lambda: len(processes.running(one)) == 3, "three processes")
-    assert processes.stop(one) == 3
-    assert processes.running(one) == []
+    processes.eventually(lambda: len(processes.running(first_folder)) == 3, "three processes")
+    assert processes.stop(first_folder) == 3
+    assert processes.running(first_folder) == []
     assert len(processes.running(other)) == 3
     processes.stop(other)
 
@@ -70,5 +70,5 @@ def test_who_wants_to_be_alone_waits_for_the_other(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", program, str(tmp_path / "state" / "lock"), str(said)]
     both = [subprocess.Popen(command, cwd=PROJECT) for _ in range(2)]
-    assert [one.wait(30) for one in both] == [0, 0]
+    assert [process.wait(30) for process in both] == [0, 0]
     assert said.read_text().split() == ["begins", "ends"] * 2

@@ -22,10 +22,12 @@ def test_what_is_lacking_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_worlds_at_once_have_addresses_of_their_own() -> None:
-    found = [
-        address for one in map(Network, range(world.MOST)) for address in (one.link, one.machine, one.node, one.pods)
+    addresses = [
+        address
+        for network in map(Network, range(world.MOST))
+        for address in (network.link, network.machine, network.node, network.pods)
     ]
-    assert len(found) == len({*found}) == 4 * world.MOST
+    assert len(addresses) == len({*addresses}) == 4 * world.MOST
 
 
 def test_packages_need_debians_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

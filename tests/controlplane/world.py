@@ -71,7 +71,7 @@ class World(NamedTuple):
 
     def inside(self, command: Sequence[str | Path]) -> list[str]:
         """Return the command that runs another in the world, in its cgroups."""
-        joined = " ".join(f"echo $$ > {shlex.quote(str(one / 'cgroup.procs'))};" for one in _groups(self.folder))
+        joined = " ".join(f"echo $$ > {shlex.quote(str(group / 'cgroup.procs'))};" for group in _groups(self.folder))
         flags = " ".join(f"--{name}" for name in NAMESPACES)
         entered = f"{joined} exec nsenter --target {self.first} {flags} --wdns=/ -- {shlex.join(map(str, command))}"
         return ["sh", "-c", entered]
@@ -99,8 +99,8 @@ def why_not() -> str | None:
         return "a real node needs root"
     if lacking := [name for name in ("unshare", "nsenter", "ip", "mount") if shutil.which(name) is None]:
         return f"a real node needs {', '.join(lacking)}"
-    found = {name for one in _hierarchies() for name in one.option.removeprefix("none,").split(",")}
-    if lacking := [name for name in CONTROLLERS if name not in found]:
+    controllers = {name for hierarchy in _hierarchies() for name in hierarchy.option.removeprefix("none,").split(",")}
+    if lacking := [name for name in CONTROLLERS if name not in controllers]:
         return f"a real node needs cgroups of version 1: {', '.join(lacking)}"
     trial = _hierarchies()[0].place / f"allotment-trial-{os.getpid()}"
     try:
@@ -125,7 +125,7 @@ def begin(folder: Path, mounted: Sequence[tuple[Path, str]] = ()) -> World:
     unshared = shlex.join(["unshare", *UNSHARED, "sh", "-e", str(script)])
     started = processes.start(folder, FIRST, ["sh", "-c", f"{joined} exec {unshared}"])
     started.wait_until(ready.exists, 20)
-    first = next(one.pid for one in processes.running(folder) if one.ppid() == started.process.pid)
+    first = next(process.pid for process in processes.running(folder) if process.ppid() == started.process.pid)
     world = World(folder, first, _joined(first))
     _give_addresses(world)
     (folder / NOTE).write_text(json.dumps([first, world.network.number, _index(world.network)]), encoding="ascii")
@@ -138,7 +138,7 @@ def found(folder: Path) -> World | None:
         first, number, _ = json.loads((folder / NOTE).read_text(encoding="ascii"))
     except FileNotFoundError:
         return None
-    alive = any(one.pid == first for one in processes.running(folder))
+    alive = any(process.pid == first for process in processes.running(folder))
     return World(folder, first, Network(number)) if alive else None
 
 
@@ -161,20 +161,24 @@ def end(folder: Path) -> int:
 
 
 def _hierarchies() -> list[Hierarchy]:
-    found = []
+    hierarchies = []
     for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines():
         _, place, kind, options, *_ = line.split()
         if kind == "cgroup":
-            named = [one for one in options.split(",") if one not in ("rw", "relatime", "nosuid", "nodev", "noexec")]
+            named = [
+                mount_option
+                for mount_option in options.split(",")
+                if mount_option not in ("rw", "relatime", "nosuid", "nodev", "noexec")
+            ]
             option = ",".join(named)
-            found.append(Hierarchy(Path(place), f"none,{option}" if option.startswith("name=") else option))
-    return found
+            hierarchies.append(Hierarchy(Path(place), f"none,{option}" if option.startswith("name=") else option))
+    return hierarchies
 
 
 def _groups(folder: Path) -> list[Path]:
     """Return the cgroup of a world in each hierarchy, named after its folder."""
     name = "allotment" + str(folder).replace("/", "-")
-    return [one.place / name for one in _hierarchies()]
+    return [hierarchy.place / name for hierarchy in _hierarchies()]
 
 
 def _make(place: Path) -> bool:
@@ -197,9 +201,9 @@ def _first(folder: Path, mounted: Sequence[tuple[Path, str]]) -> str:
     """Return what a world's first process does: its own mounts, and then nothing but taking in who has lost a parent."""
     lines = ["mount --make-rshared /", "mount -t proc proc /proc", "umount -R -l /sys", "mount -t sysfs sysfs /sys"]
     lines += ["mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup"]
-    for one in _hierarchies():
-        place = shlex.quote(f"/sys/fs/cgroup/{one.place.name}")
-        lines += [f"mkdir {place}", f"mount -t cgroup -o {one.option} cgroup {place}"]
+    for hierarchy in _hierarchies():
+        place = shlex.quote(f"/sys/fs/cgroup/{hierarchy.place.name}")
+        lines += [f"mkdir {place}", f"mount -t cgroup -o {hierarchy.option} cgroup {place}"]
     lines += [f"mount -t tmpfs -o mode=755 tmpfs {place}" for place in ("/run", "/var/lib")]
     for source, place in mounted:
         lines += [f"mkdir -p {shlex.quote(str(source))} {place}", f"mount --bind {shlex.quote(str(source))} {place}"]

@@ -56,7 +56,7 @@ PATH = st.lists(st.sampled_from(["a", "b", "ab", "axb", "x"]), min_size=1, max_s
     ],
 )
 def test_the_most_specific_pattern_decides_and_the_rest_is_the_platform_teams(path: str, allowed: set[str]) -> None:
-    assert {one.login for one in AUTHORITY.of_path(path).accounts} == allowed
+    assert {account.login for account in AUTHORITY.of_path(path).accounts} == allowed
 
 
 def test_a_login_is_the_same_in_upper_and_lower_case() -> None:
@@ -96,12 +96,12 @@ def test_who_covers_matches_whatever_the_other_does(wide: str, narrow: str, path
 
 
 @given(PATTERN, PATTERN, PATH)
-def test_where_both_match_and_one_is_narrower_it_decides(one: str, other: str, path: str) -> None:
+def test_where_both_match_and_one_is_narrower_it_decides(first: str, other: str, path: str) -> None:
     approvers = [{"login": "somebody"}]
-    rules = [{"path": pattern, "approvers": approvers} for pattern in {one, other}]
+    rules = [{"path": pattern, "approvers": approvers} for pattern in {first, other}]
     spec = OwnershipSpec.model_validate({"teams": [{"name": "platform", "logins": ["pat"]}], "paths": rules})
     rule = rule_of(spec, path)
-    matching = {pattern for pattern in (one, other) if matches(pattern, path)}
+    matching = {pattern for pattern in (first, other) if matches(pattern, path)}
     assert (rule is None) == (not matching)
-    if rule is not None and matching == {one, other} and covers(one, other) and not covers(other, one):
+    if rule is not None and matching == {first, other} and covers(first, other) and not covers(other, first):
         assert rule.path == other

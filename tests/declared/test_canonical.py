@@ -107,10 +107,10 @@ def test_form_changes_and_values_do_not(value: dict[str, object]) -> None:
     after = canonical(data, None)
     assert documents.read(after).findings == []
 
-    def unordered(one: object) -> object:
-        if isinstance(one, dict):
-            return {key: one[key] if key in ("command", "args") else unordered(one[key]) for key in one}
-        return sorted(map(str, one)) if isinstance(one, list) else one
+    def unordered(content: object) -> object:
+        if isinstance(content, dict):
+            return {key: content[key] if key in ("command", "args") else unordered(content[key]) for key in content}
+        return sorted(map(str, content)) if isinstance(content, list) else content
 
     assert unordered(documents.read(after).value) == unordered(before.value)
     assert canonical(after, None) == after

@@ -24,8 +24,8 @@ CASES = list(fuzz.cases(PROJECT))
 
 @pytest.mark.parametrize("path", sorted({case.path for case in CASES}))
 def test_no_value_of_a_field_makes_the_reader_crash(path: str) -> None:
-    several = [case for case in CASES if case.path == path]
-    for case in random.Random(SEED).sample(several, min(MOST, len(several))):
+    cases = [case for case in CASES if case.path == path]
+    for case in random.Random(SEED).sample(cases, min(MOST, len(cases))):
         fuzz.read(case)
 
 

@@ -42,9 +42,9 @@ def test_a_kinds_path_means_that_kind(kind: object) -> None:
     ],
 )
 def test_nothing_else_may_lie_there(path: str, rule: str) -> None:
-    found = spot_of(path)
-    assert isinstance(found, Finding)
-    assert found.rule == rule
+    finding = spot_of(path)
+    assert isinstance(finding, Finding)
+    assert finding.rule == rule
 
 
 def test_a_readme_may_lie_anywhere() -> None:

@@ -20,9 +20,9 @@ HEAD = (
 
 
 def spot() -> Meaning:
-    found = spot_of(PATH)
-    assert isinstance(found, Meaning)
-    return found
+    declaration_path = spot_of(PATH)
+    assert isinstance(declaration_path, Meaning)
+    return declaration_path
 
 
 def mend(text: str) -> str:

@@ -26,7 +26,7 @@ DIGEST = f"sha256:{'0f' * 32}"
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize(("old", "new"), [("1.2.3", "1.2.4"), ('"1.2.3"', '"1.2.4"'), ("'1.2.3'", "'1.2.4'")])
 def test_only_the_value_changes(old: str, new: str, ending: str) -> None:
-    before, after = ((FILE % one).replace("\n", ending).encode() for one in (old, new))
+    before, after = ((FILE % version).replace("\n", ending).encode() for version in (old, new))
     assert pinned(before, "1.2.4") == after
 
 

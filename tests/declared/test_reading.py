@@ -47,9 +47,9 @@ def test_what_is_still_right_after_deleting_a_character_is_checked_and_rendered(
     path = "tenants/studio-kite/instances/webui.yaml"
     data = (PROJECT / path).read_bytes()
     others = [
-        one.relative_to(PROJECT).as_posix()
-        for one in (PROJECT / "tenants/studio-kite").rglob("*.yaml")
-        if not path.endswith(str(one))
+        file.relative_to(PROJECT).as_posix()
+        for file in (PROJECT / "tenants/studio-kite").rglob("*.yaml")
+        if not path.endswith(str(file))
     ]
     files = {other: (PROJECT / other).read_bytes() for other in others}
     rendered = 0

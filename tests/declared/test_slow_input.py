@@ -34,20 +34,20 @@ SOON = 0.02  # seconds; what takes less for the large text is quick, and too sho
 
 
 def _modules() -> Iterator[Any]:
-    for found in pkgutil.walk_packages(allotment.__path__, "allotment."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
+    for module_info in pkgutil.walk_packages(allotment.__path__, "allotment."):
+        if not module_info.name.endswith("__main__"):
+            yield importlib.import_module(module_info.name)
 
 
 def _within(value: Any) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _within(one)
+        for element in value:
+            yield from _within(element)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _within(one)
+        for element in value.values():
+            yield from _within(element)
 
 
 def _patterns() -> dict[re.Pattern[Any], bool]:
@@ -55,16 +55,16 @@ def _patterns() -> dict[re.Pattern[Any], bool]:
     the first one alone."""
     texts = [file.read_text(encoding="utf-8") for file in Path(allotment.__path__[0]).rglob("*.py")]
     searched = {name for text in texts for name in SEARCHES.findall(text)}
-    found: dict[re.Pattern[Any], bool] = {}
+    patterns: dict[re.Pattern[Any], bool] = {}
     for module in _modules():
         for name, value in vars(module).items():
-            for one in _within(value):
-                found[one] = found.get(one, False) or name in searched
-    return found
+            for pattern in _within(value):
+                patterns[pattern] = patterns.get(pattern, False) or name in searched
+    return patterns
 
 
 SEARCHED = _patterns()
-PATTERNS = sorted(SEARCHED, key=lambda one: str(one.pattern))
+PATTERNS = sorted(SEARCHED, key=lambda pattern: str(pattern.pattern))
 
 
 def _characters(parsed: Any) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _samples(parsed: Any) -> list[str]:
         elif name == "IN":
             more = list(_characters(value)) or ["a"]
         elif name == "BRANCH":
-            more = [text for one in value[1] for text in _samples(one)]
+            more = [text for branch in value[1] for text in _samples(branch)]
         elif name == "SUBPATTERN":
             more = _samples(value[-1])
         elif name == "ATOMIC_GROUP":
@@ -117,7 +117,7 @@ def _seeds(pattern: re.Pattern[Any]) -> set[tuple[str, str]]:
     parts = {text[at : at + n] for text in texts for at in range(len(text)) for n in (1, 2)}
     few = sorted({text[:to] for text in texts[:3] for to in range(1, min(len(text), 8) + 1)})
     return {("", seed) for seed in beginnings | parts} | {
-        (one, part) for one in few for part in parts if len(part) == 1
+        (prefix, part) for prefix in few for part in parts if len(part) == 1
     }
 
 
@@ -137,7 +137,9 @@ def _asked(pattern: re.Pattern[Any], seed: tuple[str, str], end: str, size: int,
     text: Any = (seed[0] + seed[1] * (size // len(seed[1]) + 1))[:size] + end
     if isinstance(pattern.pattern, bytes):
         text = text.encode("latin-1", "replace")
-    return _seconds(pattern.fullmatch if whole else lambda one: sum(1 for _ in pattern.finditer(one)), text, most)
+    return _seconds(
+        pattern.fullmatch if whole else lambda subject: sum(1 for _ in pattern.finditer(subject)), text, most
+    )
 
 
 def _slow(pattern: re.Pattern[Any]) -> list[str]:
@@ -166,7 +168,7 @@ def _slow(pattern: re.Pattern[Any]) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda one: ascii(one.pattern)[:40])
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda regex: ascii(regex.pattern)[:40])
 def test_a_pattern_takes_ten_times_as_long_for_ten_times_the_text(pattern: re.Pattern[Any]) -> None:
     assert _slow(pattern) == []
 
@@ -175,13 +177,13 @@ def test_a_pattern_takes_ten_times_as_long_for_ten_times_the_text(pattern: re.Pa
 def test_a_slow_pattern_is_found(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for searched in (False, True):
         monkeypatch.setitem(SEARCHED, re.compile(text), searched)
-        if found := _slow(re.compile(text)):
+        if slow_texts := _slow(re.compile(text)):
             return
-    assert found
+    assert slow_texts
 
 
 def test_every_pattern_of_ours_stands_in_a_module_where_it_is_found() -> None:
-    there = {one.pattern for one in PATTERNS}
+    pattern_texts = {pattern.pattern for pattern in PATTERNS}
     for file in Path(allotment.__path__[0]).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if (
@@ -191,7 +193,7 @@ def test_every_pattern_of_ours_stands_in_a_module_where_it_is_found() -> None:
             ):
                 assert node.func.attr in ("compile", "escape"), f"{file.name}:{node.lineno}: compile it once, for all"
                 if node.func.attr == "compile" and isinstance(node.args[0], ast.Constant):
-                    assert node.args[0].value in there, f"{file.name}:{node.lineno}"
+                    assert node.args[0].value in pattern_texts, f"{file.name}:{node.lineno}"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ def test_a_file_that_holds_too_much_says_so_alike_with_both_parsers(monkeypatch:
     quick = documents.read(data)
     monkeypatch.setattr(documents, "PARSER", documents._PureParser)
     assert documents.read(data) == quick
-    assert [(one.rule, one.message) for one in quick.findings] == [("size", documents.TOO_MANY)]
+    assert [(finding.rule, finding.message) for finding in quick.findings] == [("size", documents.TOO_MANY)]
 
 
 def test_as_many_members_as_a_file_can_hold_are_read() -> None:
@@ -295,7 +297,7 @@ def test_of_very_many_problems_the_first_are_told_and_the_others_counted() -> No
     declared, problems = reading.read_declaration(PATH, data, _spot())
     assert declared is None
     assert len(problems) == documents.MOST_FINDINGS + 1
-    assert sum(one.rule == "size" and "more problems of this file" in one.message for one in problems) == 1
+    assert sum(problem.rule == "size" and "more problems of this file" in problem.message for problem in problems) == 1
 
 
 def test_what_was_found_wrong_is_found_again_where_the_file_is_the_same_and_nowhere_else() -> None:

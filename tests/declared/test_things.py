@@ -15,7 +15,9 @@ EVERY = pytest.mark.parametrize("thing", THINGS.values(), ids=THINGS)
 
 
 def test_every_kind_that_is_rendered_for_a_tenant_has_a_row() -> None:
-    assert {kind.__name__ for kind in TENANT_MANIFESTS} == {one.kind.name for one in THINGS.values()}
+    assert {kind.__name__ for kind in TENANT_MANIFESTS} == {
+        resource_kind.kind.name for resource_kind in THINGS.values()
+    }
     assert PARTS == ("storage", "compute")
 
 

@@ -53,11 +53,13 @@ class Bed:
         self.version = {"major": "1", "minor": "36+"}
         self.objects: dict[Kind, list[Object]] = {kind: [] for kind in looked.ALL}
         self.refused: dict[Kind, int] = {}
-        self.apis = {one.api: frozenset(one.resources) for one in apis.needed(self.offers, self.cluster)}
+        self.apis = {
+            needed_api.api: frozenset(needed_api.resources) for needed_api in apis.needed(self.offers, self.cluster)
+        }
         self.hub_apis: dict[str, frozenset[str]] = self.apis
-        for one in simulated.surroundings(self.cluster):
-            if one["kind"] in KINDS:
-                self.objects[KINDS[one["kind"]]].append(copy.deepcopy(one))
+        for manifest in simulated.surroundings(self.cluster):
+            if manifest["kind"] in KINDS:
+                self.objects[KINDS[manifest["kind"]]].append(copy.deepcopy(manifest))
         self._nodes()
         self._edge()
         self._argocd()
@@ -67,9 +69,9 @@ class Bed:
         for node in self.objects[looked.NODES]:
             node["status"].update(conditions=[is_true("Ready")], nodeInfo={"kernelVersion": "6.12.41-amd64"})
         for kind, field in ((looked.STORAGE_CLASSES, "provisioner"), (looked.SNAPSHOT_CLASSES, "driver")):
-            for one in self.objects[kind]:
-                if "cephfs" in one["metadata"]["name"]:
-                    one[field] = "rook-ceph.cephfs.csi.ceph.com"
+            for live_object in self.objects[kind]:
+                if "cephfs" in live_object["metadata"]["name"]:
+                    live_object[field] = "rook-ceph.cephfs.csi.ceph.com"
         self.objects[looked.PLUGIN_CONFIG] = copy.deepcopy(device_plugin.render(self.cluster))
         rules = [{"apiGroups": [group], "resources": [each], "verbs": ["list", "watch"]} for group, each in watched()]
         self.objects[looked.REPORTER_ROLE] = [{"metadata": {"name": "allotment-reporter"}, "rules": rules}]
@@ -96,32 +98,36 @@ class Bed:
         self.objects[looked.LOGINS] = [{**login, "status": {"ancestors": ancestors}}]
 
     def _argocd(self) -> None:
-        found = {one["metadata"]["name"]: one for one in bootstrap.render(self.offers) if one["kind"] == "ConfigMap"}
+        config_maps = {
+            manifest["metadata"]["name"]: manifest
+            for manifest in bootstrap.render(self.offers)
+            if manifest["kind"] == "ConfigMap"
+        }
         for kind in looked.SETTINGS:
-            self.objects[kind] = [copy.deepcopy(found[kind.name])]
+            self.objects[kind] = [copy.deepcopy(config_maps[kind.name])]
         root = f"allotment--root--{self.cluster.name}"
         own = control.render_platform(self.offers, self.cluster)
-        applications = [one["metadata"]["name"] for one in own if one["kind"] == "Application"]
+        applications = [manifest["metadata"]["name"] for manifest in own if manifest["kind"] == "Application"]
         for name in (root, *applications, f"solo-ada--{self.cluster.name}--compute"):
             self._applied({"metadata": {"name": name, "labels": {names.CLUSTER: self.cluster.name}}})
         for declared in self.offers.platform.of(AddOn).values():
-            for one in add_on.render(self.offers, self.cluster, declared, {})[1:]:
-                self._applied(copy.deepcopy(one))
+            for manifest in add_on.render(self.offers, self.cluster, declared, {})[1:]:
+                self._applied(copy.deepcopy(manifest))
 
-    def _applied(self, one: Object) -> None:
+    def _applied(self, application: Object) -> None:
         status = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
-        self.objects[looked.APPLICATIONS].append({**one, "status": status})
+        self.objects[looked.APPLICATIONS].append({**application, "status": status})
 
     def _karpenter(self) -> None:
         for pool in simulated.declared(PROJECT, self.cluster.name).of(NodePool).values():
-            for one in copy.deepcopy(node_pool.render(self.offers, self.cluster, pool, {})):
-                one["status"] = {"conditions": [is_true("Ready")]}
-                if one["kind"] in ("NodePool", "NodeOverlay"):
-                    self.objects[looked.POOLS if one["kind"] == "NodePool" else looked.OVERLAYS].append(one)
+            for manifest in copy.deepcopy(node_pool.render(self.offers, self.cluster, pool, {})):
+                manifest["status"] = {"conditions": [is_true("Ready")]}
+                if manifest["kind"] in ("NodePool", "NodeOverlay"):
+                    self.objects[looked.POOLS if manifest["kind"] == "NodePool" else looked.OVERLAYS].append(manifest)
 
     def one(self, kind: Kind, name: str) -> Object:
         """Return an object by its name."""
-        return next(one for one in self.objects[kind] if one["metadata"]["name"] == name)
+        return next(live_object for live_object in self.objects[kind] if live_object["metadata"]["name"] == name)
 
     def node(self, name: str) -> Object:
         """Return a node by its name."""
@@ -140,12 +146,14 @@ class Bed:
     def said(self, *severities: str) -> list[str]:
         """Return what isn't as it should be, or what is of some severities, as lines."""
         wanted = severities or ("error", "warning", "skipped")
-        return [line(one) for one in self.diagnosed() if one.severity in wanted]
+        return [line(diagnosis) for diagnosis in self.diagnosed() if diagnosis.severity in wanted]
 
 
-def line(one: Diagnosis) -> str:
+def line(diagnosis: Diagnosis) -> str:
     """Return a diagnosis as a line."""
-    return f"{one.severity} [{one.topic}] {one.what}: {one.words}" + (f" -> {one.advice}" if one.advice else "")
+    return f"{diagnosis.severity} [{diagnosis.topic}] {diagnosis.what}: {diagnosis.words}" + (
+        f" -> {diagnosis.advice}" if diagnosis.advice else ""
+    )
 
 
 Change = Callable[[Bed], object]

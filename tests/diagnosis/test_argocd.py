@@ -16,6 +16,10 @@ def test_all_that_is_rendered_is_looked_for(sample: Path, allot: Allot, tmp_path
     out = tmp_path / "rendered"
     assert allot("render", "--repo", sample, "--out", out).code == 0
     files = [path for path in out.rglob("*.rendered.yaml") if path.is_file()]
-    found = {(one["apiVersion"].rpartition("/")[0], one["kind"]) for path in files for one in load(path.read_bytes())}
-    assert ("resource.k8s.io", "DeviceClass") in found
-    assert found <= set(RENDERED)
+    rendered_kinds = {
+        (manifest["apiVersion"].rpartition("/")[0], manifest["kind"])
+        for path in files
+        for manifest in load(path.read_bytes())
+    }
+    assert ("resource.k8s.io", "DeviceClass") in rendered_kinds
+    assert rendered_kinds <= set(RENDERED)

@@ -26,13 +26,15 @@ def gateway(bed: Bed) -> Object:
 
 
 def listener(bed: Bed) -> Object:
-    found: Object = gateway(bed)["spec"]["listeners"][0]
-    return found
+    first_listener: Object = gateway(bed)["spec"]["listeners"][0]
+    return first_listener
 
 
 def add_on(bed: Bed, name: str) -> Object:
-    found = bed.objects[looked.APPLICATIONS]
-    return next(one for one in found if one["metadata"]["labels"].get(names.ADD_ON) == name)
+    applications = bed.objects[looked.APPLICATIONS]
+    return next(
+        application for application in applications if application["metadata"]["labels"].get(names.ADD_ON) == name
+    )
 
 
 def set_(kind: looked.Kind, name: str, **more: Any) -> Change:
@@ -339,7 +341,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
     (
         "a gate that is off",
         "us-1",
-        lambda bed: [one.pop("status") for one in bed.objects[looked.OVERLAYS]],
+        lambda bed: [overlay.pop("status") for overlay in bed.objects[looked.OVERLAYS]],
         [
             "error [karpenter] feature gate NodeOverlay: is off, and spec.karpenter.featureGates names it: pools of slices never grow"
             " -> set settings.featureGates.nodeOverlay in the values of Karpenter's chart, or remove it from featureGates"
@@ -481,9 +483,9 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "eu-1",
         lambda bed: bed.objects[looked.REPORTER_ROLE][0].update(
             rules=[
-                one
-                for one in bed.objects[looked.REPORTER_ROLE][0]["rules"]
-                if one["resources"] not in (["poddisruptionbudgets"], ["pods"])
+                rule
+                for rule in bed.objects[looked.REPORTER_ROLE][0]["rules"]
+                if rule["resources"] not in (["poddisruptionbudgets"], ["pods"])
             ]
         ),
         [
@@ -494,7 +496,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "change", "lines"), [pytest.param(*one[1:], id=one[0]) for one in CASES])
+@pytest.mark.parametrize(("name", "change", "lines"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
 def test_what_is_wrong_is_said_in_one_line(name: str, change: Change, lines: list[str]) -> None:
     bed = Bed(name)
     change(bed)
@@ -540,12 +542,12 @@ def karpenter(**container: Any) -> Object:
 def test_a_gate_is_read_from_what_karpenter_is_told(container: Object, word: str) -> None:
     bed = Bed("us-1")
     bed.objects[looked.OVERLAYS].clear()
-    assert [one.split(":")[0] for one in bed.said()] == ["skipped [karpenter] feature gate NodeOverlay"]
+    assert [line.split(":")[0] for line in bed.said()] == ["skipped [karpenter] feature gate NodeOverlay"]
     bed.objects[looked.KARPENTERS].append(karpenter(**container))
     said = bed.said("error", "warning", "skipped", "ok")
     assert any(
-        one.startswith(("ok" if word == "on" else "error") + f" [karpenter] feature gate NodeOverlay: is {word}")
-        for one in said
+        line.startswith(("ok" if word == "on" else "error") + f" [karpenter] feature gate NodeOverlay: is {word}")
+        for line in said
     )
 
 

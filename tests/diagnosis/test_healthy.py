@@ -65,7 +65,7 @@ def test_nothing_that_is_read_is_passed_over(kind: looked.Kind, status: int) -> 
     elif kind.name == "argocd-rbac-cm" and status == 404:
         assert bed.said() == [], "what Argo CD takes without it is what we write"
     elif kind == looked.CERTIFICATES and status == 404:
-        assert [one.split(":")[0] for one in bed.said()] == ["skipped [gateway] Certificate in Secret edge/edge"]
+        assert [line.split(":")[0] for line in bed.said()] == ["skipped [gateway] Certificate in Secret edge/edge"]
     elif kind == looked.OVERLAYS and status == 404:
         assert bed.said() == [
             "skipped [karpenter] feature gate NodeOverlay: no NodeOverlay has a status, and no Deployment with the label"
@@ -73,24 +73,24 @@ def test_nothing_that_is_read_is_passed_over(kind: looked.Kind, status: int) -> 
         ]
     else:
         assert bed.said()
-    lost = {one.topic for one in set(fine) - set(bed.diagnosed())}
+    lost = {diagnosis.topic for diagnosis in set(fine) - set(bed.diagnosed())}
     assert len(lost) <= 2, "what could be read is checked all the same"
     assert (status == 404) or all(
-        one.startswith("error ") for one in bed.said("error", "skipped") if kind.resource in one
+        line.startswith("error ") for line in bed.said("error", "skipped") if kind.resource in line
     )
 
 
 def test_the_role_has_what_is_read_and_no_more() -> None:
     objects = list(yaml.safe_load_all((PROJECT / "argo/doctor.yaml").read_text(encoding="utf-8")))
     granted = set()
-    for one in objects:
-        assert one["kind"] in ("ClusterRole", "Role")
-        for rule in one["rules"]:
+    for role in objects:
+        assert role["kind"] in ("ClusterRole", "Role")
+        for rule in role["rules"]:
             (group,), verbs = rule["apiGroups"], tuple(rule["verbs"])
             assert verbs in (("get",), ("list",))
             for resource in rule["resources"]:
                 for name in rule.get("resourceNames", [""]):
-                    granted.add((verbs[0], group, resource, one["metadata"].get("namespace", ""), name))
+                    granted.add((verbs[0], group, resource, role["metadata"].get("namespace", ""), name))
     wanted = set()
     for kind in (*looked.ALL, *looked.WHOLE):
         wanted.add(("get" if kind.name else "list", kind.group, kind.resource, kind.namespace, kind.name))
@@ -102,12 +102,12 @@ def test_every_api_of_what_is_rendered_is_asked_for() -> None:
     """The golden tree has everything that the sample renders; what Kubernetes has had for long is left out."""
     old = {"v1", "apps/v1", "batch/v1", "networking.k8s.io/v1", "policy/v1", "scheduling.k8s.io/v1"}
     for name in ("eu-1", "us-1"):
-        found = set()
+        api_versions = set()
         for file in (PROJECT / "tests/manifests/golden").rglob("*.yaml"):
             if name in file.parts:
                 for text in file.read_text(encoding="utf-8").split("\n"):
                     if text.startswith("apiVersion: "):
-                        found.add(text.removeprefix("apiVersion: "))
+                        api_versions.add(text.removeprefix("apiVersion: "))
         bed = Bed(name)
-        assert found - old <= {one.api for one in apis.needed(bed.offers, bed.cluster)}, name
-        assert found
+        assert api_versions - old <= {needed_api.api for needed_api in apis.needed(bed.offers, bed.cluster)}, name
+        assert api_versions

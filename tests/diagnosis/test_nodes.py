@@ -19,8 +19,8 @@ from allotment.observed.quantity import amount
 
 
 def labels(bed: Bed, node: str) -> dict[str, str]:
-    found: dict[str, str] = bed.node(node)["metadata"]["labels"]
-    return found
+    node_labels: dict[str, str] = bed.node(node)["metadata"]["labels"]
+    return node_labels
 
 
 def without(bed: Bed, node: str) -> None:
@@ -279,7 +279,7 @@ def test_a_node_of_two_pools(tmp_path: Path) -> None:
     edit(tmp_path, "clusters/eu-1/node-pools/l4-whole.yaml", "pool: l4-whole", "rack: a")
     bed = Bed("eu-1", offers_of(tmp_path))
     labels(bed, "l4-ts4-1")["rack"] = "a"
-    said = [one.partition(" -> ")[0] for one in bed.said() if "two" in one or "twice" in one]
+    said = [line.partition(" -> ")[0] for line in bed.said() if "two" in line or "twice" in line]
     assert said == [
         "error [nodes] Node l4-ts4-1: has the labels of the pools l4-ts4, l4-whole, so its units are sold twice"
     ]
@@ -296,11 +296,11 @@ def ways(tmp_path: Path) -> Bed:
 
 def test_pools_of_mps_and_dra(ways: Bed) -> None:
     assert ways.said() == []
-    assert [one for one in ways.said("ok") if "DRA" in one or "gpu.nvidia.com" in one]
+    assert [line for line in ways.said("ok") if "DRA" in line or "gpu.nvidia.com" in line]
     slices = ways.objects[looked.SLICES]
-    (first,) = [one for one in slices if one["spec"]["nodeName"] == "l4-dra-1"]
+    (first,) = [resource_slice for resource_slice in slices if resource_slice["spec"]["nodeName"] == "l4-dra-1"]
     first["spec"]["devices"].pop()
-    assert [one.partition(" -> ")[0] for one in ways.said()] == [
+    assert [line.partition(" -> ")[0] for line in ways.said()] == [
         f"error [device-plugin] Node l4-dra-1: has {len(first['spec']['devices'])} devices of gpu.nvidia.com in ResourceSlices, and"
         f" pool l4-dra declares {len(first['spec']['devices']) + 1}"
     ]

@@ -48,8 +48,8 @@ def test_every_kind_that_is_read_has_a_shape() -> None:
 @pytest.mark.parametrize("cluster", ["eu-1", "us-1"])
 def test_a_healthy_clusters_objects_have_their_shapes(cluster: str) -> None:
     for kind, objects in Bed(cluster).objects.items():
-        for one in objects:
-            assert shapes.check(kind, json.loads(json.dumps(one))) == one
+        for live_object in objects:
+            assert shapes.check(kind, json.loads(json.dumps(live_object))) == live_object
 
 
 @pytest.mark.parametrize("cluster", ["eu-1", "us-1"])
@@ -58,14 +58,14 @@ def test_no_wrong_type_anywhere_ends_a_diagnosis(kind: Kind, cluster: str) -> No
     bed = Bed(cluster)
     if kind == looked.POOLS:  # they are asked about nodes without GPUs where there is none
         bed.objects[looked.NODES] = [node for node in bed.objects[looked.NODES] if has_gpus(node)]
-    for one in bed.objects[kind][:1]:
-        for path in places(one):
+    for live_object in bed.objects[kind][:1]:
+        for path in places(live_object):
             for wrong in WRONG:
                 try:
-                    found = shapes.check(kind, changed(one, path, wrong))
+                    checked_object = shapes.check(kind, changed(live_object, path, wrong))
                 except ValueError:
                     continue
-                bed.objects[kind] = [found]
+                bed.objects[kind] = [checked_object]
                 bed.diagnosed()
 
 
@@ -81,7 +81,7 @@ def seen(answer: Callable[[Request], None]) -> list[Diagnosis]:
     cluster = OFFERS.clusters["eu-1"]
     with serving(otherwise=say) as server:
         api = api_of(server)
-        seen = looking.look(api, api, looked.ALL, (one.api for one in apis.needed(OFFERS, cluster)))
+        seen = looking.look(api, api, looked.ALL, (needed_api.api for needed_api in apis.needed(OFFERS, cluster)))
         return diagnose(seen, OFFERS, cluster)
 
 
@@ -107,16 +107,16 @@ def seen(answer: Callable[[Request], None]) -> list[Diagnosis]:
     ],
 )
 def test_a_wrong_answer_is_named(body: bytes, words: str) -> None:
-    found = seen(lambda request: request.whole(body))
-    (of_nodes,) = {one.words for one in found if one.what == "nodes"}
+    diagnoses = seen(lambda request: request.whole(body))
+    (of_nodes,) = {diagnosis.words for diagnosis in diagnoses if diagnosis.what == "nodes"}
     assert of_nodes.startswith("can't be checked: its answer can't be read")
     assert words in of_nodes
 
 
 def test_pages_without_end_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "MOST_PAGES", 5)
-    found = seen(lambda request: request.whole(b'{"items": [], "metadata": {"continue": "again"}}'))
-    assert {one.words for one in found if one.what == "nodes"} == {
+    diagnoses = seen(lambda request: request.whole(b'{"items": [], "metadata": {"continue": "again"}}'))
+    assert {diagnosis.words for diagnosis in diagnoses if diagnosis.what == "nodes"} == {
         "can't be checked: its answer can't be read: it has more than 5 pages"
     }
 
@@ -124,8 +124,8 @@ def test_pages_without_end_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("limit", "words"), [("MOST_PAGE", "too much"), ("MOST_ALL", "it has more than 0 MiB")])
 def test_a_body_that_is_too_large_is_named(limit: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, limit, 1000)
-    found = seen(lambda request: request.whole(b'{"items": []' + b" " * 2000 + b"}"))
-    (of_nodes,) = {one.words for one in found if one.what == "nodes"}
+    diagnoses = seen(lambda request: request.whole(b'{"items": []' + b" " * 2000 + b"}"))
+    (of_nodes,) = {diagnosis.words for diagnosis in diagnoses if diagnosis.what == "nodes"}
     assert of_nodes.endswith(words)
 
 

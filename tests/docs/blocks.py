@@ -55,15 +55,15 @@ def blocks(page: str) -> Iterator[File | Command]:
     lines = page.splitlines()
     at = 0
     while at < len(lines):
-        found = OPEN.match(lines[at])
-        if found is None:
+        match = OPEN.match(lines[at])
+        if match is None:
             at += 1
             continue
         end = lines.index("```", at)
-        if found["language"] == "console":
+        if match["language"] == "console":
             yield from _commands(lines, at + 1, end)
-        elif found["title"]:
-            yield File(at + 1, found["title"], "".join(f"{line}\n" for line in lines[at + 1 : end]))
+        elif match["title"]:
+            yield File(at + 1, match["title"], "".join(f"{line}\n" for line in lines[at + 1 : end]))
         else:
             raise ValueError(
                 f"line {at + 1}: a block that is run is of commands (console), or has the title of its file"
@@ -122,30 +122,31 @@ def run(page: str, folder: Path, environment: dict[str, str]) -> list[Ran]:
 def same(shown: tuple[str, ...], lines: list[str]) -> bool:
     """Return whether an output is what the page shows of it."""
     wanted = "".join(
-        "(?:.*\n)*" if one == "…" else ".*".join(re.escape(part) for part in one.split("…")) + "\n" for one in shown
+        "(?:.*\n)*" if shown_line == "…" else ".*".join(re.escape(part) for part in shown_line.split("…")) + "\n"
+        for shown_line in shown
     )
     return re.fullmatch(wanted, "".join(f"{line.rstrip()}\n" for line in lines)) is not None
 
 
 def differences(ran: list[Ran]) -> Iterator[str]:
     """Yield, in words, each command that answers otherwise than its page shows."""
-    for number, one in enumerate(ran):
+    for number, execution in enumerate(ran):
         asked = number + 1 < len(ran) and ran[number + 1].command.text == STATUS
-        if one.status and not asked:
-            said = "\n".join(one.lines)
-            yield f"line {one.command.line}: `{one.command.text}` ended with {one.status}, and no `{STATUS}` follows:\n{said}"
-        elif not same(one.command.shown, one.lines):
-            shown, said = "\n".join(one.command.shown), "\n".join(one.lines)
-            yield f"line {one.command.line}: `{one.command.text}`\nthe page shows:\n{shown}\nit said:\n{said}"
+        if execution.status and not asked:
+            said = "\n".join(execution.lines)
+            yield f"line {execution.command.line}: `{execution.command.text}` ended with {execution.status}, and no `{STATUS}` follows:\n{said}"
+        elif not same(execution.command.shown, execution.lines):
+            shown, said = "\n".join(execution.command.shown), "\n".join(execution.lines)
+            yield f"line {execution.command.line}: `{execution.command.text}`\nthe page shows:\n{shown}\nit said:\n{said}"
 
 
 def with_outputs(page: str, ran: list[Ran]) -> str:
     """Return a page with the outputs that came, where they aren't what it shows; what is another each time as `…`."""
     lines = page.splitlines()
-    for one in reversed(ran):
-        if not same(one.command.shown, one.lines):
-            said = [VARIES.sub("…", line.rstrip()) for line in one.lines]
-            lines[one.command.begin - 1 : one.command.end - 1] = _cut_alike(one.command.shown, said)
+    for execution in reversed(ran):
+        if not same(execution.command.shown, execution.lines):
+            said = [VARIES.sub("…", line.rstrip()) for line in execution.lines]
+            lines[execution.command.begin - 1 : execution.command.end - 1] = _cut_alike(execution.command.shown, said)
     return "\n".join(lines) + "\n"
 
 
@@ -153,10 +154,10 @@ def _cut_alike(shown: tuple[str, ...], said: list[str]) -> list[str]:
     """Return an output without the lines that its page doesn't show either: `…` stands for them, as before."""
     if "…" not in shown:
         return said
-    found: list[str] = []
+    output_lines: list[str] = []
     for line in said:
-        if difflib.get_close_matches(line, [one for one in shown if one != "…"], n=1, cutoff=0.8):
-            found.append(line)
-        elif found[-1:] != ["…"]:
-            found.append("…")
-    return found
+        if difflib.get_close_matches(line, [shown_line for shown_line in shown if shown_line != "…"], n=1, cutoff=0.8):
+            output_lines.append(line)
+        elif output_lines[-1:] != ["…"]:
+            output_lines.append("…")
+    return output_lines

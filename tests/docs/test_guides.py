@@ -13,7 +13,7 @@ from tests.docs.blocks import Command, File, Ran, blocks, differences, run, same
 
 DOCS = PROJECT / "docs"
 SAMPLE = "<!-- run in: the sample of start/install.md -->"
-PAGES = [str(one.relative_to(DOCS)) for one in sorted(DOCS.rglob("*.md")) if " {.run" in one.read_text("utf-8")]
+PAGES = [str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md")) if " {.run" in path.read_text("utf-8")]
 
 
 @pytest.fixture

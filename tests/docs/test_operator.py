@@ -26,7 +26,7 @@ NAMES = {name: value for name, value in vars(conditions).items() if isinstance(v
 
 def words_of(*levels: str) -> set[str]:
     """Return the events that the program logs at these levels, as its code says them."""
-    found = set()
+    events = set()
     for path in Path(allotment.__path__[0]).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = (
@@ -39,8 +39,8 @@ def words_of(*levels: str) -> set[str]:
             if len(called) > 1 and isinstance(called[0], ast.Attribute) and called[0].attr in levels:
                 event = called[1]
                 if isinstance(event, ast.Constant) and isinstance(event.value, str):
-                    found.add(event.value)
-    return found
+                    events.add(event.value)
+    return events
 
 
 def test_every_condition_and_reason_is_explained() -> None:
@@ -57,7 +57,7 @@ def test_explain_says_the_same() -> None:
 
 
 def test_every_state_is_explained() -> None:
-    assert [one for one in conditions.STATES if f"`{one}`" not in STATUS] == []
+    assert [state for state in conditions.STATES if f"`{state}`" not in STATUS] == []
 
 
 def test_every_event_to_look_at_is_explained() -> None:
@@ -79,14 +79,14 @@ def test_what_the_guide_tells_is_there() -> None:
     events = words_of("warning", "error", "_tell_of") | {"nothing published", "nothing reported", "no comments"}
     events |= {"stopped, still running", "removed, not gone"}
     rows = set(re.findall(r"^\| `([^|]+)` \|", PAGE, re.MULTILINE))
-    first = {one for row in rows for one in row.split("`, `")}
+    first = {name for row in rows for name in row.split("`, `")}
     assert sorted(first - set(NAMES.values()) - events) == []
 
 
 def test_every_reason_of_an_error_is_explained() -> None:
     """Reasons that `allotment_errors_total` and its like count."""
     texts = [path.read_text(encoding="utf-8") for path in (Path(allotment.__path__[0]) / "pipeline").rglob("*.py")]
-    counted = {one for text in texts for one in COUNTED.findall(text)}
+    counted = {reason for text in texts for reason in COUNTED.findall(text)}
     assert {
         "platform-invalid",
         "braked",

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGES = sorted(str(one.relative_to(DOCS)) for one in DOCS.rglob("*.md"))
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 FETCHED = re.compile(
@@ -24,11 +24,11 @@ FETCHED = re.compile(
 
 def named(nav: list[Any]) -> list[str]:
     """Return the pages of a navigation, in its order."""
-    found: list[str] = []
-    for one in nav:
-        inner = next(iter(one.values())) if isinstance(one, dict) else one
-        found += named(inner) if isinstance(inner, list) else [inner]
-    return found
+    pages: list[str] = []
+    for nav_entry in nav:
+        inner = next(iter(nav_entry.values())) if isinstance(nav_entry, dict) else nav_entry
+        pages += named(inner) if isinstance(inner, list) else [inner]
+    return pages
 
 
 def test_every_page_stands_in_the_navigation_once() -> None:
@@ -39,18 +39,18 @@ def test_every_page_stands_in_the_navigation_once() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_to_a_file_of_the_site(page: str) -> None:
     text = FENCE.sub("", (DOCS / page).read_text(encoding="utf-8"))
-    links = [one for one in LINK.findall(text) if not one.startswith("https://")]
-    targets = [(DOCS / page).parent.joinpath(one).resolve() for one in links]
-    assert [one for one in targets if not (one.is_file() and one.is_relative_to(DOCS))] == []
+    links = [link for link in LINK.findall(text) if not link.startswith("https://")]
+    targets = [(DOCS / page).parent.joinpath(link).resolve() for link in links]
+    assert [target for target in targets if not (target.is_file() and target.is_relative_to(DOCS))] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
 def test_links_into_the_repository_lead_somewhere(page: str) -> None:
-    links = [one for one in LINK.findall((PROJECT / page).read_text(encoding="utf-8")) if "://" not in one]
-    assert [one for one in links if not (PROJECT / one).exists()] == []
+    links = [link for link in LINK.findall((PROJECT / page).read_text(encoding="utf-8")) if "://" not in link]
+    assert [link for link in links if not (PROJECT / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", [one for one in PAGES if not one.startswith("reference/")])
+@pytest.mark.parametrize("page", [page_path for page_path in PAGES if not page_path.startswith("reference/")])
 def test_prose_keeps_to_125_characters(page: str) -> None:
     lines = FENCE.sub("", (DOCS / page).read_text(encoding="utf-8")).splitlines()
     assert [line for line in lines if len(line) > 125 and not line.startswith(("|", "    ", "!["))] == []
@@ -67,9 +67,9 @@ def test_the_site_builds_and_its_pages_fetch_nothing_from_elsewhere(tmp_path: Pa
         check=False,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    pages = {str(one.relative_to(tmp_path)): one.read_text("utf-8") for one in (tmp_path / "site").rglob("*.html")}
+    pages = {str(path.relative_to(tmp_path)): path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.html")}
     assert len(pages) == len(PAGES) + 1, "and the one for what isn't found"
-    assert {page: found for page, text in pages.items() if (found := FETCHED.findall(text))} == {}
-    styles = [one.read_text("utf-8") for one in (tmp_path / "site").rglob("*.css")]
+    assert {page: urls for page, text in pages.items() if (urls := FETCHED.findall(text))} == {}
+    styles = [path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.css")]
     assert styles
-    assert [one for one in styles if re.search(r"url\([\"']?(?:https?:)?//", one)] == []
+    assert [style for style in styles if re.search(r"url\([\"']?(?:https?:)?//", style)] == []

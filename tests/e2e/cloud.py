@@ -41,7 +41,7 @@ IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
 def pushing(pid: int) -> list[psutil.Process]:
     """Return the processes that push for a process: they go on where that one is stopped."""
     children = psutil.Process(pid).children()
-    return [one for one in children if one.status() != psutil.STATUS_ZOMBIE and "push" in one.cmdline()]
+    return [child for child in children if child.status() != psutil.STATUS_ZOMBIE and "push" in child.cmdline()]
 
 
 class Cloud:
@@ -62,7 +62,7 @@ class Cloud:
     @property
     def hub(self) -> str:
         """The name of the cluster that Argo CD runs in."""
-        return next(name for name, one in self.clusters.items() if one is self.argocd.cluster)
+        return next(name for name, test_cluster in self.clusters.items() if test_cluster is self.argocd.cluster)
 
     def begin(
         self,
@@ -112,7 +112,7 @@ class Cloud:
         if hasattr(self, "running"):
             self.running.process.kill()
             self.running.process.wait()
-        rendered.clear(*(one.client for one in self.clusters.values()))
+        rendered.clear(*(test_cluster.client for test_cluster in self.clusters.values()))
         hub = self.argocd.cluster.client
         for name in ("repository-cloud", "cluster-us-1"):
             hub.delete("v1", "Secret", name, NAMESPACE)
@@ -226,16 +226,16 @@ class Cloud:
 
     def applications(self) -> dict[str, Object]:
         """Return Argo CD's Applications of ours by name."""
-        found = self.argocd.cluster.client.list(ARGO, "Application", NAMESPACE, rendered.OURS)
-        return {one["metadata"]["name"]: one for one in found}
+        applications = self.argocd.cluster.client.list(ARGO, "Application", NAMESPACE, rendered.OURS)
+        return {application["metadata"]["name"]: application for application in applications}
 
     def declared_applications(self) -> set[str]:
         """Return the names of all Applications that the published branches and the bootstrap declare."""
         names = {f"allotment--root--{cluster}" for cluster in self.clusters}
         for cluster in self.clusters:
-            for _, one in oracle.objects(self, f"refs/heads/rendered/{cluster}", "control/"):
-                if one["kind"] == "Application":
-                    names.add(one["metadata"]["name"])
+            for _, manifest in oracle.objects(self, f"refs/heads/rendered/{cluster}", "control/"):
+                if manifest["kind"] == "Application":
+                    names.add(manifest["metadata"]["name"])
         return names
 
     def all_synced(self, seconds: float = 300) -> dict[str, Object]:
@@ -248,17 +248,17 @@ class Cloud:
         asked: dict[str, datetime.datetime] = {}
 
         def found() -> dict[str, Object]:
-            there, now = self.applications(), datetime.datetime.now(datetime.UTC)
-            for name in wanted & there.keys():
-                again = asked_already(there[name]) and now - asked.setdefault(name, now) > FORGOTTEN
-                if again or (unsynced(there[name], since) and idle(there[name], since)):
+            live_applications, now = self.applications(), datetime.datetime.now(datetime.UTC)
+            for name in wanted & live_applications.keys():
+                again = asked_already(live_applications[name]) and now - asked.setdefault(name, now) > FORGOTTEN
+                if again or (unsynced(live_applications[name], since) and idle(live_applications[name], since)):
                     self.argocd.refresh(name, again=again)
                     asked[name] = now
-            left = {name: unsynced(there.get(name), since) for name in wanted}
-            left |= dict.fromkeys(there.keys() - wanted, "not declared")
+            left = {name: unsynced(live_applications.get(name), since) for name in wanted}
+            left |= dict.fromkeys(live_applications.keys() - wanted, "not declared")
             if wrong := {name: words for name, words in left.items() if words}:
                 raise AssertionError(len(wrong), dict(sorted(wrong.items())[:8]))
-            return there
+            return live_applications
 
         applications = eventually(found, "every Application to be Synced", seconds, pause=1)
         oracle.same(self, seconds)
@@ -290,9 +290,9 @@ def unsynced(application: Object | None, since: datetime.datetime) -> str | None
     said = status.get("sync", {}).get("status")
     if said != "Synced":
         different = [
-            f"{one['kind']} {one.get('namespace')}/{one['name']} {one.get('status')}"
-            for one in status.get("resources", ())
-            if one.get("status") != "Synced"
+            f"{resource['kind']} {resource.get('namespace')}/{resource['name']} {resource.get('status')}"
+            for resource in status.get("resources", ())
+            if resource.get("status") != "Synced"
         ]
         return f"{said}: {status.get('operationState', {}).get('message')}; {', '.join(different[:5])}"
     looked = datetime.datetime.fromisoformat(status["reconciledAt"])

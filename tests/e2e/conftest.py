@@ -130,7 +130,7 @@ def a_cloud(
         patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
         patch.setenv("GIT_COMMITTER_NAME", "allotment")
         patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
-        rendered.clear(*(one.client for one in clusters.values()))
+        rendered.clear(*(test_cluster.client for test_cluster in clusters.values()))
         made = Cloud(clusters, argocd, gitea, folder, *more)
         try:
             made.begin(edits, left_out, declared)

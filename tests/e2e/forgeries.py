@@ -123,7 +123,7 @@ def forge_status(cloud: Cloud, chance: Random, *, times: Sequence[str], refs: tu
 
     def replaced() -> bool:
         assert cloud.published()[BRANCH] != commit
-        return "never-declared" not in {one.name for one in status(cloud, "uni-lab").instances}
+        return "never-declared" not in {instance_status.name for instance_status in status(cloud, "uni-lab").instances}
 
     eventually(replaced, "the status to be the reporter's", 90)
     if OURS not in refs:

@@ -100,7 +100,11 @@ class Growing:
 
     def _node_class(self) -> Object:
         """Return the node class that a pool refers to, which isn't rendered: like another pool's, under a name of its own."""
-        like = next(one for one in rendered.objects(self._tree, "platform/node-pools") if one["kind"] == "EC2NodeClass")
+        like = next(
+            manifest
+            for manifest in rendered.objects(self._tree, "platform/node-pools")
+            if manifest["kind"] == "EC2NodeClass"
+        )
         labels = {names.MANAGED_BY: "somebody"}
         return {**like, "metadata": {"name": KEPT, "labels": labels}}
 
@@ -164,20 +168,20 @@ class Growing:
 
     def placeholders(self, stock: str, phase: str = "Running") -> list[Object]:
         """Return a stock's placeholders of a phase."""
-        found = self.client.list("v1", "Pod", STOCK, f"{names.STOCK}={stock}")
+        pods = self.client.list("v1", "Pod", STOCK, f"{names.STOCK}={stock}")
         return [
-            one for one in found if one["status"].get("phase") == phase and "deletionTimestamp" not in one["metadata"]
+            pod for pod in pods if pod["status"].get("phase") == phase and "deletionTimestamp" not in pod["metadata"]
         ]
 
     def holds(self, **placeholders: int) -> list[Object]:
         """Return placeholders once exactly so many of each stock run; `_` stands for `-`."""
 
         def is_so() -> list[Object]:
-            found = {stock: self.placeholders(stock.replace("_", "-")) for stock in placeholders}
-            counts = {stock: len(some) for stock, some in found.items()}
+            pods_by_stock = {stock: self.placeholders(stock.replace("_", "-")) for stock in placeholders}
+            counts = {stock: len(some) for stock, some in pods_by_stock.items()}
             if counts != placeholders:
                 raise AssertionError(counts)
-            return [one for some in found.values() for one in some]
+            return [pod for some in pods_by_stock.values() for pod in some]
 
         return eventually(is_so, f"{placeholders} to run", 90)
 
@@ -187,7 +191,9 @@ class Growing:
 
     def nodes(self, pool: str) -> dict[str, Object]:
         """Return a pool's nodes by name."""
-        return {one["metadata"]["name"]: one for one in self.client.list("v1", "Node", labels=f"{names.POOL}={pool}")}
+        return {
+            node["metadata"]["name"]: node for node in self.client.list("v1", "Node", labels=f"{names.POOL}={pool}")
+        }
 
     def patch_pool(self, name: str, spec: Object) -> None:
         """Change the spec of Karpenter's pool by hand."""
@@ -198,32 +204,32 @@ class Growing:
         for stock, (pool, _) in STOCKS.items():
             if pool in pools:
                 self.scale(stock, 0)
-        for one in self.client.list("apps/v1", "Deployment", SPACE):
-            self.client.delete("apps/v1", "Deployment", one["metadata"]["name"], SPACE)
+        for deployment in self.client.list("apps/v1", "Deployment", SPACE):
+            self.client.delete("apps/v1", "Deployment", deployment["metadata"]["name"], SPACE)
         eventually(lambda: not self._left_on(pools), f"pods to leave {pools}")
         eventually(lambda: self._no_claims(pools), f"nodes of {pools} to be gone")
         self.apply("platform/node-pools")
 
     def _no_claims(self, pools: Iterable[str]) -> bool:
         """Delete the claims of pools, also one that Karpenter was just making, and return whether there was none."""
-        found = [one for pool in pools for one in self.claims(pool)]
-        for one in found:
-            if "deletionTimestamp" not in one["metadata"]:
-                self.client.delete(KARPENTER, "NodeClaim", one["metadata"]["name"])
-        return not found
+        claims = [claim for pool in pools for claim in self.claims(pool)]
+        for claim in claims:
+            if "deletionTimestamp" not in claim["metadata"]:
+                self.client.delete(KARPENTER, "NodeClaim", claim["metadata"]["name"])
+        return not claims
 
     def _left_on(self, pools: Iterable[str]) -> list[Object]:
         stocks = [stock for stock, (pool, _) in STOCKS.items() if pool in pools]
-        pods = [one for stock in stocks for one in self.client.list("v1", "Pod", STOCK, f"{names.STOCK}={stock}")]
+        pods = [pod for stock in stocks for pod in self.client.list("v1", "Pod", STOCK, f"{names.STOCK}={stock}")]
         return pods + self.client.list("v1", "Pod", SPACE)
 
     def _is_ready(self, pool: str) -> bool:
         return condition(self.client.get(KARPENTER, "NodePool", pool), "Ready") == "True"
 
 
-def condition(one: Object, name: str) -> str | None:
+def condition(live_object: Object, name: str) -> str | None:
     """Return the status of an object's condition: "True", "False", "Unknown", or None without it."""
-    said = one.get("status", {}).get("conditions", ())
+    said = live_object.get("status", {}).get("conditions", ())
     return next((str(each["status"]) for each in said if each["type"] == name), None)
 
 
@@ -234,5 +240,7 @@ def amounts(node: Object) -> dict[str, str]:
 
 def events(client: Client, name: str, namespace: str | None = None) -> list[str]:
     """Return what was said about an object: reason and message of each event."""
-    found = client.list("v1", "Event", namespace)
-    return [f"{one['reason']}: {one['message']}" for one in found if one["involvedObject"].get("name") == name]
+    live_events = client.list("v1", "Event", namespace)
+    return [
+        f"{event['reason']}: {event['message']}" for event in live_events if event["involvedObject"].get("name") == name
+    ]

@@ -40,23 +40,25 @@ class Identity(NamedTuple):
     name: str
 
 
-def identity(cluster: str, one: Object) -> Identity:
+def identity(cluster: str, manifest: Object) -> Identity:
     """Return who an object is."""
-    group = one["apiVersion"].rpartition("/")[0]
-    return Identity(cluster, group, one["kind"], one["metadata"].get("namespace") or "", one["metadata"]["name"])
+    group = manifest["apiVersion"].rpartition("/")[0]
+    return Identity(
+        cluster, group, manifest["kind"], manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
+    )
 
 
 def said(cloud: Cloud) -> dict[Identity, Object]:
     """Return every object that the published branches of all clusters declare, and what is applied once."""
     hub = cloud.hub
-    found = {identity(hub, one): one for one in _bootstrap(cloud)}
+    declared_objects = {identity(hub, manifest): manifest for manifest in _bootstrap(cloud)}
     for cluster in cloud.clusters:
-        before = len(found)
-        for path, one in published(cloud, cluster):
+        before = len(declared_objects)
+        for path, manifest in published(cloud, cluster):
             at_hub = path.startswith(OF_THE_HUB) or (path.count("/") == 1 and path.startswith("control/"))
-            found[identity(hub if at_hub else cluster, one)] = one
-        assert len(found) > before, f"rendered/{cluster} declares nothing"
-    return found
+            declared_objects[identity(hub if at_hub else cluster, manifest)] = manifest
+        assert len(declared_objects) > before, f"rendered/{cluster} declares nothing"
+    return declared_objects
 
 
 def _bootstrap(cloud: Cloud) -> list[Object]:
@@ -64,7 +66,9 @@ def _bootstrap(cloud: Cloud) -> list[Object]:
     if key not in _once:
         command = [sys.executable, "-m", "allotment", "bootstrap", "--repo", str(cloud.root)]
         objects = yaml.load_all(subprocess.run(command, capture_output=True, check=True).stdout, yaml.CSafeLoader)
-        _once[key] = [one for one in objects if one["kind"] != "ConfigMap"]  # Argo CD's own, of which we set keys
+        _once[key] = [
+            manifest for manifest in objects if manifest["kind"] != "ConfigMap"
+        ]  # Argo CD's own, of which we set keys
     return _once[key]
 
 
@@ -83,7 +87,11 @@ def objects(cloud: Cloud, ref: str, *parts: str) -> list[tuple[str, Object]]:
 
 @cache
 def _objects_at(repository: Path, commit: str, *parts: str) -> list[tuple[str, Object]]:
-    return [(path, one) for path, text in files_of(repository, commit, *parts).items() for one in _objects_of(text)]
+    return [
+        (path, manifest)
+        for path, text in files_of(repository, commit, *parts).items()
+        for manifest in _objects_of(text)
+    ]
 
 
 @cache
@@ -93,19 +101,19 @@ def _objects_of(text: str) -> list[Object]:
 
 def there(cloud: Cloud, *, every_kind: bool = False) -> dict[Identity, Object]:
     """Return every object of ours that the clusters have: of the kinds that the branches declare, or of every kind there is."""
-    found: dict[Identity, Object] = {}
+    live_objects: dict[Identity, Object] = {}
     for name, cluster in cloud.clusters.items():
-        before = len(found)
+        before = len(live_objects)
         # The preferred version of a group may lack a kind that another has, such as NodeOverlay's.
         for api_version, kind in sorted({*_declared_kinds(cloud), *(_kinds(cluster.client) if every_kind else ())}):
-            for one in _listed(cluster.client, api_version, kind):
-                found[identity(name, one)] = one
-        assert len(found) > before, f"{name} has nothing of ours"
-    return found
+            for live_object in _listed(cluster.client, api_version, kind):
+                live_objects[identity(name, live_object)] = live_object
+        assert len(live_objects) > before, f"{name} has nothing of ours"
+    return live_objects
 
 
 def _declared_kinds(cloud: Cloud) -> set[tuple[str, str]]:
-    return {(one["apiVersion"], one["kind"]) for one in said(cloud).values()}
+    return {(manifest["apiVersion"], manifest["kind"]) for manifest in said(cloud).values()}
 
 
 def _kinds(client: Client) -> list[tuple[str, str]]:
@@ -115,20 +123,20 @@ def _kinds(client: Client) -> list[tuple[str, str]]:
 
 def _listed(client: Client, api_version: str, kind: str) -> list[Object]:
     try:
-        found = client.metadata(api_version, kind, labels=rendered.OURS)
+        live_objects = client.metadata(api_version, kind, labels=rendered.OURS)
     except Exception as error:  # a kind that this cluster hasn't got is one of which it has nothing
         if type(error).__name__ in ("ResourceNotFoundError", "NotFoundError"):
             return []
         raise
-    return [one for one in found if not one["metadata"].get("ownerReferences")]
+    return [live_object for live_object in live_objects if not live_object["metadata"].get("ownerReferences")]
 
 
 def differences(cloud: Cloud, *, every_kind: bool = False) -> list[str]:
     """Return in words what a branch declares and its cluster hasn't got, and the other way round."""
     wanted, live = said(cloud), there(cloud, every_kind=every_kind)
     return [
-        *(f"missing: {one}" for one in sorted(wanted.keys() - live.keys())),
-        *(f"not declared: {one}" for one in sorted(live.keys() - wanted.keys())),
+        *(f"missing: {object_identity}" for object_identity in sorted(wanted.keys() - live.keys())),
+        *(f"not declared: {object_identity}" for object_identity in sorted(live.keys() - wanted.keys())),
     ]
 
 
@@ -136,8 +144,8 @@ def same(cloud: Cloud, seconds: float = 300, *, every_kind: bool = False) -> Non
     """Wait until the clusters have exactly what their branches declare."""
 
     def nothing_differs() -> bool:
-        found = differences(cloud, every_kind=every_kind)
-        assert not found, (len(found), found[:8])
+        mismatches = differences(cloud, every_kind=every_kind)
+        assert not mismatches, (len(mismatches), mismatches[:8])
         return True
 
     eventually(nothing_differs, "the clusters to have what their branches declare", seconds, pause=1)
@@ -148,7 +156,10 @@ def misused_volumes(client: Client) -> list[str]:
     filling = {
         (job["metadata"]["namespace"], job["metadata"]["labels"][names.STORAGE]): job["metadata"]["name"]
         for job in client.list("batch/v1", "Job", labels=names.STORAGE)
-        if not any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in _conditions(job))
+        if not any(
+            condition["type"] in ("Complete", "Failed") and condition["status"] == "True"
+            for condition in _conditions(job)
+        )
     }
     return [
         f"{pod['metadata']['namespace']}/{pod['metadata']['name']} mounts {claim}, which {filling[space, claim]} fills"
@@ -160,24 +171,28 @@ def misused_volumes(client: Client) -> list[str]:
     ]
 
 
-def _conditions(one: Object) -> list[Object]:
-    found: list[Object] = one.get("status", {}).get("conditions") or []
-    return found
+def _conditions(live_object: Object) -> list[Object]:
+    conditions: list[Object] = live_object.get("status", {}).get("conditions") or []
+    return conditions
 
 
 def _claims(pod: Object) -> list[str]:
     volumes = pod["spec"].get("volumes") or ()
-    return [one["persistentVolumeClaim"]["claimName"] for one in volumes if "persistentVolumeClaim" in one]
+    return [volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume]
 
 
 def oversold(client: Client) -> list[str]:
     """Return in words the specs of which instances' pods hold more units than the stocks there have."""
     stocks: Counter[str] = Counter()
-    for one in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE):
-        stocks[one["metadata"]["labels"][names.GPU_SPEC]] += int(one["metadata"]["annotations"][names.UNITS])
+    for deployment in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE):
+        stocks[deployment["metadata"]["labels"][names.GPU_SPEC]] += int(
+            deployment["metadata"]["annotations"][names.UNITS]
+        )
     specs = {
-        (one["metadata"]["namespace"], one["metadata"]["name"]): one["metadata"]["labels"][names.GPU_SPEC]
-        for one in client.list("apps/v1", "Deployment", labels=names.INSTANCE)
+        (deployment["metadata"]["namespace"], deployment["metadata"]["name"]): deployment["metadata"]["labels"][
+            names.GPU_SPEC
+        ]
+        for deployment in client.list("apps/v1", "Deployment", labels=names.INSTANCE)
     }
     held: Counter[str] = Counter()
     for pod in client.list("v1", "Pod", labels=names.INSTANCE):
@@ -190,14 +205,14 @@ def oversold(client: Client) -> list[str]:
 
 def troubled(cloud: Cloud, expected: Mapping[str, str]) -> list[str]:
     """Return in words the Applications that are OutOfSync, Degraded or Progressing, but those that a test expects so."""
-    found = []
-    for one in cloud.argocd.cluster.client.list(ARGO, "Application", NAMESPACE, rendered.OURS):
-        status: Any = one.get("status", {})
-        name, sync = one["metadata"]["name"], status.get("sync", {}).get("status")
+    problems = []
+    for application in cloud.argocd.cluster.client.list(ARGO, "Application", NAMESPACE, rendered.OURS):
+        status: Any = application.get("status", {})
+        name, sync = application["metadata"]["name"], status.get("sync", {}).get("status")
         health = status.get("health", {}).get("status")
         if sync != "Synced" or health not in ("Healthy", "Suspended", expected.get(name, "Healthy")):
-            found.append(f"{name}: {sync}, {health}")
-    return found
+            problems.append(f"{name}: {sync}, {health}")
+    return problems
 
 
 def check(cloud: Cloud, *, every_kind: bool = True) -> None:

@@ -33,7 +33,7 @@ class Person:
 
     def sees(self) -> list[str]:
         """Return the names of the Applications in the list."""
-        return sorted(one["metadata"]["name"] for one in self.ask("applications")["items"] or ())
+        return sorted(application["metadata"]["name"] for application in self.ask("applications")["items"] or ())
 
 
 @contextmanager

@@ -97,21 +97,25 @@ class Person:
 
     def comments(self, number: int, author: str = BOT) -> list[dict[str, Any]]:
         """Return the comments of an author on a pull request."""
-        return [one for one in self.api(f"issues/{number}/comments") if one["user"]["login"] == author]
+        return [comment for comment in self.api(f"issues/{number}/comments") if comment["user"]["login"] == author]
 
     def comment(self, number: int, marker: str) -> str:
         """Return the bot's one comment with a marker."""
-        (found,) = [
-            one["body"] for one in self.comments(number) if one["body"].startswith(f"<!-- allotment:{marker} -->")
+        (body,) = [
+            comment["body"]
+            for comment in self.comments(number)
+            if comment["body"].startswith(f"<!-- allotment:{marker} -->")
         ]
-        return str(found)
+        return str(body)
 
     def status(self, number: int, context: str = "allot/plan") -> tuple[str, str]:
         """Return state and description of the newest status of a pull request's head."""
         head = self.api(f"pulls/{number}")["head"]["sha"]
-        there = sorted(self.api(f"commits/{head}/statuses"), key=lambda one: int(one["id"]))
-        found = [(one["status"], one["description"]) for one in there if one["context"] == context]
-        return found[-1] if found else ("", "")
+        statuses = sorted(self.api(f"commits/{head}/statuses"), key=lambda status: int(status["id"]))
+        matching_statuses = [
+            (status["status"], status["description"]) for status in statuses if status["context"] == context
+        ]
+        return matching_statuses[-1] if matching_statuses else ("", "")
 
     def approve(self, number: int) -> None:
         """Approve what a pull request's head is now."""

@@ -107,11 +107,13 @@ def bed(tmp_path: Path, git_remote: GitRemote, render: Render, cluster: Cluster,
     made = Bed(tmp_path, git_remote, render)
     client = cluster.client
     once = yaml.safe_load_all((PROJECT / "argo/bootstrap.yaml").read_text(encoding="utf-8"))
-    client.apply(*(one for one in once if one["metadata"]["name"] == "argocd-cm"))
+    client.apply(*(manifest for manifest in once if manifest["metadata"]["name"] == "argocd-cm"))
     yield made
     for kind in ("Application", "AppProject"):
-        for one in client.list(ARGO, kind, namespace=NAMESPACE, labels="app.kubernetes.io/managed-by=allotment"):
-            client.delete(ARGO, kind, one["metadata"]["name"], NAMESPACE)
+        for live_object in client.list(
+            ARGO, kind, namespace=NAMESPACE, labels="app.kubernetes.io/managed-by=allotment"
+        ):
+            client.delete(ARGO, kind, live_object["metadata"]["name"], NAMESPACE)
     client.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "greetings.add-ons.example")
     for name in ("kinds", "greetings", "greedy"):
         client.delete("v1", "Namespace", f"{name}-system")
@@ -119,7 +121,7 @@ def bed(tmp_path: Path, git_remote: GitRemote, render: Render, cluster: Cluster,
 
 def begin(bed: Bed, cluster: Cluster) -> None:
     wanted = (ALL, "allotment--platform--eu-1", "allotment--namespaces-of-add-ons--eu-1")
-    cluster.client.apply(*(one for one in bed.publish() if one["metadata"]["name"] in wanted))
+    cluster.client.apply(*(manifest for manifest in bed.publish() if manifest["metadata"]["name"] in wanted))
 
 
 def is_there(cluster: Cluster, name: str) -> bool:
@@ -159,8 +161,8 @@ def test_it_brings_no_kind_that_its_file_does_not_name(bed: Bed, cluster: Cluste
     begin(bed, cluster)
 
     def refused() -> bool:
-        one = cluster.client.get(ARGO, "Application", "allotment--add-on-greedy--eu-1", NAMESPACE)
-        return "is not permitted in project" in str(one.get("status", {}).get("operationState", {}))
+        application = cluster.client.get(ARGO, "Application", "allotment--add-on-greedy--eu-1", NAMESPACE)
+        return "is not permitted in project" in str(application.get("status", {}).get("operationState", {}))
 
     eventually(refused, "Argo CD to refuse it", 120)
     with pytest.raises(NotFoundError):

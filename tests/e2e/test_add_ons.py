@@ -31,16 +31,16 @@ def test_it_is_accepted(folder: Path, cluster: Cluster, namespace: str) -> None:
     restricted = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     client.patch("v1", "Namespace", namespace, restricted)
     kinds = []
-    for one in built(folder):
-        kinds.append(one["kind"])
-        if one["kind"] == "Namespace":
-            assert one["metadata"]["labels"].items() >= restricted["metadata"]["labels"].items()
+    for manifest in built(folder):
+        kinds.append(manifest["kind"])
+        if manifest["kind"] == "Namespace":
+            assert manifest["metadata"]["labels"].items() >= restricted["metadata"]["labels"].items()
             continue
-        if not one["kind"].startswith("Cluster"):
-            one["metadata"]["namespace"] = namespace
-        client.apply(one, dry_run=one["kind"] != "ServiceAccount")  # a pod is refused without its account
-        if one["kind"] == "Deployment":  # Pod Security refuses pods, and only warns of a Deployment
-            template = one["spec"]["template"]
+        if not manifest["kind"].startswith("Cluster"):
+            manifest["metadata"]["namespace"] = namespace
+        client.apply(manifest, dry_run=manifest["kind"] != "ServiceAccount")  # a pod is refused without its account
+        if manifest["kind"] == "Deployment":  # Pod Security refuses pods, and only warns of a Deployment
+            template = manifest["spec"]["template"]
             pod = {"apiVersion": "v1", "kind": "Pod", **template}
             pod["metadata"] = {**template["metadata"], "name": "probe", "namespace": namespace}
             client.apply(pod, dry_run=True)
@@ -53,7 +53,7 @@ def test_only_a_digest_of_ones_own_makes_an_image_that_can_be_pulled(folder: Pat
         images = [{"name": "registry.example/allotment", "newName": "registry.acme.example/allotment", **given}]
         own = {"resources": [os.path.relpath(folder, tmp_path.resolve())], "images": images}
         (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
-        (deployment,) = (one for one in built(tmp_path) if one["kind"] == "Deployment")
+        (deployment,) = (manifest for manifest in built(tmp_path) if manifest["kind"] == "Deployment")
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         return str(container["image"])
 
@@ -63,16 +63,19 @@ def test_only_a_digest_of_ones_own_makes_an_image_that_can_be_pulled(folder: Pat
 
 
 def test_a_reporter_may_see_what_it_watches_and_write_nothing() -> None:
-    rules = next(one["rules"] for one in built(ADD_ONS / "allot-run") if one["kind"] == "ClusterRole")
+    rules = next(manifest["rules"] for manifest in built(ADD_ONS / "allot-run") if manifest["kind"] == "ClusterRole")
     may = {f"{group}/{kind}" for rule in rules for group in rule["apiGroups"] for kind in rule["resources"]}
     assert {verb for rule in rules for verb in rule["verbs"]} == {"list", "watch"}
-    watched = [one.path.removeprefix("/apis/").removeprefix("/api/").split("/") for one in (*IN_CLUSTER, APPLICATIONS)]
+    watched = [
+        watched_kind.path.removeprefix("/apis/").removeprefix("/api/").split("/")
+        for watched_kind in (*IN_CLUSTER, APPLICATIONS)
+    ]
     assert may == {f"{'' if parts[0] == 'v1' else parts[0]}/{parts[-1]}" for parts in watched}
 
 
 @pytest.mark.parametrize(("folder", "name"), [("run", "run"), ("report", "report"), ("comment", "run")])
 def test_what_a_program_is_told_is_what_it_takes(folder: str, name: str) -> None:
-    objects = {one["kind"]: one for one in built(ADD_ONS / f"allot-{folder}")}
+    objects = {manifest["kind"]: manifest for manifest in built(ADD_ONS / f"allot-{folder}")}
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     options = [word for word in container["args"] if word.startswith("--")]
     command = import_module(f"allotment.cli.{name}").command
@@ -81,4 +84,6 @@ def test_what_a_program_is_told_is_what_it_takes(folder: str, name: str) -> None
     assert set(options) <= known
     variables = [name for name in objects["ConfigMap"]["data"] if name.startswith("ALLOT_")]
     assert variables
-    assert {name.removeprefix("ALLOT_").lower() for name in variables} <= {one.name for one in command.params}
+    assert {name.removeprefix("ALLOT_").lower() for name in variables} <= {
+        command_parameter.name for command_parameter in command.params
+    }

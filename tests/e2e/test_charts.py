@@ -78,16 +78,18 @@ def placed(name: str, folder: Path) -> Path:
     module = programs.module_folder(chart.module, checksum=chart.checksum)
     here = folder / name
     shutil.copytree(module / chart.folder, here, copy_function=shutil.copyfile)
-    for one in chart.needs:
-        shutil.copytree(module / one, here / "charts" / Path(one).name, copy_function=shutil.copyfile)
+    for needed_path in chart.needs:
+        shutil.copytree(module / needed_path, here / "charts" / Path(needed_path).name, copy_function=shutil.copyfile)
     if (here / "values.tmpl.yaml").exists():
         text = (here / "values.tmpl.yaml").read_text()
         for old, new in chart.filled:
             text = text.replace(old, new)
         (here / "values.yaml").write_text(text)
     about = yaml.safe_load((here / "Chart.yaml").read_text())
-    there = [one for one in about.pop("dependencies", []) if (here / "charts" / one["name"]).is_dir()]
-    about |= {"version": "1.0.0", **({"dependencies": there} if there else {})}
+    dependencies = [
+        dependency for dependency in about.pop("dependencies", []) if (here / "charts" / dependency["name"]).is_dir()
+    ]
+    about |= {"version": "1.0.0", **({"dependencies": dependencies} if dependencies else {})}
     (here / "Chart.yaml").write_text(yaml.safe_dump(about))
     (here / "Chart.lock").unlink(missing_ok=True)
     return here
@@ -112,7 +114,7 @@ def rendered(name: str, chart: Path) -> list[Object]:
     command += ["--values", str(values), "--include-crds", "--kube-version", "1.36.3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return [one for one in yaml.load_all(done.stdout, yaml.CSafeLoader) if one]
+    return [manifest for manifest in yaml.load_all(done.stdout, yaml.CSafeLoader) if manifest]
 
 
 def unknown(values: Any, known: Any, at: str = "") -> Iterator[str]:
@@ -148,9 +150,9 @@ def test_envoy_gateway_deploys_proxies_beside_their_gateway(charts: dict[str, Pa
     """The NetworkPolicies of tenants admit the Gateway's namespace alone."""
     objects = rendered("envoy-gateway", charts["envoy-gateway"])
     (config,) = (
-        one["data"]["envoy-gateway.yaml"]
-        for one in objects
-        if one["kind"] == "ConfigMap" and "envoy-gateway.yaml" in one.get("data", {})
+        manifest["data"]["envoy-gateway.yaml"]
+        for manifest in objects
+        if manifest["kind"] == "ConfigMap" and "envoy-gateway.yaml" in manifest.get("data", {})
     )
     assert yaml.safe_load(config)["provider"]["kubernetes"]["deploy"] == {"type": "GatewayNamespace"}
 
@@ -161,15 +163,17 @@ def test_it_brings_only_what_its_file_names_and_makes_nobody_administrator(
 ) -> None:
     spec, client = declared(name), cluster.client
     spaces = {None, spec["namespace"], *spec.get("otherNamespaces", ())}
-    named = {(one["group"], one["kind"]) for one in spec.get("clusterResources", ())}
-    for one in rendered(name, charts[name]):
-        group = one["apiVersion"].rpartition("/")[0]
-        if is_namespaced(client, one):
-            assert one["metadata"].get("namespace") in spaces
+    named = {
+        (cluster_resource["group"], cluster_resource["kind"]) for cluster_resource in spec.get("clusterResources", ())
+    }
+    for manifest in rendered(name, charts[name]):
+        group = manifest["apiVersion"].rpartition("/")[0]
+        if is_namespaced(client, manifest):
+            assert manifest["metadata"].get("namespace") in spaces
         else:
-            assert (group, one["kind"]) in named
-        assert one.get("roleRef", {}).get("name") != "cluster-admin"
-        for rule in (one.get("rules") or ()) if one["kind"] == "ClusterRole" else ():
+            assert (group, manifest["kind"]) in named
+        assert manifest.get("roleRef", {}).get("name") != "cluster-admin"
+        for rule in (manifest.get("rules") or ()) if manifest["kind"] == "ClusterRole" else ():
             assert not ("*" in rule.get("verbs", ()) and "*" in rule.get("resources", ()))
 
 
@@ -177,30 +181,32 @@ def test_it_brings_only_what_its_file_names_and_makes_nobody_administrator(
 ELSEWHERE = {"VolumeSnapshotClass"}
 
 
-def is_namespaced(client: Client, one: Object) -> bool:
+def is_namespaced(client: Client, manifest: Object) -> bool:
     try:
-        return bool(client._kind(one["apiVersion"], one["kind"]).namespaced)
+        return bool(client._kind(manifest["apiVersion"], manifest["kind"]).namespaced)
     except Exception:  # a kind that comes with the chart
-        return one["kind"] not in ELSEWHERE
+        return manifest["kind"] not in ELSEWHERE
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_the_api_server_takes_what_it_brings(name: str, charts: dict[str, Path], cluster: Cluster) -> None:
     client, spec = cluster.client, declared(name)
-    spaces = [one for one in (spec["namespace"], *spec.get("otherNamespaces", ())) if one != "kube-system"]
+    spaces = [
+        namespace for namespace in (spec["namespace"], *spec.get("otherNamespaces", ())) if namespace != "kube-system"
+    ]
     known = client.kinds()
     for space in spaces:
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
     try:
         said = []
-        for one in rendered(name, charts[name]):
-            if (one["apiVersion"], one["kind"]) in known:
-                if one["kind"] == "StorageClass":  # the test bed has its own of these names, which never change
-                    one["metadata"]["name"] += "-checked"
-                if is_namespaced(client, one):
-                    one["metadata"].setdefault("namespace", spec["namespace"])
-                if wrong := refusal(client.apply, one, dry_run=True):
-                    said.append(f"{one['kind']} {one['metadata']['name']}: {wrong}")
+        for manifest in rendered(name, charts[name]):
+            if (manifest["apiVersion"], manifest["kind"]) in known:
+                if manifest["kind"] == "StorageClass":  # the test bed has its own of these names, which never change
+                    manifest["metadata"]["name"] += "-checked"
+                if is_namespaced(client, manifest):
+                    manifest["metadata"].setdefault("namespace", spec["namespace"])
+                if wrong := refusal(client.apply, manifest, dry_run=True):
+                    said.append(f"{manifest['kind']} {manifest['metadata']['name']}: {wrong}")
         assert said == []
     finally:
         for space in spaces:

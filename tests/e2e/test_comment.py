@@ -80,8 +80,8 @@ def desk(gitea: Gitea, tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ALLOT_FORGE_TOKEN", gitea.tokens[BOT])
     made = Desk(gitea, tmp_path, allot)
     yield made
-    for one in (made.admin, made.ada, made.bob):
-        one.forget()
+    for person in (made.admin, made.ada, made.bob):
+        person.forget()
     gitea.api(f"repos/{REPOSITORY}", method="DELETE")
 
 
@@ -200,12 +200,14 @@ def test_a_hostile_pull_request_changes_nothing_about_its_verdict(desk: Desk, tm
     text = desk.ada.comment(number, "plan")
     for path in ("platform/ownership.yaml", ".gitea/workflows/allot.yaml", "sitecustomize.py", WEBUI, ".gitattributes"):
         assert f"{path}:" in text, path
-    assert [one["body"] for one in bob.comments(number, "bob")] == [faked], "what others write is theirs"
+    assert [comment["body"] for comment in bob.comments(number, "bob")] == [faked], "what others write is theirs"
     html = desk.rendered(text)
     for live in ("<img", 'href="https://evil', 'class="mention"', "ref-issue", 'href="/ada"'):
         assert live not in html, live
     assert html.count("<details") == html.count("</details") == 1
-    assert [one for one in desk.mentioned("ada") if one["subject"]["title"].startswith("Fine")] == []
+    assert [
+        notification for notification in desk.mentioned("ada") if notification["subject"]["title"].startswith("Fine")
+    ] == []
     assert desk.ada.api(f"pulls/{number}")["state"] == "open"
 
 

@@ -20,8 +20,8 @@ OWN, OTHERS = "studio-kite--eu-1--compute", "film-house--eu-1--compute"
 @pytest.fixture(scope="module")
 def people(sample_cluster: Cluster, argocd: ArgoCD) -> Iterator[dict[str, Person]]:
     """Return people who are logged in: three of studio-kite's, and one whom no tenant knows."""
-    with logged_in(argocd, (ADMIN, MEMBER, VIEWER, STRANGER)) as found:
-        yield found
+    with logged_in(argocd, (ADMIN, MEMBER, VIEWER, STRANGER)) as people_by_name:
+        yield people_by_name
 
 
 @pytest.mark.parametrize("who", [ADMIN, MEMBER, VIEWER])
@@ -47,7 +47,7 @@ def test_nobody_changes_anything_there(who: str, people: dict[str, Person]) -> N
     assert person.ask(f"applications/{OWN}/spec", {"project": "default"}, "PUT") == 403
     pod = "namespace=t-studio-kite&resourceName=x&version=v1&kind=Pod"
     assert person.ask(f"applications/{OWN}/resource?{pod}", method="DELETE") == 403
-    assert [one["metadata"]["name"] for one in person.ask("projects")["items"]] == ["studio-kite--eu-1"]
+    assert [project["metadata"]["name"] for project in person.ask("projects")["items"]] == ["studio-kite--eu-1"]
     assert person.ask("projects/studio-kite--eu-1/roles/admin/token", {"expiresIn": 60}) == 403
     assert not person.ask("clusters")["items"]
     assert not person.ask("repositories")["items"]

@@ -35,12 +35,12 @@ def where(pod: Object) -> tuple[str, str]:
 def taken(growing: Growing) -> list[str]:
     """Return the nodes that Karpenter is emptying."""
     nodes = growing.nodes(SLICED).items()
-    return [name for name, node in nodes if any(one["key"] == TAKEN for one in node["spec"].get("taints", ()))]
+    return [name for name, node in nodes if any(taint["key"] == TAKEN for taint in node["spec"].get("taints", ()))]
 
 
 def generations(growing: Growing) -> dict[str, str | None]:
     """Return each node's generation label."""
-    return {name: one["metadata"]["labels"].get(names.GENERATION) for name, one in growing.nodes(SLICED).items()}
+    return {name: node["metadata"]["labels"].get(names.GENERATION) for name, node in growing.nodes(SLICED).items()}
 
 
 def drain(growing: Growing, node: str, seconds: int = 3) -> tuple[int, str]:
@@ -67,18 +67,18 @@ def test_a_new_generation_replaces_free_nodes_one_at_a_time_and_an_instances_las
 
     def turned_over() -> bool:
         nonlocal most
-        assert [where(one) for one in growing.pods_of("held")] == [held]
+        assert [where(pod) for pod in growing.pods_of("held")] == [held]
         now = taken(growing)
         emptied.update(now)
         most = max(most, len(now))
-        new = [one for one in growing.placeholders("large-slice") if generations(growing).get(where(one)[1]) == "2"]
+        new = [pod for pod in growing.placeholders("large-slice") if generations(growing).get(where(pod)[1]) == "2"]
         return len(new) == 2 and len(growing.claims(SLICED)) == 3
 
     eventually(turned_over, "free nodes to be replaced", 150)
     print(f"\ntwo free nodes replaced: {time.monotonic() - started:.1f} s")
     assert (emptied, most) == (set(before) - {held[1]}, 1)
     assert generations(growing)[held[1]] is None
-    drifted = {one["status"]["nodeName"] for one in growing.claims(SLICED) if condition(one, "Drifted") == "True"}
+    drifted = {claim["status"]["nodeName"] for claim in growing.claims(SLICED) if condition(claim, "Drifted") == "True"}
     assert drifted == {held[1]}
     assert where(growing.running("held")) == held
     growing.stop("held")
@@ -103,8 +103,10 @@ def test_draining_is_refused_too_while_an_instance_is_unwell_and_not_before_it_s
     growing.instance("unborn", "slice", labels="simulate: image-missing")
 
     def pod(name: str, phase: str) -> Object | None:
-        (found,) = growing.pods_of(name)
-        return found if found["status"]["phase"] == phase and found["status"].get("containerStatuses") else None
+        (live_pod,) = growing.pods_of(name)
+        return (
+            live_pod if live_pod["status"]["phase"] == phase and live_pod["status"].get("containerStatuses") else None
+        )
 
     unwell = eventually(lambda: pod("unwell", "Running"), "a container that isn't Ready")
     unborn = eventually(lambda: pod("unborn", "Pending"), "a pod without a container")
@@ -122,18 +124,18 @@ def test_copies_of_an_instance_leave_a_drained_node_one_after_the_other(growing:
     growing.instance("copied", "slice", copies=2)
 
     def ready(number: int) -> list[Object]:
-        found = [one for one in growing.pods_of("copied") if condition(one, "Ready") == "True"]
-        return found if len(found) == number else []
+        ready_pods = [pod for pod in growing.pods_of("copied") if condition(pod, "Ready") == "True"]
+        return ready_pods if len(ready_pods) == number else []
 
     before = eventually(lambda: ready(2), "both copies to be ready")
-    (node,) = {where(one)[1] for one in before}
+    (node,) = {where(pod)[1] for pod in before}
     code, said = drain(growing, node, seconds=60)
     assert code == 0, said
     assert "Cannot evict pod as it would violate the pod's disruption budget" in said, "the second waits for the first"
     after = eventually(lambda: ready(2), "both copies to be ready elsewhere")
-    assert node not in {where(one)[1] for one in after}
+    assert node not in {where(pod)[1] for pod in after}
     budgets = growing.client.list("policy/v1", "PodDisruptionBudget", SPACE)
-    assert {one["metadata"]["name"] for one in budgets} >= {"instances", "copies--copied"}
+    assert {budget["metadata"]["name"] for budget in budgets} >= {"instances", "copies--copied"}
 
 
 def test_consolidation_moves_no_instance(growing: Growing) -> None:
@@ -143,13 +145,13 @@ def test_consolidation_moves_no_instance(growing: Growing) -> None:
         growing.patch_pool(pool, {"disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "10m"}})
     growing.instance("one", "slice")
     growing.scale("mig-small", 1)
-    one, (free,) = where(growing.running("one")), growing.holds(mig_small=1)
-    for node in (one[1], where(free)[1]):
+    instance_location, (free,) = where(growing.running("one")), growing.holds(mig_small=1)
+    for node in (instance_location[1], where(free)[1]):
         growing.client.patch("v1", "Node", node, {"spec": {"unschedulable": True}})
     growing.instance("two", "slice")
     growing.scale("mig-small", 2)
     two, _ = where(growing.running("two")), growing.holds(mig_small=2)
-    for node in (one[1], where(free)[1]):
+    for node in (instance_location[1], where(free)[1]):
         growing.client.patch("v1", "Node", node, {"spec": {"unschedulable": None}})
     assert (len(growing.nodes(SLICED)), len(growing.nodes(MIXED))) == (2, 2)
     for pool in (SLICED, MIXED):
@@ -157,8 +159,8 @@ def test_consolidation_moves_no_instance(growing: Growing) -> None:
     started = time.monotonic()
     eventually(lambda: len(growing.claims(MIXED)) == 1, "Karpenter to put placeholders together", 120)
     print(f"\nplaceholders put together: {time.monotonic() - started:.1f} s")
-    assert [where(growing.running(name)) for name in ("one", "two")] == [one, two]
-    assert set(growing.nodes(SLICED)) == {one[1], two[1]}
+    assert [where(growing.running(name)) for name in ("one", "two")] == [instance_location, two]
+    assert set(growing.nodes(SLICED)) == {instance_location[1], two[1]}
     assert taken(growing) == []
 
 
@@ -169,7 +171,7 @@ def test_a_node_that_expires_takes_no_more_and_waits_for_its_instance(growing: G
     held = where(growing.running("held"))
     eventually(lambda: taken(growing) == [held[1]], "the node to expire", 60)
     eventually(
-        lambda: any(one.startswith("FailedDraining") for one in events(growing.client, held[1])),
+        lambda: any(event.startswith("FailedDraining") for event in events(growing.client, held[1])),
         "Karpenter to say that it can't empty the node",
         60,
     )
@@ -184,8 +186,11 @@ def test_a_node_that_expires_takes_no_more_and_waits_for_its_instance(growing: G
 
 def test_no_pool_has_what_evicts_whatever_protects(growing: Growing) -> None:
     """With a termination grace period drift and expiry evict in the end; and pools expire only where that is declared."""
-    found = {
-        one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in growing.client.list(KARPENTER, "NodePool")
+    pool_specs = {
+        node_pool["metadata"]["name"]: node_pool["spec"]["template"]["spec"]
+        for node_pool in growing.client.list(KARPENTER, "NodePool")
     }
-    assert {"h100", "l40s-spot", SLICED} <= set(found)
-    assert {(one["expireAfter"], one.get("terminationGracePeriod")) for one in found.values()} == {("Never", None)}
+    assert {"h100", "l40s-spot", SLICED} <= set(pool_specs)
+    assert {
+        (pool_spec["expireAfter"], pool_spec.get("terminationGracePeriod")) for pool_spec in pool_specs.values()
+    } == {("Never", None)}

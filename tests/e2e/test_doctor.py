@@ -60,11 +60,13 @@ class Doctor(NamedTuple):
         repo = self.kubeconfig.parent / "sample"
         if not repo.exists():
             copy_sample(repo)
-        found = allot(*("doctor", "--repo", repo, "--cluster", "eu-1", "--kubeconfig", self.kubeconfig, "-o", "json"))
-        assert found.err == ""
-        said = [one for one in json.loads(found.out)["findings"] if one["severity"] != "ok"]
-        assert found.code == (1 if any(one["severity"] == "error" for one in said) else 0)
-        return Counter(f"{one['severity']} {one['topic']} {one['object']}: {one['message']}" for one in said)
+        result = allot(*("doctor", "--repo", repo, "--cluster", "eu-1", "--kubeconfig", self.kubeconfig, "-o", "json"))
+        assert result.err == ""
+        said = [finding for finding in json.loads(result.out)["findings"] if finding["severity"] != "ok"]
+        assert result.code == (1 if any(finding["severity"] == "error" for finding in said) else 0)
+        return Counter(
+            f"{finding['severity']} {finding['topic']} {finding['object']}: {finding['message']}" for finding in said
+        )
 
 
 @pytest.fixture(scope="module")
@@ -74,29 +76,36 @@ def doctor(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     spaces = [names.DEVICE_PLUGIN_NAMESPACE, SPACE]
     client.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces))
     client.apply(*device_plugin.render(offers.clusters["eu-1"]))
-    settings = [one for one in bootstrap.render(offers) if one["kind"] == "ConfigMap"]
-    was = {one["metadata"]["name"]: _data(client, one) for one in settings}
+    settings = [manifest for manifest in bootstrap.render(offers) if manifest["kind"] == "ConfigMap"]
+    was = {manifest["metadata"]["name"]: _data(client, manifest) for manifest in settings}
     client.apply(*settings)
     rights = [*yaml.safe_load_all((PROJECT / "argo/doctor.yaml").read_text(encoding="utf-8"))]
-    rights += [_binding(one) for one in rights]
+    rights += [_binding(manifest) for manifest in rights]
     client.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": SPACE}})
     client.apply(*rights)
     account = client.as_service_account(ACCOUNT, SPACE)
     kubeconfig = tmp_path_factory.mktemp("doctor") / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(_config(cluster, account.token or "")), encoding="utf-8")
     yield Doctor(client, kubeconfig, offers.clusters["eu-1"])
-    for one in rights:
-        client.delete(one["apiVersion"], one["kind"], one["metadata"]["name"], one["metadata"].get("namespace"))
-    for one in settings:
-        back = {key: was[one["metadata"]["name"]].get(key) for key in one["data"]}
-        client.patch("v1", "ConfigMap", one["metadata"]["name"], {"data": back}, names.ARGO_NAMESPACE)
+    for manifest in rights:
+        client.delete(
+            manifest["apiVersion"],
+            manifest["kind"],
+            manifest["metadata"]["name"],
+            manifest["metadata"].get("namespace"),
+        )
+    for manifest in settings:
+        back = {key: was[manifest["metadata"]["name"]].get(key) for key in manifest["data"]}
+        client.patch("v1", "ConfigMap", manifest["metadata"]["name"], {"data": back}, names.ARGO_NAMESPACE)
     for name in spaces:
         client.delete("v1", "Namespace", name)
 
 
-def _data(client: Client, one: Object) -> dict[str, str]:
-    found: dict[str, str] = client.get("v1", "ConfigMap", one["metadata"]["name"], names.ARGO_NAMESPACE).get("data", {})
-    return found
+def _data(client: Client, config_map: Object) -> dict[str, str]:
+    settings: dict[str, str] = client.get("v1", "ConfigMap", config_map["metadata"]["name"], names.ARGO_NAMESPACE).get(
+        "data", {}
+    )
+    return settings
 
 
 def _binding(role: Object) -> Object:
@@ -210,7 +219,7 @@ def a_daemon_set(doctor: Doctor) -> Iterator[None]:
     pods = partial(client.list, "v1", "Pod", SPACE, "app=daemon")
     try:
         eventually(
-            lambda: len([one for one in pods() if one["spec"].get("nodeName")]) == 3, "three pods of a DaemonSet"
+            lambda: len([pod for pod in pods() if pod["spec"].get("nodeName")]) == 3, "three pods of a DaemonSet"
         )
         yield
     finally:
@@ -221,7 +230,9 @@ def a_daemon_set(doctor: Doctor) -> Iterator[None]:
 def a_class_that_deletes(doctor: Doctor) -> Iterator[None]:
     """A class's policy can't be changed: it is made anew."""
     objects = simulated.surroundings(doctor.declared)
-    wanted = next(one for one in objects if one["kind"] == "StorageClass" and one["metadata"]["name"] == CLASS)
+    wanted = next(
+        manifest for manifest in objects if manifest["kind"] == "StorageClass" and manifest["metadata"]["name"] == CLASS
+    )
 
     def anew(policy: str) -> None:
         doctor.client.delete("storage.k8s.io/v1", "StorageClass", CLASS)
@@ -251,7 +262,7 @@ def a_check_of_argo_cds_less(doctor: Doctor) -> Iterator[None]:
 def another_listener(doctor: Doctor) -> Iterator[None]:
     api = "gateway.networking.k8s.io/v1"
     was = doctor.client.get(api, "Gateway", "edge", "edge")["spec"]["listeners"]
-    other = [{**one, "name": "web"} for one in was]
+    other = [{**listener, "name": "web"} for listener in was]
     where = api, "Gateway", "edge", "edge"
     with patched(doctor.client, *where, {"spec": {"listeners": other}}, {"spec": {"listeners": was}}):
         yield
@@ -259,7 +270,7 @@ def another_listener(doctor: Doctor) -> Iterator[None]:
 
 def a_right_less(doctor: Doctor) -> Iterator[None]:
     was = doctor.client.get(RBAC, "ClusterRole", "allotment-doctor")["rules"]
-    less = [one for one in was if one["apiGroups"] != ["storage.k8s.io"]]
+    less = [rule for rule in was if rule["apiGroups"] != ["storage.k8s.io"]]
     with patched(doctor.client, RBAC, "ClusterRole", "allotment-doctor", None, {"rules": less}, {"rules": was}):
         yield
 
@@ -355,7 +366,7 @@ CASES: list[tuple[Callable[[Doctor], Iterator[None]], list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("broken", "lines", "instead"), CASES, ids=[one[0].__name__ for one in CASES])
+@pytest.mark.parametrize(("broken", "lines", "instead"), CASES, ids=[case[0].__name__ for case in CASES])
 def test_one_thing_that_is_broken_is_one_line(
     broken: Callable[[Doctor], Iterator[None]], lines: list[str], instead: list[str], doctor: Doctor, allot: Allot
 ) -> None:

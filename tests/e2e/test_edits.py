@@ -27,17 +27,21 @@ SETTLED_SECONDS = EDITED_SECONDS + 15
 def said(cloud: Cloud) -> dict[str, Condition]:
     """Return what the status says of edits, by the condition's type and whose it is."""
     names = git(cloud.forge, "ls-tree", "--name-only", "refs/heads/status/eu-1", "tenants/").splitlines()
-    found: dict[str, Condition] = {}
+    edit_conditions: dict[str, Condition] = {}
     for name in names:
-        one = status(cloud, name.removeprefix("tenants/").removesuffix(".yaml"))
-        things: list[Instance | Storage | Snapshot] = [*one.instances, *one.storages, *one.snapshots]
-        for label, conditions in [("", one.conditions), *((each.name, each.conditions) for each in things)]:
-            found |= {
-                f"{one.tenant}/{label} {each.type}": each
+        tenant_status = status(cloud, name.removeprefix("tenants/").removesuffix(".yaml"))
+        things: list[Instance | Storage | Snapshot] = [
+            *tenant_status.instances,
+            *tenant_status.storages,
+            *tenant_status.snapshots,
+        ]
+        for label, conditions in [("", tenant_status.conditions), *((each.name, each.conditions) for each in things)]:
+            edit_conditions |= {
+                f"{tenant_status.tenant}/{label} {each.type}": each
                 for each in conditions
                 if each.type in ("AsPublished", "OnlyPublished")
             }
-    return found
+    return edit_conditions
 
 
 def add_by_hand(client: Client, name: str, space: str) -> tuple[str, ...]:
@@ -74,16 +78,18 @@ def test_nothing_of_the_sample_differs(reported_cloud: Cloud) -> None:
 def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) -> None:
     """Also those for which the reporter waits 5 minutes."""
     client = reported_cloud.clusters["eu-1"].client
-    found, kinds = {}, set()
+    differing_fields, kinds = {}, set()
     for prefix in ("tenants/", "control/namespaces/"):
-        for _, one in oracle.objects(reported_cloud, "refs/heads/rendered/eu-1", prefix):
-            if one["kind"] in KINDS:
-                metadata = one["metadata"]
-                live = client.get(one["apiVersion"], one["kind"], metadata["name"], metadata.get("namespace"))
-                kinds.add(one["kind"])
-                if differing := differences(one, live):
-                    found[f"{metadata.get('namespace')}/{metadata['name']}"] = [str(each) for each in differing]
-    assert found == {}
+        for _, manifest in oracle.objects(reported_cloud, "refs/heads/rendered/eu-1", prefix):
+            if manifest["kind"] in KINDS:
+                metadata = manifest["metadata"]
+                live = client.get(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
+                kinds.add(manifest["kind"])
+                if differing := differences(manifest, live):
+                    differing_fields[f"{metadata.get('namespace')}/{metadata['name']}"] = [
+                        str(each) for each in differing
+                    ]
+    assert differing_fields == {}
     assert kinds == set(KINDS)
 
 
@@ -93,16 +99,16 @@ def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
     client.apply(open_policy(SPACE))
 
     def named() -> bool:
-        found = said(cloud)
-        assert set(found) == {f"{TENANT}/webui AsPublished", f"{TENANT}/ OnlyPublished"}, found
-        edited = found[f"{TENANT}/webui AsPublished"]
+        edit_conditions = said(cloud)
+        assert set(edit_conditions) == {f"{TENANT}/webui AsPublished", f"{TENANT}/ OnlyPublished"}, edit_conditions
+        edited = edit_conditions[f"{TENANT}/webui AsPublished"]
         assert edited.reason == "EditedByHand"
         assert all(f"{field} isn't published" in edited.message for field in fields), edited.message
-        assert found[f"{TENANT}/ OnlyPublished"].message.startswith("NetworkPolicy open isn't published")
+        assert edit_conditions[f"{TENANT}/ OnlyPublished"].message.startswith("NetworkPolicy open isn't published")
         return True
 
     eventually(named, "the edits to be named", SECONDS, pause=1)
-    part = next(one for one in status(cloud).applications if one.name == "compute")
+    part = next(application for application in status(cloud).applications if application.name == "compute")
     assert part.sync == "Synced"
     assert instance(cloud, "webui").state != "Failed"
     client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", SPACE)

@@ -69,46 +69,53 @@ def cloud(
 
 def uids(client: Client, api_version: str, kind: str, namespace: str | None = None, labels: str = "") -> dict[str, str]:
     """Return the identity of each object by its name; there is at least one."""
-    found = {
-        f"{one['metadata'].get('namespace') or ''}/{one['metadata']['name']}": one["metadata"]["uid"]
-        for one in client.list(api_version, kind, namespace, labels)
+    uids_by_name = {
+        f"{live_object['metadata'].get('namespace') or ''}/{live_object['metadata']['name']}": live_object["metadata"][
+            "uid"
+        ]
+        for live_object in client.list(api_version, kind, namespace, labels)
     }
-    assert found, f"there is no {kind}"
-    return found
+    assert uids_by_name, f"there is no {kind}"
+    return uids_by_name
 
 
 def running(client: Client, name: str, space: str = SPACE) -> dict[str, str]:
     """Return the running pods of an instance, by name."""
     pods = client.list("v1", "Pod", space, f"{names.INSTANCE}={name}")
-    return {one["metadata"]["name"]: one["metadata"]["uid"] for one in pods if one["status"].get("phase") == "Running"}
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if pod["status"].get("phase") == "Running"}
 
 
 def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Cloud) -> None:
     client = cloud.clusters["us-1"].client
-    declared = {one.name for one in oracle.said(cloud) if (one.cluster, one.kind) == ("us-1", "NodePool")}
+    declared = {
+        identity.name for identity in oracle.said(cloud) if (identity.cluster, identity.kind) == ("us-1", "NodePool")
+    }
     assert len(declared) >= 2
 
     def there() -> bool:
-        found = uids(client, "karpenter.sh/v1", "NodePool", labels=rendered.OURS)
-        assert {name.removeprefix("/") for name in found} == declared, found
+        pool_uids = uids(client, "karpenter.sh/v1", "NodePool", labels=rendered.OURS)
+        assert {name.removeprefix("/") for name in pool_uids} == declared, pool_uids
         return True
 
     eventually(there, "every declared node pool", 120)
 
     def placed() -> bool:
-        stocks = {one["metadata"]["name"]: one for one in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE)}
+        stocks = {
+            deployment["metadata"]["name"]: deployment
+            for deployment in client.list("apps/v1", "Deployment", names.STOCK_NAMESPACE)
+        }
         assert stocks
         left = {
-            name: one["status"].get("readyReplicas", 0)
-            for name, one in stocks.items()
-            if one["status"].get("readyReplicas", 0) < one["spec"]["replicas"]
+            name: deployment["status"].get("readyReplicas", 0)
+            for name, deployment in stocks.items()
+            if deployment["status"].get("readyReplicas", 0) < deployment["spec"]["replicas"]
         }
         assert not left, left
         return True
 
     eventually(placed, "every placeholder to have a node", 180, pause=1)
     nodes = client.list("v1", "Node", labels=names.POOL)
-    assert {one["metadata"]["labels"][names.POOL] for one in nodes} <= declared
+    assert {node["metadata"]["labels"][names.POOL] for node in nodes} <= declared
     assert nodes
 
 
@@ -161,11 +168,11 @@ def test_a_file_that_moves_between_any_folders_leaves_nothing_behind(cloud: Clou
         return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved-{number}-{step}\n  namespace: {space}\ndata:\n{lines}"
 
     def there() -> set[tuple[str, str]]:
-        found = client.list("v1", "ConfigMap")
+        config_maps = client.list("v1", "ConfigMap")
         return {
-            (one["metadata"]["namespace"], one["metadata"]["name"])
-            for one in found
-            if one["metadata"]["name"].startswith("moved-")
+            (config_map["metadata"]["namespace"], config_map["metadata"]["name"])
+            for config_map in config_maps
+            if config_map["metadata"]["name"].startswith("moved-")
         }
 
     def lies_as(step: int) -> bool:
@@ -248,9 +255,11 @@ def seen(cloud: Cloud, name: str) -> None:
     cloud.argocd.refresh(name)
 
     def is_seen() -> bool:
-        found = cloud.argocd.application(name)["status"]
+        application_status = cloud.argocd.application(name)["status"]
         tip = cloud.published()["refs/heads/rendered/eu-1"]
-        return bool(found["sync"]["revision"] == tip and found["operationState"]["phase"] != "Running")
+        return bool(
+            application_status["sync"]["revision"] == tip and application_status["operationState"]["phase"] != "Running"
+        )
 
     eventually(is_seen, f"{name} to see the branch", 60)
 
@@ -289,9 +298,13 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
     seen(cloud, f"{ADA}--eu-1--storage")
 
     def said() -> bool:
-        one = storage(cloud, "twice", ADA)
-        assert one.prepare is not None
-        assert (one.state, one.prepare.attempt, one.prepare.state) == ("Ready", 2, "Succeeded"), one
+        storage_status = storage(cloud, "twice", ADA)
+        assert storage_status.prepare is not None
+        assert (storage_status.state, storage_status.prepare.attempt, storage_status.prepare.state) == (
+            "Ready",
+            2,
+            "Succeeded",
+        ), storage_status
         return True
 
     assert eventually(said, "the second attempt to count", 60)
@@ -308,8 +321,8 @@ def status_away(cloud: Cloud, cluster: str) -> Iterator[None]:
     commit = git(cloud.root, "rev-parse", "HEAD")
 
     def removed() -> bool:
-        there = cloud.published()
-        for ref in there.keys() & refs:
+        published_refs = cloud.published()
+        for ref in published_refs.keys() & refs:
             git(cloud.root, "push", "-q", cloud.url, f":{ref}")
         git(cloud.root, "push", "-q", cloud.url, *(f"{commit}:{block}" for block in blocks))
         return not cloud.published().keys() & refs
@@ -354,10 +367,10 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
     )
 
     def kept() -> dict[str, dict[str, str]]:
-        found = {kind: uids(client, version, kind, labels=rendered.OURS) for version, kind in kinds}
-        found["AppProject"] = uids(hub, ARGO, "AppProject", NAMESPACE, rendered.OURS)
-        found["Pod"] = uids(client, "v1", "Pod", labels=names.INSTANCE)
-        return found
+        uids_by_kind = {kind: uids(client, version, kind, labels=rendered.OURS) for version, kind in kinds}
+        uids_by_kind["AppProject"] = uids(hub, ARGO, "AppProject", NAMESPACE, rendered.OURS)
+        uids_by_kind["Pod"] = uids(client, "v1", "Pod", labels=names.INSTANCE)
+        return uids_by_kind
 
     before, was = kept(), cloud.argocd.application(name)["metadata"]["uid"]
     hub.patch(ARGO, "Application", name, {"metadata": {"finalizers": [CASCADE]}}, NAMESPACE)
@@ -365,8 +378,8 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
     begun = time.monotonic()
 
     def healed() -> bool:
-        one = cloud.argocd.application(name)
-        return one["metadata"]["uid"] != was and "deletionTimestamp" not in one["metadata"]
+        application = cloud.argocd.application(name)
+        return application["metadata"]["uid"] != was and "deletionTimestamp" not in application["metadata"]
 
     eventually(healed, "the root to bring it back", 180)
     print(f"\n{name} was back after {time.monotonic() - begun:.0f} s")
@@ -388,9 +401,13 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
         cloud.merged()
 
         def said() -> bool:
-            one = instance(cloud, "stays", ADA)
-            assert one.reason == "RemovedStillRunning", (one.state, one.reason, one.message)
-            return one.state == "Running" and one.message.startswith("removed, still running: ")
+            instance_status = instance(cloud, "stays", ADA)
+            assert instance_status.reason == "RemovedStillRunning", (
+                instance_status.state,
+                instance_status.reason,
+                instance_status.message,
+            )
+            return instance_status.state == "Running" and instance_status.message.startswith("removed, still running: ")
 
         assert eventually(said, "the status to say so", 240, pause=2)
         assert cloud.running.metric('allotment_removed_still_running{cluster="eu-1"}') == 1
@@ -398,7 +415,11 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
         controller.send_signal(signal.SIGCONT)
     client = cloud.clusters["eu-1"].client
     eventually(lambda: missing(client, "apps/v1", "Deployment", "stays", SPACE), "it to go", 180)
-    eventually(lambda: "stays" not in {one.name for one in status(cloud, ADA).instances}, "the status to forget it", 60)
+    eventually(
+        lambda: "stays" not in {instance_status.name for instance_status in status(cloud, ADA).instances},
+        "the status to forget it",
+        60,
+    )
     cloud.all_synced()
 
 
@@ -406,12 +427,12 @@ def argo_controller(cloud: Cloud) -> psutil.Process:
     """Return the process of Argo CD's application controller."""
     part = "argocd-application-controller"
     folder = cloud.argocd.cluster.folder
-    (found,) = [
-        one
-        for one in processes.running(folder)
-        if one.environ().get("ARGOCD_BINARY_NAME") == part and "--app-resync" in one.cmdline()
+    (controller,) = [
+        process
+        for process in processes.running(folder)
+        if process.environ().get("ARGOCD_BINARY_NAME") == part and "--app-resync" in process.cmdline()
     ]
-    return found
+    return controller
 
 
 def test_merges_that_nobody_published_arrive_at_once(cloud: Cloud) -> None:
@@ -471,8 +492,8 @@ def test_all_tenants_leave_and_nothing_of_ours_stays_of_them(cloud: Cloud) -> No
     cloud.merged()
     cloud.all_synced()
     volumes = {
-        name: uids(one.client, "v1", "PersistentVolumeClaim", labels=names.STORAGE)
-        for name, one in cloud.clusters.items()
+        name: uids(test_cluster.client, "v1", "PersistentVolumeClaim", labels=names.STORAGE)
+        for name, test_cluster in cloud.clusters.items()
     }
     assert all(volumes.values())
     shutil.rmtree(cloud.root / "tenants")
@@ -483,8 +504,8 @@ def test_all_tenants_leave_and_nothing_of_ours_stays_of_them(cloud: Cloud) -> No
     def second_step() -> bool:
         """Whether a volume is let go, and there still."""
         return any(
-            one["metadata"]["annotations"].get(names.PROTECTED) == "false"
-            for one in cloud.clusters["eu-1"].client.list("v1", "PersistentVolumeClaim", labels=names.STORAGE)
+            claim["metadata"]["annotations"].get(names.PROTECTED) == "false"
+            for claim in cloud.clusters["eu-1"].client.list("v1", "PersistentVolumeClaim", labels=names.STORAGE)
         )
 
     eventually(second_step, "a volume to be let go", 300, pause=0.2)
@@ -493,17 +514,17 @@ def test_all_tenants_leave_and_nothing_of_ours_stays_of_them(cloud: Cloud) -> No
     processes.start(cloud.argocd.cluster.folder, "argocd-application-controller-again", command, environment)
 
     def left() -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, one in cloud.clusters.items():
-            for api_version, kind in one.client.kinds():
-                of_tenants: list[Object] = one.client.list(api_version, kind, labels=names.TENANT)
+        leftovers: dict[str, Any] = {}
+        for name, test_cluster in cloud.clusters.items():
+            for api_version, kind in test_cluster.client.kinds():
+                of_tenants: list[Object] = test_cluster.client.list(api_version, kind, labels=names.TENANT)
                 if of_tenants:
-                    found[f"{name} {kind}"] = [each["metadata"]["name"] for each in of_tenants][:3]
-        return found
+                    leftovers[f"{name} {kind}"] = [each["metadata"]["name"] for each in of_tenants][:3]
+        return leftovers
 
     def nothing_left() -> bool:
-        found = left()
-        assert not found, found
+        leftovers = left()
+        assert not leftovers, leftovers
         return True
 
     eventually(nothing_left, "nothing of any tenant to be left", 900, pause=3)

@@ -101,7 +101,7 @@ def test_the_accessor_lists_a_hundred_thousand_files_and_changes_none(many: Path
         assert (status, page.count(b"<html")) == (200, 1)
         listed = json.loads(get(port, "/flat/?json")[1])["paths"]
         assert len(listed) == MANY - 1000
-        assert {one["name"] for one in json.loads(get(port, "/?json")[1])["paths"]} == {"flat", "deep"}
+        assert {entry["name"] for entry in json.loads(get(port, "/?json")[1])["paths"]} == {"flat", "deep"}
         assert get(port, "/flat/000007.txt") == (200, b"7")
         for method in ("PUT", "DELETE", "MKCOL"):
             assert get(port, "/flat/000007.txt", method)[0] in (403, 405)
@@ -127,7 +127,7 @@ def test_a_shared_copy_of_a_hundred_thousand_files_is_killed_again_and_again_and
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{MANY} files copied\n"), done.stderr
     assert volume.is_complete(str(target), JOB)
-    assert sum(1 for one in (target / "flat").iterdir()) == MANY - 1000
+    assert sum(1 for path in (target / "flat").iterdir()) == MANY - 1000
     assert (target / "flat" / "098999.txt").read_bytes() == b"98999"
     assert files(target / "deep") == files(many / "deep")
 
@@ -163,8 +163,8 @@ def test_a_folder_of_ten_gigabytes_that_are_mostly_holes(programs: Path, tmp_pat
     assert copied.st_blocks * 512 < 64 * 1024**2
     with open(source / "model", "rb") as old, open(target / "model", "rb") as new:
         for at in range(0, 10 * GIBI, GIBI):
-            for one in (old, new):
-                one.seek(at)
+            for stream in (old, new):
+                stream.seek(at)
             assert old.read(8192) == new.read(8192)
     print(f"10 GiB, sparse: {time.monotonic() - began:.1f} s")
 

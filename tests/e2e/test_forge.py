@@ -88,23 +88,23 @@ class GiteaWorld:
             body = {"event": "APPROVED", "commit_id": self.head(number)}
             self.api(f"pulls/{number}/reviews", body, user=login)
             return
-        for one in self.api(f"pulls/{number}/reviews"):
-            if one["user"]["login"] == login:
-                self.api(f"pulls/{number}/reviews/{one['id']}/dismissals", {"message": "no"})
+        for review in self.api(f"pulls/{number}/reviews"):
+            if review["user"]["login"] == login:
+                self.api(f"pulls/{number}/reviews/{review['id']}/dismissals", {"message": "no"})
 
     def say(self, number: int, login: str, body: str) -> None:
         user = ORGANISATION if login == BOT else login
         self.api(f"issues/{number}/comments", {"body": body}, user=user)
 
     def bodies(self, number: int) -> list[str]:
-        return [one["body"] for one in self.api(f"issues/{number}/comments") if one["user"]["login"] == BOT]
+        return [comment["body"] for comment in self.api(f"issues/{number}/comments") if comment["user"]["login"] == BOT]
 
     def merge(self, number: int) -> str:
         def merged() -> str:
-            found = self.api(f"pulls/{number}")
-            if not found["merged"]:
+            pull = self.api(f"pulls/{number}")
+            if not pull["merged"]:
                 self.api(f"pulls/{number}/merge", {"Do": "merge"})
-            return str(found["merge_commit_sha"] or "") if found["merged"] else ""
+            return str(pull["merge_commit_sha"] or "") if pull["merged"] else ""
 
         return eventually(merged, "the merge", 60)
 
@@ -116,9 +116,9 @@ class GiteaWorld:
 
     def team(self, *logins: str) -> str:
         add_platform_team(self.gitea)
-        found = {team["name"]: team["id"] for team in self.gitea.api(f"orgs/{ORGANISATION}/teams")}
+        team_ids = {team["name"]: team["id"] for team in self.gitea.api(f"orgs/{ORGANISATION}/teams")}
         for login in logins:
-            self.gitea.api(f"teams/{found[TEAM]}/members/{login}", method="PUT")
+            self.gitea.api(f"teams/{team_ids[TEAM]}/members/{login}", method="PUT")
         return f"@{ORGANISATION}/{TEAM}"
 
     def end(self) -> None:

@@ -39,12 +39,12 @@ def exclusive(name: str, **node_selector: str) -> Object:
 
 def on(pods: list[Object]) -> set[str]:
     """Return the names of the nodes that pods are on."""
-    return {one["spec"]["nodeName"] for one in pods}
+    return {pod["spec"]["nodeName"] for pod in pods}
 
 
 def waits(client: Client, name: str, namespace: str) -> bool:
     """Return whether Karpenter said of a pod that nothing which it may buy has room for it."""
-    return any("no instance type has enough resources" in one for one in events(client, name, namespace))
+    return any("no instance type has enough resources" in event for event in events(client, name, namespace))
 
 
 def test_karpenter_listens_on_the_loopback(growing_cluster: Cluster) -> None:
@@ -58,12 +58,12 @@ def test_nodes_come_for_the_stock_and_not_for_more_than_the_pools(growing: Growi
     wanted = client.get("apps/v1", "Deployment", "h100-one", STOCK)["spec"]["replicas"]
     assert wanted == 2
     growing.holds(h100_one=wanted)
-    assert [amounts(one) for one in growing.nodes("h100").values()] == [{"nvidia.com/gpu": "8"}]
+    assert [amounts(node) for node in growing.nodes("h100").values()] == [{"nvidia.com/gpu": "8"}]
     assert client.get("karpenter.sh/v1", "NodePool", "h100")["spec"]["limits"] == {"nvidia.com/gpu": "16"}
     growing.scale("h100-one", 20)
     growing.holds(h100_one=16)
     eventually(lambda: len(growing.placeholders("h100-one", "Pending")) == 4, "those beyond the limit to wait")
-    assert [amounts(one) for one in growing.nodes("h100").values()] == [{"nvidia.com/gpu": "8"}] * 2
+    assert [amounts(node) for node in growing.nodes("h100").values()] == [{"nvidia.com/gpu": "8"}] * 2
     growing.scale("h100-one", 0)
 
 
@@ -148,14 +148,14 @@ def test_a_burst_of_more_than_a_pool_holds_buys_its_nodes_and_no_more(growing: G
     assert on(held) == set(nodes)
     assert len(nodes) == len(growing.claims(MIXED)) == 2
     limited = [
-        one
+        event
         for pod in growing.placeholders("mig-half", "Pending")
-        for one in events(growing.client, pod["metadata"]["name"], STOCK)
-        if "limits" in one
+        for event in events(growing.client, pod["metadata"]["name"], STOCK)
+        if "limits" in event
     ]
     assert limited, "Karpenter says that the pool's limits are what they wait for"
     growing.give_back(MIXED)
-    assert {condition(one, "Initialized") for one in growing.claims(MIXED)} == set()
+    assert {condition(claim, "Initialized") for claim in growing.claims(MIXED)} == set()
 
 
 def test_an_instance_buys_the_first_node_of_a_cold_pool_which_goes_after_it(growing: Growing) -> None:

@@ -86,9 +86,9 @@ def job(case: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def deployment(case: str, labels: dict[str, str], **annotations: str) -> dict[str, Any]:
-    one = {"spec": {"replicas": 3}, "status": {}, **STATUSES[case]}
+    body = {"spec": {"replicas": 3}, "status": {}, **STATUSES[case]}
     metadata = {"name": "web", "namespace": "x", "generation": 2, "labels": labels, "annotations": annotations}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, **one}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, **body}
 
 
 def policy(labels: dict[str, str], *conditions: dict[str, Any]) -> dict[str, Any]:
@@ -121,9 +121,9 @@ class Argo:
         (self.folder / name).write_text(text)
         return self.folder / name
 
-    def says(self, one: dict[str, Any], settings: Path) -> tuple[str, str]:
+    def says(self, manifest: dict[str, Any], settings: Path) -> tuple[str, str]:
         """Return status and message; both empty where there is no check."""
-        (self.folder / "object.yaml").write_text(yaml.safe_dump(one))
+        (self.folder / "object.yaml").write_text(yaml.safe_dump(manifest))
         command = ["admin", "settings", "resource-overrides", "health", str(self.folder / "object.yaml")]
         done = subprocess.run(
             [programs.program("argocd"), *command, "--argocd-cm-path", str(settings)],

@@ -41,14 +41,14 @@ def pod(**more: Any) -> Object:
 
 def with_container(**more: Any) -> Object:
     """Return that pod with `more` in its container."""
-    one = pod()
-    one["spec"]["containers"][0].update(more)
-    return one
+    pod_manifest = pod()
+    pod_manifest["spec"]["containers"][0].update(more)
+    return pod_manifest
 
 
-def words(cluster: Cluster, one: Object) -> str | None:
+def words(cluster: Cluster, pod_manifest: Object) -> str | None:
     """Return why a pod is refused; None when it is accepted. Nothing is created."""
-    return refusal(cluster.client.apply, deepcopy(one), dry_run=True)
+    return refusal(cluster.client.apply, deepcopy(pod_manifest), dry_run=True)
 
 
 def test_an_ordinary_pod_is_accepted(sample_cluster: Cluster) -> None:
@@ -67,7 +67,7 @@ def test_an_ordinary_pod_is_accepted(sample_cluster: Cluster) -> None:
         (with_container(ports=[{"containerPort": 80, "hostPort": 80}]), "hostPort"),
         (pod(hostUsers=True), "runAsNonRoot"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_pod_security_is_enforced(one: Object, why: str, sample_cluster: Cluster) -> None:
     said = words(sample_cluster, one)
@@ -103,9 +103,9 @@ def test_a_pod_over_quota_is_refused(sample_cluster: Cluster) -> None:
 
 def test_a_class_that_the_plan_does_not_have_is_refused(sample_cluster: Cluster) -> None:
     asked = {"nvidia.com/mig-3g.40gb": "1"}
-    one = with_container(resources={"requests": asked, "limits": asked})
-    one["metadata"]["namespace"] = names.namespace("solo-ada")
-    said = words(sample_cluster, one)
+    pod_manifest = with_container(resources={"requests": asked, "limits": asked})
+    pod_manifest["metadata"]["namespace"] = names.namespace("solo-ada")
+    said = words(sample_cluster, pod_manifest)
     assert said is not None
     assert "exceeded quota: backstop" in said
 
@@ -141,9 +141,9 @@ def test_every_pod_that_runs_is_one_of_ours_and_may(sample_cluster: Cluster) -> 
 
     def failed() -> list[str]:
         return [
-            f"{one['metadata']['namespace']}/{one['metadata']['name']}: {condition['message']}"
-            for one in client.list("apps/v1", "Deployment", labels=f"{names.MANAGED_BY}={names.PROGRAM}")
-            for condition in one["status"].get("conditions", ())
+            f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}: {condition['message']}"
+            for deployment in client.list("apps/v1", "Deployment", labels=f"{names.MANAGED_BY}={names.PROGRAM}")
+            for condition in deployment["status"].get("conditions", ())
             if condition["type"] == "ReplicaFailure"
         ]
 

@@ -25,29 +25,34 @@ def deployment(cloud: Cloud, tenant: str, name: str) -> Object:
 
 def kept(client: Client) -> dict[str, str]:
     """Return the identity of everything of ours that must never be lost."""
-    found = [
+    live_objects = [
         *client.list("v1", "PersistentVolumeClaim"),
         *client.list("snapshot.storage.k8s.io/v1", "VolumeSnapshot"),
         *client.list("objectbucket.io/v1alpha1", "ObjectBucketClaim"),
         *client.list("v1", "Namespace", labels=rendered.OURS),
     ]
     return {
-        f"{one['kind']} {one['metadata'].get('namespace')}/{one['metadata']['name']}": one["metadata"]["uid"]
-        for one in found
-        if one["kind"] == "Namespace" or one["metadata"].get("annotations", {}).get("allotment.dev/protected")
+        f"{live_object['kind']} {live_object['metadata'].get('namespace')}/{live_object['metadata']['name']}": live_object[
+            "metadata"
+        ]["uid"]
+        for live_object in live_objects
+        if live_object["kind"] == "Namespace"
+        or live_object["metadata"].get("annotations", {}).get("allotment.dev/protected")
     }
 
 
 def test_all_of_both_clusters_is_synced_and_nothing_stays_different(cloud: Cloud) -> None:
-    found = cloud.all_synced()
-    assert {"allotment--root--eu-1", "allotment--root--us-1", "acme-robotics--us-1--storage"} <= found.keys()
+    applications = cloud.all_synced()
+    assert {"allotment--root--eu-1", "allotment--root--us-1", "acme-robotics--us-1--storage"} <= applications.keys()
     assert len(kept(cloud.clusters["us-1"].client)) > 4
 
 
 def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
     def health() -> Any:
         tree = cloud.argocd.api("applications/studio-kite--eu-1--compute/resource-tree")["nodes"]
-        return next(one for one in tree if (one["kind"], one["name"]) == ("Deployment", "webui")).get("health")
+        return next(
+            tree_node for tree_node in tree if (tree_node["kind"], tree_node["name"]) == ("Deployment", "webui")
+        ).get("health")
 
     said = {"status": "Suspended", "message": "preparation of storage model-cache"}
     assert eventually(lambda: health() == said, "the waiting instance to be Suspended", 120)
@@ -56,15 +61,15 @@ def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
 def test_a_tree_has_the_pods_without_which_the_dashboard_has_no_log_and_no_terminal(cloud: Cloud) -> None:
     pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance=webui")
     tree = cloud.argocd.api("applications/solo-ada--eu-1--compute/resource-tree")["nodes"]
-    shown = {one["name"] for one in tree if one["kind"] == "Pod"}
-    assert shown == {one["metadata"]["name"] for one in pods}
+    shown = {tree_node["name"] for tree_node in tree if tree_node["kind"] == "Pod"}
+    assert shown == {pod["metadata"]["name"] for pod in pods}
     assert shown
 
 
 def test_links_lead_to_the_declarations(cloud: Cloud) -> None:
     def links(path: str) -> dict[str, str]:
         items = cloud.argocd.api(f"applications/solo-ada--eu-1--compute/{path}")["items"]
-        return {one["title"]: one["url"] for one in items or ()}
+        return {link["title"]: link["url"] for link in items or ()}
 
     query = "resource/links?namespace=t-solo-ada&resourceName=webui&version=v1&group=apps&kind=Deployment"
     where = eventually(lambda: links(query), "links of the Deployment", seconds=120)["Declaration"]
@@ -168,7 +173,7 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
 
     def failed() -> bool:
         jobs = client.list("batch/v1", "Job", "t-solo-ada", "allotment.dev/storage=broken")
-        return any(one["type"] == "Failed" for job in jobs for one in job["status"].get("conditions", ()))
+        return any(condition["type"] == "Failed" for job in jobs for condition in job["status"].get("conditions", ()))
 
     eventually(failed, "the preparation to fail", 120)
 
@@ -216,7 +221,9 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
         eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
     else:
         kind = "Application" if mistake == "applications" else "AppProject"
-        for name in [one["metadata"]["name"] for one in client.list(ARGO, kind, NAMESPACE, rendered.OURS)]:
+        for name in [
+            live_object["metadata"]["name"] for live_object in client.list(ARGO, kind, NAMESPACE, rendered.OURS)
+        ]:
             if "eu-1" in name and "root" not in name:
                 client.delete(ARGO, kind, name, NAMESPACE)
         wait_for_a_look(cloud)
@@ -295,19 +302,22 @@ KINDS = (
 def inventory(client: Client) -> dict[str, tuple[Any, Any]]:
     """Return what each of our objects in a cluster is declared to be."""
     return {
-        f"{kind} {one['metadata'].get('namespace')}/{one['metadata']['name']}": (declared(one), one.get("data"))
+        f"{kind} {live_object['metadata'].get('namespace')}/{live_object['metadata']['name']}": (
+            declared(live_object),
+            live_object.get("data"),
+        )
         for api_version, kind in KINDS
-        for one in client.list(api_version, kind, labels=rendered.OURS)
+        for live_object in client.list(api_version, kind, labels=rendered.OURS)
     }
 
 
-def declared(one: Object) -> Any:
+def declared(live_object: Object) -> Any:
     """Return an object's spec without what clusters write into it."""
-    spec = dict(one.get("spec", {}))
+    spec = dict(live_object.get("spec", {}))
     for field in ("clusterIP", "clusterIPs", "volumeName", "selector", "finalizers"):
         spec.pop(field, None)
     template = spec.get("template", {})
-    if one["kind"] == "Job":  # the Job's own uid is among the labels
+    if live_object["kind"] == "Job":  # the Job's own uid is among the labels
         spec["template"] = template.get("spec")
     return spec
 

@@ -33,36 +33,38 @@ def status(cloud: Cloud, tenant: str = TENANT) -> TenantStatus:
 
 
 def instance(cloud: Cloud, name: str, tenant: str = TENANT) -> Instance:
-    return next(one for one in status(cloud, tenant).instances if one.name == name)
+    return next(instance_status for instance_status in status(cloud, tenant).instances if instance_status.name == name)
 
 
 def storage(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
-    return next(one for one in status(cloud, tenant).storages if one.name == name)
+    return next(storage_status for storage_status in status(cloud, tenant).storages if storage_status.name == name)
 
 
 def until(cloud: Cloud, name: str, state: str, tenant: str = TENANT, seconds: float = 120) -> Instance:
     """Return an instance's status once it is in a state."""
 
     def found() -> Instance | None:
-        one = instance(cloud, name, tenant)
-        assert one.state == state, (one.state, one.reason, one.message)
-        return one
+        instance_status = instance(cloud, name, tenant)
+        assert instance_status.state == state, (instance_status.state, instance_status.reason, instance_status.message)
+        return instance_status
 
     return eventually(found, f"{tenant}/{name} to be {state}", seconds, pause=0.5)
 
 
 def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
     """Return every change of state of an instance, by following the branch back."""
-    found: list[Transition] = []
-    one = status(cloud, tenant)
+    transitions: list[Transition] = []
+    tenant_status = status(cloud, tenant)
     while True:
-        found[:0] = [step for step in one.transitions if (step.kind, step.name) == ("GPUInstance", name)]
-        if not one.previous:
-            return found
+        transitions[:0] = [
+            step for step in tenant_status.transitions if (step.kind, step.name) == ("GPUInstance", name)
+        ]
+        if not tenant_status.previous:
+            return transitions
         try:
-            one = read_tenant(file(cloud, f"tenants/{tenant}.yaml", one.previous))
+            tenant_status = read_tenant(file(cloud, f"tenants/{tenant}.yaml", tenant_status.previous))
         except AssertionError:
-            return found
+            return transitions
 
 
 def summary(cloud: Cloud) -> str:
@@ -83,20 +85,20 @@ def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(report
     cloud = reported_cloud
     cloud.declare(f"tenants/{TENANT}/instances/notes.yaml", INSTANCE.format(name="notes", labels=""))
     source = cloud.merged()
-    found = until(cloud, "notes", "Running")
+    instance_status = until(cloud, "notes", "Running")
     told = steps(cloud, "notes")
-    assert [one.target for one in told][-3:] == ["Init", "Ready", "Running"]
-    assert [one.time for one in told] == sorted(one.time for one in told)
-    assert found.url == f"https://notes--{TENANT}.eu-1.gpu.northlight.example/lab"
+    assert [transition.target for transition in told][-3:] == ["Init", "Ready", "Running"]
+    assert [transition.time for transition in told] == sorted(transition.time for transition in told)
+    assert instance_status.url == f"https://notes--{TENANT}.eu-1.gpu.northlight.example/lab"
     declared = git(cloud.root, "rev-parse", f"HEAD:tenants/{TENANT}/instances/notes.yaml")
-    assert found.observed_blob == declared
+    assert instance_status.observed_blob == declared
     (pod,) = pods(cloud, "notes")
-    assert found.nodes == (pod["spec"]["nodeName"],)
-    conditions = {one.type: one.status for one in found.conditions}
+    assert instance_status.nodes == (pod["spec"]["nodeName"],)
+    conditions = {condition.type: condition.status for condition in instance_status.conditions}
     assert set(conditions) == {"Admitted", "StoragesPrepared", "Synced", "Scheduled", "Started", "Available", "Exposed"}
 
     def live() -> bool:
-        part = next(one for one in status(cloud).applications if one.name == "compute")
+        part = next(application for application in status(cloud).applications if application.name == "compute")
         return (part.sync, part.health, part.source_commit) == ("Synced", "Healthy", source)
 
     assert eventually(live, "the source commit to be told", 60)
@@ -109,7 +111,7 @@ def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(reported_cl
     kept = storage(reported_cloud, "model-cache", "studio-kite")
     assert kept.prepare is not None
     assert (kept.state, kept.prepare.state, kept.prepare.exit_code) == ("Ready", "Succeeded", 0)
-    told = [one.target for one in steps(reported_cloud, "webui", "studio-kite")]
+    told = [transition.target for transition in steps(reported_cloud, "webui", "studio-kite")]
     assert told[-4:] == ["Waiting", "Init", "Ready", "Running"]
 
 
@@ -125,21 +127,25 @@ def test_what_fails_says_why(reported_cloud: Cloud, simulate: str, reason: str, 
     cloud.declare(path, INSTANCE.format(name="fails", labels=f"  labels:\n    simulate: {simulate}\n"))
     cloud.merged()
     try:
-        found = until(cloud, "fails", "Failed")
-        assert found.message.startswith(words)
+        instance_status = until(cloud, "fails", "Failed")
+        assert instance_status.message.startswith(words)
         eventually(lambda: instance(cloud, "fails").reason == reason, "its reason", 60)  # of a crash that is one more
         eventually(lambda: words in summary(cloud), "the summary to say so", 60)
         assert f"{TENANT}/fails" in summary(cloud)
     finally:
         (cloud.root / path).unlink()
         cloud.merged()
-    eventually(lambda: "fails" not in {one.name for one in status(cloud).instances}, "it to be gone", 60)
+    eventually(
+        lambda: "fails" not in {remaining_instance.name for remaining_instance in status(cloud).instances},
+        "it to be gone",
+        60,
+    )
 
 
 def test_no_capacity_is_told_as_such(reported_cloud: Cloud) -> None:
     cloud, path = reported_cloud, f"tenants/{TENANT}/instances/late.yaml"
     client = cloud.clusters["eu-1"].client
-    nodes = [one["metadata"]["name"] for one in client.list("v1", "Node")]
+    nodes = [node["metadata"]["name"] for node in client.list("v1", "Node")]
 
     def cordon(closed: bool) -> None:
         for name in nodes:
@@ -149,8 +155,11 @@ def test_no_capacity_is_told_as_such(reported_cloud: Cloud) -> None:
     try:
         cloud.declare(path, INSTANCE.format(name="late", labels=""))
         cloud.merged()
-        found = until(cloud, "late", "Waiting")
-        assert (found.reason, found.message) == ("NoFreeUnit", "no unit of l4-quarter is free on eu-1")
+        instance_status = until(cloud, "late", "Waiting")
+        assert (instance_status.reason, instance_status.message) == (
+            "NoFreeUnit",
+            "no unit of l4-quarter is free on eu-1",
+        )
     finally:
         cordon(False)
     until(cloud, "late", "Running", seconds=180)
@@ -166,13 +175,13 @@ def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reporte
     cloud.merged()
 
     def failed() -> Storage:
-        one = storage(cloud, "data")
-        assert one.state == "Failed", (one.state, one.message)
-        return one
+        storage_status = storage(cloud, "data")
+        assert storage_status.state == "Failed", (storage_status.state, storage_status.message)
+        return storage_status
 
     words = "preparation failed in attempt 1: exit 1; `allot recover` tries again"
-    found = eventually(failed, "the preparation to fail", 180, pause=1)
-    assert found.message == words
+    storage_status = eventually(failed, "the preparation to fail", 180, pause=1)
+    assert storage_status.message == words
     waiting = instance(cloud, "reader")
     assert (waiting.state, waiting.reason, waiting.message) == (
         "Waiting",
@@ -181,11 +190,11 @@ def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reporte
     )
     assert pods(cloud, "reader") == []
     client = cloud.clusters["eu-1"].client
-    before = {one["metadata"]["uid"] for one in client.list("batch/v1", "Job", f"t-{TENANT}")}
+    before = {job["metadata"]["uid"] for job in client.list("batch/v1", "Job", f"t-{TENANT}")}
     cloud.edit(stored, "  prepare:\n", "  prepare:\n    attempt: 2\n")
     cloud.merged()
     until(cloud, "reader", "Running", seconds=180)
-    assert [one.target for one in steps(cloud, "reader")][-4:] == ["Waiting", "Init", "Ready", "Running"]
+    assert [transition.target for transition in steps(cloud, "reader")][-4:] == ["Waiting", "Init", "Ready", "Running"]
     prepare = storage(cloud, "data").prepare
     assert prepare is not None
     assert (prepare.attempt, prepare.state) == (2, "Succeeded")
@@ -205,9 +214,17 @@ def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud
     cloud = reported_cloud
     cloud.all_synced()
     report_another(cloud, tmp_path / "data")
-    found = read_tenant(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
-    assert {(part.name, part.sync) for part in found.applications} == {("compute", "Synced"), ("storage", "Synced")}
-    synced = [one.status for kept in found.storages for one in kept.conditions if one.type == "Synced"]
+    tenant_status = read_tenant(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
+    assert {(part.name, part.sync) for part in tenant_status.applications} == {
+        ("compute", "Synced"),
+        ("storage", "Synced"),
+    }
+    synced = [
+        condition.status
+        for kept in tenant_status.storages
+        for condition in kept.conditions
+        if condition.type == "Synced"
+    ]
     assert synced
     assert set(synced) == {"True"}
     assert "acme-robotics" not in git(cloud.forge, "ls-tree", "--name-only", BRANCH, "tenants/")
@@ -221,15 +238,17 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
         assert read_tenant(file(cloud, f"tenants/{tenant}.yaml", "refs/heads/status/us-1")).disruption == "Protected"
 
     def running() -> dict[str, str]:
-        found = client.list("v1", "Pod", "t-ml-orbit", "allotment.dev/instance=chat")
-        return {one["metadata"]["uid"]: one["spec"]["nodeName"] for one in found if one["status"]["phase"] == "Running"}
+        live_pods = client.list("v1", "Pod", "t-ml-orbit", "allotment.dev/instance=chat")
+        return {
+            pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in live_pods if pod["status"]["phase"] == "Running"
+        }
 
     def drifted() -> set[str]:
         claims = client.list("karpenter.sh/v1", "NodeClaim", labels="karpenter.sh/nodepool=h100")
         return {
-            one["status"]["nodeName"]
-            for one in claims
-            for said in one["status"].get("conditions", ())
+            claim["status"]["nodeName"]
+            for claim in claims
+            for said in claim["status"].get("conditions", ())
             if (said["type"], said["status"]) == ("Drifted", "True")
         }
 
@@ -237,7 +256,9 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
     cloud.merged()
     cloud.all_synced()
     before = eventually(
-        lambda: found if len(found := running()) == 1 else None, "the instance of one copy to be alone", 120
+        lambda: nodes_by_uid if len(nodes_by_uid := running()) == 1 else None,
+        "the instance of one copy to be alone",
+        120,
     )
     cloud.edit("clusters/us-1/node-pools/h100.yaml", "  karpenter:\n", "  generation: 2\n  karpenter:\n")
     cloud.merged()
@@ -247,9 +268,9 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
 
 
 def test_stocks_are_counted(reported_cloud: Cloud) -> None:
-    found = {one.name: one for one in read_cluster(file(reported_cloud, "stocks.yaml")).stocks}
-    assert len(found) == 6
-    quarter = found["l4-quarter"]
+    stocks_by_name = {stock.name: stock for stock in read_cluster(file(reported_cloud, "stocks.yaml")).stocks}
+    assert len(stocks_by_name) == 6
+    quarter = stocks_by_name["l4-quarter"]
     assert quarter.count == quarter.held + quarter.free
     assert quarter.held > 0
     assert 0 < quarter.ready <= quarter.free
@@ -262,10 +283,10 @@ def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported
     until(cloud, "notes", "Running")
 
     def running() -> dict[str, Any]:
-        found = client.list("v1", "Pod", labels="allotment.dev/instance")
-        return {one["metadata"]["name"]: one["metadata"]["uid"] for one in found}
+        live_pods = client.list("v1", "Pod", labels="allotment.dev/instance")
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in live_pods}
 
-    before, jobs = running(), {one["metadata"]["uid"] for one in client.list("batch/v1", "Job")}
+    before, jobs = running(), {job["metadata"]["uid"] for job in client.list("batch/v1", "Job")}
     tip = cloud.published()[BRANCH]
     git(cloud.root, "push", "-q", cloud.url, f":{BRANCH}", f":{OURS}")
     cloud.edit(f"tenants/{TENANT}/instances/notes.yaml", "spec:\n", "spec:\n  description: Still there.\n")
@@ -274,7 +295,7 @@ def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported
     assert again != tip
     cloud.all_synced()
     assert running() == before
-    assert {one["metadata"]["uid"] for one in client.list("batch/v1", "Job")} == jobs
+    assert {job["metadata"]["uid"] for job in client.list("batch/v1", "Job")} == jobs
 
 
 def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) -> None:
@@ -292,7 +313,7 @@ def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) 
         cloud.merge()
         other.get("/webhook", b"")
         until(cloud, "notes", "Stopped", seconds=60)
-        told = [one.target for one in steps(cloud, "notes")]
+        told = [transition.target for transition in steps(cloud, "notes")]
         assert told[-2:] == ["Running", "Stopped"]
         lines = git(cloud.forge, "log", "--format=%s", BRANCH).splitlines()
         assert lines.count(f"{TENANT}/notes: Running → Stopped") <= 1, "nobody tells it twice"

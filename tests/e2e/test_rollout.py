@@ -59,7 +59,7 @@ def said(person: Person, number: int, marker: str, *texts: str, seconds: float =
 
     def found() -> str:
         text = person.comment(number, marker)
-        assert all(one in text for one in texts), text
+        assert all(expected_text in text for expected_text in texts), text
         return text
 
     return eventually(found, f"{texts} on #{number}", seconds, pause=0.5)
@@ -122,7 +122,7 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
         number = ada.open("stopped")
         admin.merge(number)
     said(ada, number, "rollout")
-    (mine,) = [one for one in ada.comments(number) if "allotment:rollout" in one["body"]]
+    (mine,) = [comment for comment in ada.comments(number) if "allotment:rollout" in comment["body"]]
     admin.api(f"issues/comments/{mine['id']}", method="DELETE")
     cloud.all_synced()
     ada.sync()
@@ -130,4 +130,4 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
     other = ada.open("another")
     merged(cloud, admin, other)
     said(ada, other, "rollout", seconds=180)
-    assert not [one for one in ada.comments(number) if "allotment:rollout" in one["body"]]
+    assert not [comment for comment in ada.comments(number) if "allotment:rollout" in comment["body"]]

@@ -26,27 +26,27 @@ def refused(hub: Client, client: Client, tree: Path) -> list[str]:
     """
     wrong: list[str] = []
     accepted: list[tuple[Client, Object]] = []
-    for one in rendered.objects(tree):
-        place = hub if one["metadata"].get("namespace") == ARGO_NAMESPACE else client
-        if said := refusal(place.apply, one, dry_run=True) or refusal(place.apply, one):
-            wrong.append(f"{identity(one)}: {said}")
+    for manifest in rendered.objects(tree):
+        place = hub if manifest["metadata"].get("namespace") == ARGO_NAMESPACE else client
+        if said := refusal(place.apply, manifest, dry_run=True) or refusal(place.apply, manifest):
+            wrong.append(f"{identity(manifest)}: {said}")
         else:
-            accepted.append((place, one))
-    for place, one in accepted:
-        api_version, kind, namespace, name = identity(one)
+            accepted.append((place, manifest))
+    for place, manifest in accepted:
+        api_version, kind, namespace, name = identity(manifest)
         live = place.get(api_version, kind, name, namespace)
-        if meant(place.apply(one, dry_run=True)[0]) != meant(live):
-            wrong.append(f"{identity(one)}: the same again would change it")
+        if meant(place.apply(manifest, dry_run=True)[0]) != meant(live):
+            wrong.append(f"{identity(manifest)}: the same again would change it")
     return wrong
 
 
-def meant(one: Object) -> Object:
+def meant(manifest: Object) -> Object:
     """Return an object without what clusters write into it."""
-    return {key: value for key, value in one.items() if key not in ("metadata", "status")}
+    return {key: value for key, value in manifest.items() if key not in ("metadata", "status")}
 
 
-def identity(one: Object) -> tuple[str, str, str | None, str]:
-    return one["apiVersion"], one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]
+def identity(manifest: Object) -> tuple[str, str, str | None, str]:
+    return manifest["apiVersion"], manifest["kind"], manifest["metadata"].get("namespace"), manifest["metadata"]["name"]
 
 
 def test_every_object_is_accepted(empty_cluster: Cluster, sample_tree: Path) -> None:
@@ -71,25 +71,35 @@ def test_the_largest_that_validation_allows_is_accepted(
     largest.grow(tmp_path)
     tree = render(tmp_path, "eu-1")
     client = empty_cluster.client
-    own = [one for one in rendered.objects(tree) if largest.TENANT in str(one["metadata"])]
-    spaces = {one["metadata"]["namespace"] for one in own if "namespace" in one["metadata"]} - {ARGO_NAMESPACE} | {
-        STOCK_NAMESPACE
-    }
+    own = [manifest for manifest in rendered.objects(tree) if largest.TENANT in str(manifest["metadata"])]
+    spaces = {manifest["metadata"]["namespace"] for manifest in own if "namespace" in manifest["metadata"]} - {
+        ARGO_NAMESPACE
+    } | {STOCK_NAMESPACE}
     labels = {"app.kubernetes.io/managed-by": "allotment"}
     for space in spaces:
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels}})
-    pool = [one for one in rendered.objects(tree, "platform/stock") if largest.POOL in one["metadata"]["name"]]
-    bought = [
-        one
-        for one in rendered.objects(tree.parent / "us-1", "platform/node-pools")
-        if "kkk" in str(one["metadata"]) or "lll" in str(one["metadata"])
+    pool = [
+        manifest
+        for manifest in rendered.objects(tree, "platform/stock")
+        if largest.POOL in manifest["metadata"]["name"]
     ]
-    assert len({one["kind"] for one in own}) > 14
+    bought = [
+        manifest
+        for manifest in rendered.objects(tree.parent / "us-1", "platform/node-pools")
+        if "kkk" in str(manifest["metadata"]) or "lll" in str(manifest["metadata"])
+    ]
+    assert len({manifest["kind"] for manifest in own}) > 14
     assert len(pool) == 1
-    assert [one["kind"] for one in bought] == ["NodePool", "NodeOverlay", "EC2NodeClass", "NodePool", "NodeOverlay"]
-    said = [(identity(one), refusal(client.apply, one, dry_run=True)) for one in [*own, *pool]]
-    said += [(identity(one), refusal(growing_cluster.client.apply, one, dry_run=True)) for one in bought]
-    assert [one for one in said if one[1]] == []
+    assert [manifest["kind"] for manifest in bought] == [
+        "NodePool",
+        "NodeOverlay",
+        "EC2NodeClass",
+        "NodePool",
+        "NodeOverlay",
+    ]
+    said = [(identity(manifest), refusal(client.apply, manifest, dry_run=True)) for manifest in [*own, *pool]]
+    said += [(identity(manifest), refusal(growing_cluster.client.apply, manifest, dry_run=True)) for manifest in bought]
+    assert [verdict for verdict in said if verdict[1]] == []
 
 
 def test_everything_comes_up(sample_cluster: Cluster) -> None:
@@ -97,24 +107,24 @@ def test_everything_comes_up(sample_cluster: Cluster) -> None:
 
     def not_up() -> list[str]:
         deployments = [
-            f"{one['metadata']['namespace']}/{one['metadata']['name']}"
-            for one in client.list("apps/v1", "Deployment", labels=rendered.OURS)
-            if one["status"].get("readyReplicas", 0) != one["spec"]["replicas"]
+            f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+            for deployment in client.list("apps/v1", "Deployment", labels=rendered.OURS)
+            if deployment["status"].get("readyReplicas", 0) != deployment["spec"]["replicas"]
         ]
         claims = [
-            one["metadata"]["name"]
-            for one in client.list("v1", "PersistentVolumeClaim", labels=rendered.OURS)
-            if one["status"].get("phase") != "Bound"
+            claim["metadata"]["name"]
+            for claim in client.list("v1", "PersistentVolumeClaim", labels=rendered.OURS)
+            if claim["status"].get("phase") != "Bound"
         ]
         jobs = [
-            one["metadata"]["name"]
-            for one in client.list("batch/v1", "Job", labels=rendered.OURS)
-            if not one["status"].get("succeeded")
+            job["metadata"]["name"]
+            for job in client.list("batch/v1", "Job", labels=rendered.OURS)
+            if not job["status"].get("succeeded")
         ]
         routes = [
-            one["metadata"]["name"]
-            for one in client.list("gateway.networking.k8s.io/v1", "HTTPRoute", labels=rendered.OURS)
-            if not one.get("status", {}).get("parents")
+            route["metadata"]["name"]
+            for route in client.list("gateway.networking.k8s.io/v1", "HTTPRoute", labels=rendered.OURS)
+            if not route.get("status", {}).get("parents")
         ]
         return deployments + claims + jobs + routes
 
@@ -132,8 +142,8 @@ def test_copies_are_spread_over_nodes_that_placeholders_fill(sample_cluster: Clu
     client = sample_cluster.client
 
     def nodes() -> list[str]:
-        found = client.list("v1", "Pod", "t-film-house", "allotment.dev/instance=preview")
-        return sorted(one["spec"]["nodeName"] for one in found if one["spec"].get("nodeName"))
+        pods = client.list("v1", "Pod", "t-film-house", "allotment.dev/instance=preview")
+        return sorted(pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName"))
 
     eventually(lambda: len(nodes()) == 2, "both copies to have a node")
     assert nodes() == ["l4-ts2-film-1", "l4-ts2-film-2"]

@@ -38,10 +38,10 @@ class Ways(NamedTuple):
     def nodes(self, space: str, labels: str) -> Counter[str]:
         """Return how many running pods each node has; fails while one waits."""
         pods = [
-            one for one in self.client.list("v1", "Pod", space, labels) if "deletionTimestamp" not in one["metadata"]
+            pod for pod in self.client.list("v1", "Pod", space, labels) if "deletionTimestamp" not in pod["metadata"]
         ]
-        assert all(one["status"].get("phase") == "Running" for one in pods)
-        return Counter(one["spec"]["nodeName"] for one in pods)
+        assert all(pod["status"].get("phase") == "Running" for pod in pods)
+        return Counter(pod["spec"]["nodeName"] for pod in pods)
 
     def holds(self, stock: str, count: int) -> Counter[str]:
         """Wait until so many placeholders of a stock run, and return how many are on each node."""
@@ -57,7 +57,7 @@ class Ways(NamedTuple):
 
         def found() -> Object | None:
             pods = self.client.list("v1", "Pod", SPACE, f"{names.INSTANCE}={instance}")
-            return next((one for one in pods if one["status"].get("phase") == "Running"), None)
+            return next((pod for pod in pods if pod["status"].get("phase") == "Running"), None)
 
         return eventually(found, f"{instance} to run", 30)
 
@@ -75,7 +75,11 @@ def ways(empty_cluster: Cluster, render: Render, tmp_path_factory: pytest.TempPa
     shutil.copytree(root, stopped)
     for name in INSTANCES:
         (stopped / f"tenants/{TENANT}/instances/{name}.yaml").unlink()
-    pools = {name: one.model for name, one in simulated.declared(root, "eu-1").of(NodePool).items() if name in POOLS}
+    pools = {
+        name: declared_pool.model
+        for name, declared_pool in simulated.declared(root, "eu-1").of(NodePool).items()
+        if name in POOLS
+    }
     nodes = [(f"{name}-{number}", pool) for name, pool in pools.items() for number in (1, 2)]
     for name, pool in nodes:
         client.create(simulated.gpu_node(name, pool))
@@ -96,7 +100,7 @@ def test_placeholders_fill_the_nodes_of_their_own_way(ways: Ways) -> None:
     """Four units of MPS for each of a node's four GPUs, although nodes that are time-sliced have the same resource free; of
     DRA as many placeholders on a node as it has devices, although they ask for none."""
     sliced = ways.client.list("v1", "Node", labels="pool=l4-ts4")
-    assert {one["status"]["allocatable"]["nvidia.com/gpu.shared"] for one in sliced} == {"16"}
+    assert {node["status"]["allocatable"]["nvidia.com/gpu.shared"] for node in sliced} == {"16"}
     assert ways.holds("l4-mps", 32) == {"l4-mps-1": 16, "l4-mps-2": 16}
     assert ways.holds("l4-dra", 8) == {"l4-dra-1": 4, "l4-dra-2": 4}
     assert set(ways.holds("a100-dra-1g", 20)) | set(ways.holds("a100-dra-3g", 8)) == {"a100-dra-1", "a100-dra-2"}
@@ -106,7 +110,10 @@ def test_placeholders_fill_the_nodes_of_their_own_way(ways: Ways) -> None:
     def waits() -> bool:
         pods = ways.client.list("v1", "Pod", names.STOCK_NAMESPACE, f"{names.STOCK}=l4-mps")
         said = [
-            one for pod in pods for one in pod["status"].get("conditions", ()) if one.get("reason") == "Unschedulable"
+            condition
+            for pod in pods
+            for condition in pod["status"].get("conditions", ())
+            if condition.get("reason") == "Unschedulable"
         ]
         return len(pods) == 33 and len(said) == 1
 
@@ -135,8 +142,8 @@ def test_an_instance_of_each_way_takes_a_placeholders_place(ways: Ways) -> None:
         if "extendedResourceClaimStatus" in pod["status"]
     }
     allocated = {
-        claims[one["metadata"]["name"]]: one["status"]["allocation"]["devices"]["results"]
-        for one in client.list("resource.k8s.io/v1", "ResourceClaim", SPACE)
+        claims[resource_claim["metadata"]["name"]]: resource_claim["status"]["allocation"]["devices"]["results"]
+        for resource_claim in client.list("resource.k8s.io/v1", "ResourceClaim", SPACE)
     }
     assert sorted(allocated) == ["by-dra", "by-mig-dra"]
     for name, results in allocated.items():
@@ -149,8 +156,8 @@ def test_the_quota_counts_units_of_dra_once(ways: Ways) -> None:
     """A pod's extended resource, and the claim that the scheduler makes of it."""
 
     def used() -> bool:
-        found = ways.client.get("v1", "ResourceQuota", "backstop", SPACE)["status"]["used"]
-        assert {key: found[key] for key in found if key.startswith("requests.gpu.")} == {
+        quota_usage = ways.client.get("v1", "ResourceQuota", "backstop", SPACE)["status"]["used"]
+        assert {key: quota_usage[key] for key in quota_usage if key.startswith("requests.gpu.")} == {
             "requests.gpu.allotment.dev/gpu": "1",
             "requests.gpu.allotment.dev/mig-1g.10gb": "1",
             "requests.gpu.allotment.dev/mig-3g.40gb": "0",

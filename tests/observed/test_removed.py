@@ -34,7 +34,13 @@ def look(
     *objects: dict[str, Any], before: TenantStatus | None = None, seconds: int = 0, there: Published | None = None
 ) -> TenantStatus:
     return observe(
-        live.TENANT, "eu-1", Live.of(live.seen(*objects)), before=before, now=at(seconds), sources=None, published=there
+        live.TENANT,
+        "eu-1",
+        Live.of(live.seen(*objects)),
+        previous=before,
+        now=at(seconds),
+        sources=None,
+        published=there,
     )
 
 

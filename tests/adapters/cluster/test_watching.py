@@ -55,7 +55,9 @@ def watching(
 
 
 def names(store: Store) -> list[str]:
-    return sorted(one.name.partition("-")[0] for one in store.objects(live.TENANT) if isinstance(one, Pod))
+    return sorted(
+        live_object.name.partition("-")[0] for live_object in store.objects(live.TENANT) if isinstance(live_object, Pod)
+    )
 
 
 def until(store: Store, *wanted: str) -> None:
@@ -211,7 +213,12 @@ def test_one_made_anew_is_another_one() -> None:
     script = (ALL, watched(event("ADDED", again, "11"), event("DELETED", A, "12"), then=5))
     with watching(*script) as (_, _, store):
         eventually(
-            lambda: len(store) == 2 and {one.uid for one in store.objects(live.TENANT)} == {"another", "p-b-1"}, "it", 5
+            lambda: (
+                len(store) == 2
+                and {live_object.uid for live_object in store.objects(live.TENANT)} == {"another", "p-b-1"}
+            ),
+            "it",
+            5,
         )
 
 
@@ -252,8 +259,8 @@ def test_any_order_of_events_ends_like_a_fresh_list(steps: list[tuple[str, str, 
     """Whatever came before, and however often, a complete list is what counts in the end."""
     store, fresh = Store("eu-1"), Store("eu-1")
     for kind, name, node in steps:
-        (one,) = live.seen(live.pod(name, node=node))
-        (store.remove if kind == "DELETED" else store.put)(PODS, one)
+        (pod,) = live.seen(live.pod(name, node=node))
+        (store.remove if kind == "DELETED" else store.put)(PODS, pod)
     last = live.seen(*(live.pod(name, node="end") for name in final))
     for each in (store, fresh):
         each.replace(PODS, last)

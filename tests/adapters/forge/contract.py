@@ -67,15 +67,15 @@ def who_we_are(world: World, forge: Forge) -> None:
 
 
 def a_pull_request_is_what_the_forge_says(world: World, forge: Forge) -> None:
-    found = forge.pull_request(1)
-    assert (found.head, found.base, found.author.login) == (world.head(1), "main", world.people[0])
-    assert found.author.id > 0
-    assert len(found.fork) == 40
-    assert (found.is_open, found.merged, found.locked) == (True, "", False)
+    pull_request = forge.pull_request(1)
+    assert (pull_request.head, pull_request.base, pull_request.author.login) == (world.head(1), "main", world.people[0])
+    assert pull_request.author.id > 0
+    assert len(pull_request.fork) == 40
+    assert (pull_request.is_open, pull_request.merged, pull_request.locked) == (True, "", False)
     commit = world.merge(1)
     world.lock(1)
-    found = forge.pull_request(1)
-    assert (found.is_open, found.merged, found.locked) == (False, commit, True)
+    pull_request = forge.pull_request(1)
+    assert (pull_request.is_open, pull_request.merged, pull_request.locked) == (False, commit, True)
     with pytest.raises(Missing):
         forge.pull_request(99)
 
@@ -83,10 +83,10 @@ def a_pull_request_is_what_the_forge_says(world: World, forge: Forge) -> None:
 def lists_are_read_to_their_last_page(world: World, forge: Forge) -> None:
     for number in range(2, 8):
         world.open(number, base="main" if number < 7 else "other")
-    assert {one.number for one in forge.open_pull_requests("main")} == {1, 2, 3, 4, 5, 6}
+    assert {pull_request.number for pull_request in forge.open_pull_requests("main")} == {1, 2, 3, 4, 5, 6}
     for at in range(5):
         world.say(1, world.bot if at == 4 else world.people[1], f"number {at}")
-    assert [(one.author, one.body) for one in forge.comments(1)] == [
+    assert [(comment.author, comment.body) for comment in forge.comments(1)] == [
         *((world.people[1], f"number {at}") for at in range(4)),
         (world.bot, "number 4"),
     ]
@@ -99,22 +99,24 @@ def what_was_merged_lately_is_found(world: World, forge: Forge) -> None:
     world.close_pull(2)
     since = world.now
     world.merge(3)
-    assert 3 in {one.number for one in forge.merged_since("main", since)} <= {1, 3}
-    assert {one.number for one in forge.merged_since("main", since - datetime.timedelta(hours=1))} == {1, 3}
+    assert 3 in {pull_request.number for pull_request in forge.merged_since("main", since)} <= {1, 3}
+    assert {
+        pull_request.number for pull_request in forge.merged_since("main", since - datetime.timedelta(hours=1))
+    } == {1, 3}
     assert not list(forge.merged_since("main", since + datetime.timedelta(hours=1)))
     assert not list(forge.merged_since("other", since - datetime.timedelta(hours=1)))
-    assert all(len(one.fork) == 40 for one in forge.merged_since("main", since))
+    assert all(len(pull_request.fork) == 40 for pull_request in forge.merged_since("main", since))
 
 
 def logins(accounts: frozenset[Account]) -> set[str]:
-    assert all(one.id > 0 for one in accounts), "each has the id that stays"
-    return {one.login for one in accounts}
+    assert all(account.id > 0 for account in accounts), "each has the id that stays"
+    return {account.login for account in accounts}
 
 
 def pushed(forge: Forge, head: str) -> set[str]:
-    found = forge.pushers(1, head)
-    assert found is not None
-    return logins(found)
+    pushers = forge.pushers(1, head)
+    assert pushers is not None
+    return logins(pushers)
 
 
 def all_who_pushed_since_it_was_opened_are_named(world: World, forge: Forge) -> None:
@@ -154,7 +156,7 @@ def an_approval_counts_for_the_head_that_it_was_given_on(world: World, forge: Fo
 
 def comments_are_written_edited_and_removed(world: World, forge: Forge) -> None:
     forge.comment(1, "first")
-    (mine,) = [one for one in forge.comments(1) if one.author == world.bot]
+    (mine,) = [comment for comment in forge.comments(1) if comment.author == world.bot]
     forge.edit(1, mine.id, "second")
     assert world.bodies(1) == ["second"]
     forge.remove(1, mine.id)

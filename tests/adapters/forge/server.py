@@ -95,17 +95,17 @@ class World:
         return self.pulls[number].head
 
     def push(self, number: int, head: str = "", *, login: str = "") -> str:
-        one = self.pulls[number]
-        one.head, one.updated = head or self.commit(), self.tick()
-        one.versions.append((one.head, one.updated))
-        one.pushes.append((one.head, login or one.author, one.updated))
-        return one.head
+        pull = self.pulls[number]
+        pull.head, pull.updated = head or self.commit(), self.tick()
+        pull.versions.append((pull.head, pull.updated))
+        pull.pushes.append((pull.head, login or pull.author, pull.updated))
+        return pull.head
 
     def change_base(self, number: int, base: str) -> None:
-        one = self.pulls[number]
-        one.base, one.updated = base, self.tick()
-        one.based.append(one.updated)
-        one.versions.append((one.head, one.updated))
+        pull = self.pulls[number]
+        pull.base, pull.updated = base, self.tick()
+        pull.based.append(pull.updated)
+        pull.versions.append((pull.head, pull.updated))
 
     def id(self, login: str) -> int:
         """Return a person's id; one whose account was renamed or deleted is taken from `accounts`."""
@@ -132,8 +132,8 @@ class World:
         return "@acme/platform"
 
     def approve(self, number: int, login: str, *, takes_back: bool = False) -> None:
-        one = self.pulls[number]
-        one.approvals.append((login, one.head, self.tick(), not takes_back))
+        pull = self.pulls[number]
+        pull.approvals.append((login, pull.head, self.tick(), not takes_back))
 
     def say(self, number: int, login: str, body: str) -> dict[str, Any]:
         self.ids += 1
@@ -143,19 +143,19 @@ class World:
         return made
 
     def merge(self, number: int, commit: str = "") -> str:
-        one = self.pulls[number]
-        one.state, one.merged, one.updated = "closed", commit or self.commit(), self.tick()
-        return one.merged
+        pull = self.pulls[number]
+        pull.state, pull.merged, pull.updated = "closed", commit or self.commit(), self.tick()
+        return pull.merged
 
     def fail(self, pattern: str, answer: Answer | None, *, after: bool = False) -> None:
         self.faults.append(Fault(pattern, answer, after))
 
     def writes(self) -> list[str]:
         """Return the requests that change something, as `METHOD path`."""
-        return [one for one in self.calls if not one.startswith("GET") and "graphql" not in one]
+        return [call for call in self.calls if not call.startswith("GET") and "graphql" not in call]
 
     def bodies(self, number: int, login: str = BOT) -> list[str]:
-        return [one["body"] for one in self.pulls[number].comments if one["login"] == login]
+        return [comment["body"] for comment in self.pulls[number].comments if comment["login"] == login]
 
     def taken(self, call: str, *, after: bool) -> Fault | None:
         for fault in self.faults:
@@ -166,8 +166,8 @@ class World:
 
     def respond(self, method: str, path: str, query: dict[str, str], body: Any) -> Answer:
         for route, act in self.routes():
-            if found := re.fullmatch(route, f"{method} {path}"):
-                return act(query, body, *found.groups())
+            if match := re.fullmatch(route, f"{method} {path}"):
+                return act(query, body, *match.groups())
         return Answer(404, {"message": "Not Found"})
 
     def routes(self) -> list[tuple[str, Callable[..., Answer]]]:
@@ -274,22 +274,22 @@ class GitHubWorld(World):
             ("GET /api/v3/orgs/([a-z]+)/teams/([a-z]+)/members", self._members),
         ]
 
-    def _json(self, one: Pull) -> dict[str, Any]:
+    def _json(self, pull: Pull) -> dict[str, Any]:
         base = f"{self.api}/repos/{REPOSITORY}"
         return {
-            "number": one.number,
-            "url": f"{base}/pulls/{one.number}",
-            "issue_url": f"{base}/issues/{one.number}",
-            "html_url": f"https://forge.example/{REPOSITORY}/pull/{one.number}",
-            "state": one.state,
-            "locked": one.locked,
-            "user": self._user(one.author),
-            "head": {"sha": one.head, "ref": f"change-{one.number}", "repo": {"full_name": REPOSITORY}},
-            "base": {"sha": "b" * 40, "ref": one.base},
-            "merged_at": _time(one.updated) if one.merged else None,
-            "created_at": _time(one.created),
-            "merge_commit_sha": one.merged or None,
-            "updated_at": _time(one.updated),
+            "number": pull.number,
+            "url": f"{base}/pulls/{pull.number}",
+            "issue_url": f"{base}/issues/{pull.number}",
+            "html_url": f"https://forge.example/{REPOSITORY}/pull/{pull.number}",
+            "state": pull.state,
+            "locked": pull.locked,
+            "user": self._user(pull.author),
+            "head": {"sha": pull.head, "ref": f"change-{pull.number}", "repo": {"full_name": REPOSITORY}},
+            "base": {"sha": "b" * 40, "ref": pull.base},
+            "merged_at": _time(pull.updated) if pull.merged else None,
+            "created_at": _time(pull.created),
+            "merge_commit_sha": pull.merged or None,
+            "updated_at": _time(pull.updated),
         }
 
     def _user(self, login: str) -> dict[str, Any]:
@@ -318,13 +318,13 @@ class GitHubWorld(World):
         return _done(items)
 
     def _list(self, query: dict[str, str], _: Any) -> Answer:
-        there = [one for one in self.pulls.values() if one.state == query["state"] and one.base == query["base"]]
-        there.sort(key=lambda one: one.updated, reverse=True)
-        return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls", query, [self._json(one) for one in there])
+        pulls = [pull for pull in self.pulls.values() if pull.state == query["state"] and pull.base == query["base"]]
+        pulls.sort(key=lambda pull: pull.updated, reverse=True)
+        return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls", query, [self._json(pull) for pull in pulls])
 
     def _one(self, number: str) -> Answer:
-        one = self.pulls.get(int(number))
-        return _done(self._json(one)) if one else Answer(404, {"message": "Not Found"})
+        pull = self.pulls.get(int(number))
+        return _done(self._json(pull)) if pull else Answer(404, {"message": "Not Found"})
 
     def _reviews(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [
@@ -339,12 +339,12 @@ class GitHubWorld(World):
         ]
         return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls/{number}/reviews", query, items)
 
-    def _comment_json(self, one: dict[str, Any]) -> dict[str, Any]:
-        url = f"{self.api}/repos/{REPOSITORY}/issues/comments/{one['id']}"
-        return {"id": one["id"], "url": url, "body": one["body"], "user": self._user(one["login"])}
+    def _comment_json(self, comment: dict[str, Any]) -> dict[str, Any]:
+        url = f"{self.api}/repos/{REPOSITORY}/issues/comments/{comment['id']}"
+        return {"id": comment["id"], "url": url, "body": comment["body"], "user": self._user(comment["login"])}
 
     def _comments(self, query: dict[str, str], _: Any, number: str) -> Answer:
-        items = [self._comment_json(one) for one in self.pulls[int(number)].comments]
+        items = [self._comment_json(comment) for comment in self.pulls[int(number)].comments]
         return self.paged(f"/api/v3/repos/{REPOSITORY}/issues/{number}/comments", query, items)
 
     def _say(self, _: Any, body: dict[str, str], number: str) -> Answer:
@@ -352,18 +352,18 @@ class GitHubWorld(World):
 
     def _comment(self, _: Any, body: dict[str, str], method: str, identity: str) -> Answer:
         for pull in self.pulls.values():
-            for one in pull.comments:
-                if one["id"] == int(identity):
+            for comment in pull.comments:
+                if comment["id"] == int(identity):
                     if method == "PATCH":
-                        one["body"] = body["body"]
+                        comment["body"] = body["body"]
                     if method == "DELETE":
-                        pull.comments.remove(one)
+                        pull.comments.remove(comment)
                         return Answer(204, None)
-                    return _done(self._comment_json(one))
+                    return _done(self._comment_json(comment))
         return Answer(404, {"message": "Not Found"})
 
     def _statuses(self, query: dict[str, str], _: Any, sha: str) -> Answer:
-        items = [{**one, "creator": {"login": one["login"]}} for one in reversed(self.statuses.get(sha, []))]
+        items = [{**status, "creator": {"login": status["login"]}} for status in reversed(self.statuses.get(sha, []))]
         return self.paged(f"/api/v3/repos/{REPOSITORY}/statuses/{sha}", query, items)
 
     def _status(self, _: Any, body: dict[str, str], sha: str) -> Answer:
@@ -374,7 +374,7 @@ class GitHubWorld(World):
         people = self.teams.get(f"@{organisation}/{slug}")
         if people is None:
             return Answer(404, {"message": "Not Found"})
-        items = [self._user(one) for one in people]
+        items = [self._user(login) for login in people]
         return self.paged(f"/api/v3/orgs/{organisation}/teams/{slug}/members", query, items)
 
 
@@ -393,54 +393,54 @@ class GitLabWorld(World):
 
     def routes(self) -> list[tuple[str, Callable[..., Answer]]]:
         project = "/api/v4/projects/acme%2Fgpus"
-        one = f"{project}/merge_requests/([0-9]+)"
+        merge_request = f"{project}/merge_requests/([0-9]+)"
         return [
             ("GET /api/v4/user", lambda *_: _done({"id": 1, "username": BOT})),
             (f"GET {project}/merge_requests", self._list),
             ("GET /api/v4/projects/77/events", self._events),
-            (f"GET {one}", lambda _, __, number: self._one(number)),
-            (f"GET {one}/versions", self._versions),
-            (f"GET {one}/approvals", self._approvals),
-            (f"GET {one}/notes", self._notes),
-            (f"POST {one}/notes", self._say),
-            (f"(PUT|DELETE) {one}/notes/([0-9]+)", self._note),
+            (f"GET {merge_request}", lambda _, __, number: self._one(number)),
+            (f"GET {merge_request}/versions", self._versions),
+            (f"GET {merge_request}/approvals", self._approvals),
+            (f"GET {merge_request}/notes", self._notes),
+            (f"POST {merge_request}/notes", self._say),
+            (f"(PUT|DELETE) {merge_request}/notes/([0-9]+)", self._note),
             (f"GET {project}/repository/commits/([0-9a-f]+)/statuses", self._statuses),
             (f"POST {project}/statuses/([0-9a-f]+)", self._status),
             ("GET /api/v4/groups/([^/]+)/members", self._members),
         ]
 
-    def _json(self, one: Pull, *, whole: bool) -> dict[str, Any]:
-        states = {"open": "opened", "closed": "merged" if one.merged else "closed"}
+    def _json(self, pull: Pull, *, whole: bool) -> dict[str, Any]:
+        states = {"open": "opened", "closed": "merged" if pull.merged else "closed"}
         return {
-            "id": 1000 + one.number,
-            "iid": one.number,
-            "sha": one.head,
-            "target_branch": one.base,
-            "author": self._user(one.author),
+            "id": 1000 + pull.number,
+            "iid": pull.number,
+            "sha": pull.head,
+            "target_branch": pull.base,
+            "author": self._user(pull.author),
             "source_project_id": 77,
-            "source_branch": f"change-{one.number}",
-            "created_at": _time(one.created),
-            "state": states[one.state],
-            "discussion_locked": one.locked or None,
-            "merge_commit_sha": one.merged or None,
-            "updated_at": _time(one.updated),
-            "web_url": f"https://forge.example/{REPOSITORY}/-/merge_requests/{one.number}",
+            "source_branch": f"change-{pull.number}",
+            "created_at": _time(pull.created),
+            "state": states[pull.state],
+            "discussion_locked": pull.locked or None,
+            "merge_commit_sha": pull.merged or None,
+            "updated_at": _time(pull.updated),
+            "web_url": f"https://forge.example/{REPOSITORY}/-/merge_requests/{pull.number}",
             **({"diff_refs": {"base_sha": "b" * 40}} if whole else {}),
         }
 
     def _list(self, query: dict[str, str], _: Any) -> Answer:
-        found = [
-            self._json(one, whole=False)
-            for one in sorted(self.pulls.values(), key=lambda one: one.updated, reverse=True)
+        merge_requests = [
+            self._json(pull, whole=False)
+            for pull in sorted(self.pulls.values(), key=lambda pull: pull.updated, reverse=True)
         ]
         since = query.get("updated_after", "")
-        there = [
-            one
-            for one in found
-            if one["state"] == query["state"] and one["target_branch"] == query["target_branch"]
-            and datetime.datetime.fromisoformat(one["updated_at"]) >= datetime.datetime.fromisoformat(since or "2000-01-01T00:00:00Z")
+        matches = [
+            merge_request
+            for merge_request in merge_requests
+            if merge_request["state"] == query["state"] and merge_request["target_branch"] == query["target_branch"]
+            and datetime.datetime.fromisoformat(merge_request["updated_at"]) >= datetime.datetime.fromisoformat(since or "2000-01-01T00:00:00Z")
         ]  # fmt: skip
-        return self.paged("/api/v4/projects/acme%2Fgpus/merge_requests", query, there)
+        return self.paged("/api/v4/projects/acme%2Fgpus/merge_requests", query, matches)
 
     def _user(self, login: str) -> dict[str, Any]:
         return {"username": login, "id": self.id(login)}
@@ -454,18 +454,18 @@ class GitLabWorld(World):
                 "action_name": "pushed to",
                 "created_at": _time(moment),
                 "author": self._user(login),
-                "push_data": {"ref": f"change-{one.number}", "ref_type": "branch", "commit_to": head},
+                "push_data": {"ref": f"change-{pull.number}", "ref_type": "branch", "commit_to": head},
             }
-            for one in self.pulls.values()
-            for head, login, moment in reversed(one.pushes)
+            for pull in self.pulls.values()
+            for head, login, moment in reversed(pull.pushes)
             if query["after"] < moment.date().isoformat() < query["before"]
         ]
         bulk = {"action_name": "pushed to", "push_data": {"ref": None, "ref_count": 5, "commit_to": None}}
         return self.paged("/api/v4/projects/77/events", query, [bulk, *items])
 
     def _one(self, number: str) -> Answer:
-        one = self.pulls.get(int(number))
-        return _done(self._json(one, whole=True)) if one else Answer(404, {"message": "404 Not found"})
+        pull = self.pulls.get(int(number))
+        return _done(self._json(pull, whole=True)) if pull else Answer(404, {"message": "404 Not found"})
 
     def _versions(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [
@@ -483,8 +483,8 @@ class GitLabWorld(World):
 
     def _notes(self, query: dict[str, str], _: Any, number: str) -> Answer:
         items = [
-            {"id": one["id"], "body": one["body"], "author": {"username": one["login"]}, "system": False}
-            for one in self.pulls[int(number)].comments
+            {"id": comment["id"], "body": comment["body"], "author": {"username": comment["login"]}, "system": False}
+            for comment in self.pulls[int(number)].comments
         ]
         joined = {"id": 1, "body": "approved this merge request", "author": {"username": BOT}, "system": True}
         return self.paged(f"/api/v4/projects/acme%2Fgpus/merge_requests/{number}/notes", query, [joined, *items])
@@ -493,40 +493,40 @@ class GitLabWorld(World):
         return _done(self.say(int(number), BOT, body["body"]), 201)
 
     def _note(self, _: Any, body: dict[str, str], method: str, number: str, identity: str) -> Answer:
-        there = self.pulls[int(number)].comments
-        for one in there:
-            if one["id"] == int(identity):
+        comments = self.pulls[int(number)].comments
+        for comment in comments:
+            if comment["id"] == int(identity):
                 if method == "DELETE":
-                    there.remove(one)
+                    comments.remove(comment)
                     return Answer(204, None)
-                one["body"] = body["body"]
-                return _done(one)
+                comment["body"] = body["body"]
+                return _done(comment)
         return Answer(404, {"message": "404 Not found"})
 
     def _statuses(self, query: dict[str, str], _: Any, sha: str) -> Answer:
         items = [
             {
                 "id": at,
-                "name": one["name"],
-                "status": one["state"],
-                "description": one["description"],
-                "target_url": one.get("target_url"),
-                "author": {"username": one["login"]},
+                "name": status["name"],
+                "status": status["state"],
+                "description": status["description"],
+                "target_url": status.get("target_url"),
+                "author": {"username": status["login"]},
             }
-            for at, one in enumerate(self.statuses.get(sha, []))
+            for at, status in enumerate(self.statuses.get(sha, []))
         ]
         return self.paged(f"/api/v4/projects/acme%2Fgpus/repository/commits/{sha}/statuses", query, items)
 
     def _status(self, _: Any, body: dict[str, str], sha: str) -> Answer:
-        there = self.statuses.setdefault(sha, [])
-        if there and there[-1]["state"] == body["state"] == "pending":
+        statuses = self.statuses.setdefault(sha, [])
+        if statuses and statuses[-1]["state"] == body["state"] == "pending":
             return Answer(400, {"message": "Cannot transition status via :enqueue from :pending"})
-        there.append({**body, "login": BOT})
+        statuses.append({**body, "login": BOT})
         return _done({"id": 1, **body}, 201)
 
     def _members(self, query: dict[str, str], _: Any, group: str) -> Answer:
         people = self.teams.get(f"@{unquote(group)}")
         if people is None:
             return Answer(404, {"message": "404 Group Not Found"})
-        items = [{**self._user(one), "state": "active"} for one in people]
+        items = [{**self._user(login), "state": "active"} for login in people]
         return self.paged(f"/api/v4/groups/{group}/members", query, items)

@@ -29,11 +29,11 @@ def pack(size: int, count: int) -> bytes:
 
 def _number(value: int) -> bytes:
     """Return a number in groups of seven bits, the lowest first."""
-    found = bytearray()
+    groups = bytearray()
     while value > 0x7F:
-        found.append((value & 0x7F) | 0x80)
+        groups.append((value & 0x7F) | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*groups, value])
 
 
 def _header(kind: int, size: int) -> bytes:
@@ -42,11 +42,11 @@ def _header(kind: int, size: int) -> bytes:
 
 
 def _offset(back: int) -> bytes:
-    found = [back & 0x7F]
+    groups = [back & 0x7F]
     while back := back >> 7:
         back -= 1
-        found.insert(0, 0x80 | (back & 0x7F))
-    return bytes(found)
+        groups.insert(0, 0x80 | (back & 0x7F))
+    return bytes(groups)
 
 
 def write_deltas(bare: Path, parent: str, size: int, count: int) -> str:

@@ -128,7 +128,7 @@ def write_commit(folder: Path, tree: str, *parents: str) -> str:
     """Write a commit of a tree, which Git needn't be able to read."""
     lines = [
         f"tree {tree}",
-        *(f"parent {one}" for one in parents),
+        *(f"parent {parent}" for parent in parents),
         *(f"{who} a <a@b.example> 1 +0000" for who in ("author", "committer")),
     ]
     return write(folder, "commit", ("\n".join(lines) + "\n\nx\n").encode())

@@ -117,9 +117,9 @@ def test_a_replacement_deletes_what_git_wrote_and_nothing_else(tmp_path: Path, r
         (clone.folder / name / "HEAD").touch()
     (clone.folder / "logs").symlink_to(other)
     damage.remove_packs(clone.folder)
-    found = clone.repair(["any error"])
-    assert found is not None
-    assert found.replaced
+    clone_damage = clone.repair(["any error"])
+    assert clone_damage is not None
+    assert clone_damage.replaced
     assert sorted(path.name for path in clone.folder.iterdir() if path.name not in clones.GIT_ENTRIES) == [
         MARKER,
         "cache",

@@ -48,12 +48,12 @@ def test_a_content_key_is_the_same_from_both(sample: Path) -> None:
 def test_what_a_change_adds_is_counted_as_what_is_there(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(sample)
     source = CommitSource(sample, "main")
-    there = len(everything(source))
+    file_count = len(everything(source))
     path = "tenants/solo-ada/instances/{}.yaml"
     blob = source.blob(path.format("webui")) or ""
-    monkeypatch.setattr(commit_source, "MAX_FILES", there + 1)
+    monkeypatch.setattr(commit_source, "MAX_FILES", file_count + 1)
     assert source.changed(source.tree, {path.format("one"): blob}).blob(path.format("one")) == blob
-    with pytest.raises(TooMuch, match=f"more than {there + 1} files"):
+    with pytest.raises(TooMuch, match=f"more than {file_count + 1} files"):
         source.changed(source.tree, {path.format(name): blob for name in ("one", "two")})
 
 
@@ -102,12 +102,12 @@ def test_what_differs_from_another_commit_is_the_source(change: str, sample: Pat
     with pytest.MonkeyPatch.context() as patch:
         walk = Trees.walk
         patch.setattr(Trees, "walk", lambda *words: read.append("whole") or walk(*words))
-        found = CommitSource(sample, "HEAD", like=before)
-        scopes = found.scopes()
+        source = CommitSource(sample, "HEAD", like=before)
+        scopes = source.scopes()
     assert read == ([] if enough else ["whole"])
     assert scopes == fresh.scopes()
-    assert [found.files(one) for one in scopes[0]] == [fresh.files(one) for one in scopes[0]]
-    assert everything(found) == everything(fresh)
+    assert [source.files(scope) for scope in scopes[0]] == [fresh.files(scope) for scope in scopes[0]]
+    assert everything(source) == everything(fresh)
 
 
 def test_an_empty_folder_that_comes_or_goes_is_listed_as_by_a_walk(sample: Path) -> None:
@@ -118,8 +118,8 @@ def test_an_empty_folder_that_comes_or_goes_is_listed_as_by_a_walk(sample: Path)
     for name in "hgfedcb":
         deep = write(sample, "tree", entry("40000", name, bytes.fromhex(deep)))
     file = entry("100644", "platform.yaml", bytes.fromhex(write(sample, "blob", b"a: 1\n")))
-    several = [write(sample, "tree", file), write(sample, "tree", entry("40000", "a", bytes.fromhex(deep)) + file)]
-    plain, with_deep = (write(sample, "tree", entry("40000", "platform", bytes.fromhex(one))) for one in several)
+    trees = [write(sample, "tree", file), write(sample, "tree", entry("40000", "a", bytes.fromhex(deep)) + file)]
+    plain, with_deep = (write(sample, "tree", entry("40000", "platform", bytes.fromhex(tree))) for tree in trees)
     assert len(TreeSource(repository, with_deep).scopes()[1]) == 1
     for before, after in ((plain, with_deep), (with_deep, plain)):
         like = TreeSource(repository, before)
@@ -173,8 +173,8 @@ def test_strange_entries_are_problems_and_never_read(sample: Path, allot: Allot)
     subprocess.run(["git", "-C", str(sample), "update-index", "--index-info"], input=index.encode(), check=True)
     repo.index.update()
     repo.git.commit("-q", "-m", "strange")
-    found = allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY)
-    assert [line.split(": ", 1)[1] for line in found.lines if "solo-ada" in line] == [
+    result = allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY)
+    assert [line.split(": ", 1)[1] for line in result.lines if "solo-ada" in line] == [
         "(file): no declaration lies here: move it to one of tenants/{tenant}/tenant.yaml, tenants/{tenant}/members.yaml,"
         " tenants/{tenant}/storages/{name}.yaml, tenants/{tenant}/snapshots/{name}.yaml, tenants/{tenant}/instances/{name}.yaml [layout]",
         "(file): is a symbolic link: replace it by the file itself [layout]",
@@ -186,9 +186,9 @@ def test_an_oversize_blob_is_a_problem(sample: Path, allot: Allot) -> None:
     (sample / "tenants/solo-ada/members.yaml").write_bytes(b"a: 1\n" * 60_000)
     commit(sample)
     for more in (["--commit", "HEAD"], []):
-        found = allot("validate", "--repo", sample, *more, "--as-of", DAY)
+        result = allot("validate", "--repo", sample, *more, "--as-of", DAY)
         assert (
-            errors(found)[0]
+            errors(result)[0]
             == "tenants/solo-ada/members.yaml:1:1: (file): the file has more than 262144 bytes: split it, or keep data elsewhere [size]"
         )
 

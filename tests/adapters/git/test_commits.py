@@ -53,7 +53,7 @@ def test_a_commit_may_have_two_parents(repository: Repository) -> None:
     assert repository.parents(both) == [theirs, ours]
     assert repository.parents(base) == []
     assert set(repository.listing(both)) == {"a.yaml", "b.yaml"}
-    assert all(repository.is_ancestor(one, both) for one in (base, ours, theirs))
+    assert all(repository.is_ancestor(ancestor, both) for ancestor in (base, ours, theirs))
 
 
 def test_a_commit_on_top_of_another(repository: Repository) -> None:

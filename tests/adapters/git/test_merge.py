@@ -65,7 +65,7 @@ def test_it_is_what_git_says(root: Path, seed: int) -> None:
                 ),
             )
         )
-    assert [tuple(one) for one in changed(Repository(root), before, after)] == sorted(wanted)
+    assert [tuple(change) for change in changed(Repository(root), before, after)] == sorted(wanted)
 
 
 def test_a_folder_that_becomes_a_file_and_back(root: Path) -> None:
@@ -75,7 +75,9 @@ def test_a_folder_that_becomes_a_file_and_back(root: Path) -> None:
     (root / "a").rmdir()
     write(root, "a", "1")
     second = commit(root)
-    assert {(one.path, bool(one.old_blob), bool(one.blob)) for one in changed(Repository(root), first, second)} == {
+    assert {
+        (change.path, bool(change.old_blob), bool(change.blob)) for change in changed(Repository(root), first, second)
+    } == {
         ("a", False, True),
         ("a/b", True, False),
     }
@@ -114,7 +116,7 @@ def test_a_source_made_from_another_reads_as_one_of_its_own(root: Path) -> None:
     write(root, "tenants/beta/tenant.yaml", "beta")
     after = commit(root)
     base, whole = CommitSource(root, before), CommitSource(root, after)
-    made = base.changed(whole.tree, {one.path: one.blob for one in changed(Repository(root), before, after)})
+    made = base.changed(whole.tree, {change.path: change.blob for change in changed(Repository(root), before, after)})
     assert made.scopes() == whole.scopes()
     for scope in whole.scopes()[0]:
         assert made.files(scope) == whole.files(scope)
@@ -216,8 +218,8 @@ def test_so_many_commits_are_too_many_beside_a_base_that_moved_on(root: Path) ->
     start = commit(root)
     write(root, "a", "1")
     base = commit(root)
-    one = "commit refs/heads/many\ncommitter a <a@northlight.example> 1 +0000\ndata 0\n"
-    stream = f"{one}from {start}\n" + one * MOST_COMMITS
+    commit_command = "commit refs/heads/many\ncommitter a <a@northlight.example> 1 +0000\ndata 0\n"
+    stream = f"{commit_command}from {start}\n" + commit_command * MOST_COMMITS
     subprocess.run(["git", "-C", str(root), "fast-import", "--quiet"], input=stream.encode(), check=True)
     head = git(root, "rev-parse", "many")
     assert git(root, "rev-list", "--count", f"{start}..{head}") == str(MOST_COMMITS + 1)

@@ -47,9 +47,9 @@ def unfolding(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(bare: Path, tmp_path: Path) -> Repository:
     """Return a repository, in a folder whose name Git has to be told with care, that has main."""
-    found = new_repository(tmp_path / 'odd:"name')
-    Remote(found, str(bare), keep=True).fetch(MAIN)
-    return found
+    repository = new_repository(tmp_path / 'odd:"name')
+    Remote(repository, str(bare), keep=True).fetch(MAIN)
+    return repository
 
 
 @pytest.fixture(params=["path", "relative", "smart", "plain"])

@@ -48,32 +48,32 @@ def refs(bare: Path) -> dict[str, str]:
 
 def test_refs_move_together(remote: Remote, repository: Repository, bare: Path) -> None:
     assert remote.fetch(BRANCH, SOURCE) == {}
-    one, two = commit(repository, None, a="1"), commit(repository, None, source="1")
-    assert remote.push({BRANCH: one, SOURCE: two})
-    assert remote.fetch(BRANCH, SOURCE) == refs(bare) == {BRANCH: one, SOURCE: two}
+    branch_commit, two = commit(repository, None, a="1"), commit(repository, None, source="1")
+    assert remote.push({BRANCH: branch_commit, SOURCE: two})
+    assert remote.fetch(BRANCH, SOURCE) == refs(bare) == {BRANCH: branch_commit, SOURCE: two}
     assert git(repository.folder, "for-each-ref") == ""
 
 
 def test_what_is_fetched_is_here(remote: Remote, bare: Path, repository: Repository, tmp_path: Path) -> None:
-    there = new_repository(tmp_path / "there")
-    one = commit(repository, None, a="1")
-    assert remote.push({BRANCH: one})
-    assert not there.has(one)
-    assert Remote(there, str(bare)).fetch(BRANCH) == {BRANCH: one}
-    assert set(there.listing(one)) == {"a.yaml"}
-    assert git(there.folder, "for-each-ref") == ""
-    assert not (there.folder / ".git/FETCH_HEAD").exists()
+    other_repository = new_repository(tmp_path / "there")
+    first_commit = commit(repository, None, a="1")
+    assert remote.push({BRANCH: first_commit})
+    assert not other_repository.has(first_commit)
+    assert Remote(other_repository, str(bare)).fetch(BRANCH) == {BRANCH: first_commit}
+    assert set(other_repository.listing(first_commit)) == {"a.yaml"}
+    assert git(other_repository.folder, "for-each-ref") == ""
+    assert not (other_repository.folder / ".git/FETCH_HEAD").exists()
 
 
 def test_who_comes_second_is_told_and_nothing_is_lost(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
-    there = new_repository(tmp_path / "there")
-    other = Remote(there, str(bare))
+    other_repository = new_repository(tmp_path / "there")
+    other = Remote(other_repository, str(bare))
     base = commit(repository, None, a="1")
     assert remote.push({BRANCH: base, SOURCE: base})
     other.fetch(BRANCH)
-    mine, theirs = commit(repository, base, mine="1"), commit(there, base, theirs="1")
+    mine, theirs = commit(repository, base, mine="1"), commit(other_repository, base, theirs="1")
     assert other.push({BRANCH: theirs})
     assert not remote.push({BRANCH: mine, SOURCE: mine})
     assert refs(bare) == {BRANCH: theirs, SOURCE: base}, "neither of two refs moves"
@@ -95,13 +95,13 @@ def test_what_is_known_to_be_strange_is_moved_from_just_there_and_nothing_else(
     remote: Remote, repository: Repository, bare: Path, strange: str
 ) -> None:
     base, aside = commit(repository, None, a="1"), commit(repository, None, b="1")
-    there = aside if strange == "a commit" else git(repository.folder, "rev-parse", f"{aside}:b.yaml")
-    git(repository.folder, "push", "-q", str(bare), f"{base}:{BRANCH}", f"{there}:{SOURCE}")
+    source_object = aside if strange == "a commit" else git(repository.folder, "rev-parse", f"{aside}:b.yaml")
+    git(repository.folder, "push", "-q", str(bare), f"{base}:{BRANCH}", f"{source_object}:{SOURCE}")
     later = commit(repository, base, a="2")
     assert not remote.push({BRANCH: later, SOURCE: later}, {SOURCE: base}), "it has moved meanwhile"
-    assert not remote.push({BRANCH: aside, SOURCE: later}, {SOURCE: there}), "the branch is forced for nobody"
-    assert refs(bare) == {BRANCH: base, SOURCE: there}
-    assert remote.push({BRANCH: later, SOURCE: later}, {SOURCE: there})
+    assert not remote.push({BRANCH: aside, SOURCE: later}, {SOURCE: source_object}), "the branch is forced for nobody"
+    assert refs(bare) == {BRANCH: base, SOURCE: source_object}
+    assert remote.push({BRANCH: later, SOURCE: later}, {SOURCE: source_object})
     assert refs(bare) == {BRANCH: later, SOURCE: later}
 
 
@@ -113,10 +113,10 @@ def test_who_came_first_is_seen_among_many_refs(
     base = commit(repository, None, a="1")
     refs = {f"refs/heads/rendered/eu-{number}": base for number in range(10, 100)}
     assert remote.push(refs)
-    there = new_repository(tmp_path / "there")
-    other = Remote(there, str(bare))
+    other_repository = new_repository(tmp_path / "there")
+    other = Remote(other_repository, str(bare))
     other.fetch(*refs)
-    assert other.push({f"refs/heads/rendered/{moved}": commit(there, base, a="theirs")})
+    assert other.push({f"refs/heads/rendered/{moved}": commit(other_repository, base, a="theirs")})
     mine = commit(repository, base, a="mine")
     assert not remote.push(dict.fromkeys(refs, mine))
 
@@ -173,9 +173,9 @@ def test_a_ref_below_another_is_no_lost_race(remote: Remote, repository: Reposit
 def test_two_first_commits_do_not_replace_each_other(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
-    there = new_repository(tmp_path / "there")
-    theirs = commit(there, None, theirs="1")
-    assert Remote(there, str(bare)).push({BRANCH: theirs})
+    other_repository = new_repository(tmp_path / "there")
+    theirs = commit(other_repository, None, theirs="1")
+    assert Remote(other_repository, str(bare)).push({BRANCH: theirs})
     assert not remote.push({BRANCH: commit(repository, None, mine="1")})
     assert refs(bare) == {BRANCH: theirs}
 
@@ -183,24 +183,25 @@ def test_two_first_commits_do_not_replace_each_other(
 def test_who_fetches_again_and_again_keeps_what_it_has(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
-    there = new_repository(tmp_path / "there")
-    one = commit(repository, None, a="1")
-    assert remote.push({BRANCH: one})
-    keeping = Remote(there, str(bare), keep=True)
-    assert keeping.fetch(BRANCH) == {BRANCH: one}
-    two = commit(repository, one, a="2")
+    other_repository = new_repository(tmp_path / "there")
+    first_commit = commit(repository, None, a="1")
+    assert remote.push({BRANCH: first_commit})
+    keeping = Remote(other_repository, str(bare), keep=True)
+    assert keeping.fetch(BRANCH) == {BRANCH: first_commit}
+    two = commit(repository, first_commit, a="2")
     assert remote.push({BRANCH: two})
     assert keeping.fetch(BRANCH) == {BRANCH: two}
     assert (
-        git(there.folder, "for-each-ref", "--format=%(refname) %(objectname)") == f"refs/allotment/seen/{BRANCH} {two}"
+        git(other_repository.folder, "for-each-ref", "--format=%(refname) %(objectname)")
+        == f"refs/allotment/seen/{BRANCH} {two}"
     )
 
 
 def test_ancestry(repository: Repository) -> None:
     base = commit(repository, None, a="1")
     later, aside = commit(repository, base, a="2"), commit(repository, base, a="3")
-    assert [repository.is_ancestor(base, one) for one in (base, later, aside)] == [True, True, True]
-    assert [repository.is_ancestor(later, one) for one in (base, aside)] == [False, False]
+    assert [repository.is_ancestor(base, candidate) for candidate in (base, later, aside)] == [True, True, True]
+    assert [repository.is_ancestor(later, candidate) for candidate in (base, aside)] == [False, False]
 
 
 def test_a_remote_that_says_no_is_told_with_its_words(remote: Remote, repository: Repository, bare: Path) -> None:
@@ -261,12 +262,12 @@ def test_a_kill_at_any_step_leaves_one_state_or_the_other(
 ) -> None:
     def published() -> str:
         """Return the number that all files have."""
-        found = remote.fetch(BRANCH, SOURCE)
-        assert len(set(found.values())) <= 1
-        if BRANCH not in found:
+        remote_refs = remote.fetch(BRANCH, SOURCE)
+        assert len(set(remote_refs.values())) <= 1
+        if BRANCH not in remote_refs:
             return ""
-        git(bare, "fsck", "--connectivity-only", found[BRANCH])
-        listing = repository.listing(found[BRANCH])
+        git(bare, "fsck", "--connectivity-only", remote_refs[BRANCH])
+        listing = repository.listing(remote_refs[BRANCH])
         assert (len(listing), len(set(listing.values()))) == (200, 1), "a mix of two states"
         return repository.read(next(iter(listing.values()))).decode().strip()
 
@@ -331,11 +332,11 @@ def test_a_slow_fetch_that_progresses_is_not_ended(repository: Repository, bare:
     slow = tmp_path / "slow"
     slow.write_text(f"#!{sys.executable}\n{SLOW_PACK}")
     slow.chmod(0o755)
-    there = new_repository(tmp_path / "there")
-    git(there.folder, "config", "remote.slow.url", str(bare))
-    git(there.folder, "config", "remote.slow.uploadpack", str(slow))
-    assert Remote(there, "slow", transfer=Patience(silent=2.0, whole=60)).fetch(BRANCH) == {BRANCH: made}
-    assert there.has(made)
+    other_repository = new_repository(tmp_path / "there")
+    git(other_repository.folder, "config", "remote.slow.url", str(bare))
+    git(other_repository.folder, "config", "remote.slow.uploadpack", str(slow))
+    assert Remote(other_repository, "slow", transfer=Patience(silent=2.0, whole=60)).fetch(BRANCH) == {BRANCH: made}
+    assert other_repository.has(made)
 
 
 SLOW_PACK = """
@@ -359,9 +360,9 @@ def _wait_for_the_end_of(text: str) -> None:
 
 def _commands_that_name(text: str) -> list[bytes]:
     """Return the command lines of processes that name a text, this one left out."""
-    found = []
+    command_lines = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             if text.encode() in (words := file.read_bytes()):
-                found.append(words)
-    return found
+                command_lines.append(words)
+    return command_lines

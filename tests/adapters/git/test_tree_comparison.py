@@ -21,15 +21,15 @@ from allotment.problems import Refused
 NAMES = some.sampled_from(["a", "b", "a.yaml", "b-c", "\\x", "ü"])
 FOLDERS = some.recursive(
     some.sampled_from([b"1\n", b"2\n"]), lambda below: some.dictionaries(NAMES, below, max_size=3), max_leaves=9
-).filter(lambda one: isinstance(one, dict))
+).filter(lambda folder: isinstance(folder, dict))
 
 
 def flat(folder: dict[str, Any], path: str = "") -> dict[str, bytes]:
     """Return a folder's files by their paths."""
-    found: dict[str, bytes] = {}
-    for name, one in folder.items():
-        found |= flat(one, f"{path}{name}/") if isinstance(one, dict) else {path + name: one}
-    return found
+    files: dict[str, bytes] = {}
+    for name, child in folder.items():
+        files |= flat(child, f"{path}{name}/") if isinstance(child, dict) else {path + name: child}
+    return files
 
 
 def not_walked(*_: object, **__: object) -> None:
@@ -49,9 +49,9 @@ def test_a_listing_from_what_differs_is_the_listing(
     with pytest.MonkeyPatch.context() as patch:
         if not any("\\" in path for path in old.keys() | new.keys()):
             patch.setattr(Trees, "walk", not_walked)
-        found = repository.listing(child)
-    assert list(found.items()) == list(Repository(repository.folder).listing(child).items())
-    assert {path: repository.read(blob) for path, blob in found.items()} == new
+        listing = repository.listing(child)
+    assert list(listing.items()) == list(Repository(repository.folder).listing(child).items())
+    assert {path: repository.read(blob) for path, blob in listing.items()} == new
 
 
 def test_what_differs_too_much_is_listed_anew(repository: Repository) -> None:
@@ -90,12 +90,12 @@ def test_a_line_that_is_no_parent_costs_no_listing(behind: str, line: bytes, rep
 def test_parents_that_somebody_else_names_are_not_read(repository: Repository) -> None:
     tree = repository.tree_of(commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID), "")
     assert tree is not None
-    several = [write_commit(repository.folder, tree, *(["1" * 40] * number)) for number in range(3)]
+    parents = [write_commit(repository.folder, tree, *(["1" * 40] * number)) for number in range(3)]
     with pytest.MonkeyPatch.context() as patch:
         read: list[str] = []
         root = Trees.root
-        patch.setattr(Trees, "root", lambda self, one: read.append(one) or root(self, one))
-        commit = write_commit(repository.folder, tree, *several)
+        patch.setattr(Trees, "root", lambda self, commit_id: read.append(commit_id) or root(self, commit_id))
+        commit = write_commit(repository.folder, tree, *parents)
         assert set(repository.listing(commit)) == {"a.yaml"}
     assert read == [commit]
 

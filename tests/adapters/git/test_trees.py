@@ -68,24 +68,27 @@ def test_a_link_is_a_link_to_both(word: str, repository: Repository) -> None:
     assert word in fsck(repository.folder, tree)
     root = write(repository.folder, "tree", entry("40000", "platform", bytes.fromhex(tree)))
     path = f"platform/{LINKS[word]}"
-    assert [(one.path, one.message) for one in TreeSource(repository, root).scopes()[1]] == [
+    assert [(problem.path, problem.message) for problem in TreeSource(repository, root).scopes()[1]] == [
         (path, "is a symbolic link: replace it by the file itself")
     ]
-    assert [(one.path, one.mode) for one in changed(repository, write(repository.folder, "tree", b""), root)] == [
-        (path, "120000")
-    ]
+    assert [
+        (change.path, change.mode) for change in changed(repository, write(repository.folder, "tree", b""), root)
+    ] == [(path, "120000")]
 
 
 def test_every_word_of_git_fsck_for_trees_is_in_the_corpus() -> None:
     words = (
         "badFilemode badTree duplicateEntries emptyName fullPathname hasDot hasDotdot hasDotgit nullSha1 treeNotSorted"
     )
-    assert {one for word, *_ in REFUSED.values() for one in word.split("|")} == {*words.split(), "zeroPaddedFilemode"}
+    assert {alternative for word, *_ in REFUSED.values() for alternative in word.split("|")} == {
+        *words.split(),
+        "zeroPaddedFilemode",
+    }
 
 
 def test_a_name_that_is_too_long_is_refused(repository: Repository) -> None:
     tree = write_tree(repository.folder, named("a" * (MOST_NAME + 1)))
-    assert all("has more than 4,096 bytes" in one for one in faults(repository, "tenants", tree))
+    assert all("has more than 4,096 bytes" in fault for fault in faults(repository, "tenants", tree))
 
 
 def test_names_that_only_look_like_gits_are_names(repository: Repository) -> None:
@@ -139,12 +142,12 @@ class Counted:
         contents = Objects._contents
 
         def counted(of: Objects, infos: dict[str, Info]) -> list[tuple[str, bytes]]:
-            found = contents(of, infos)
-            held = sum(len(data) for _, data in found)
+            batch = contents(of, infos)
+            held = sum(len(data) for _, data in batch)
             assert held <= MOST_HELD, "more is held at once than may be"
             self.ids += infos
             self.bytes += held
-            return found
+            return batch
 
         monkeypatch.setattr(Objects, "_contents", counted)
 
@@ -215,7 +218,7 @@ def test_a_listing_that_was_refused_is_refused_again(repository: Repository) -> 
 def test_what_is_too_deep_is_named_and_not_read(bomb: str, words: str, repository: Repository, read: Counted) -> None:
     tree, most = bombs(repository.folder)[bomb]
     root = write(repository.folder, "tree", entry("40000", "platform", bytes.fromhex(tree)))
-    assert {one.message for one in TreeSource(repository, root).scopes()[1]} == {
+    assert {problem.message for problem in TreeSource(repository, root).scopes()[1]} == {
         "no declaration lies so deep: remove it"
     }
     assert len(read.ids) < 12
@@ -227,8 +230,8 @@ def test_what_is_too_deep_is_named_and_not_read(bomb: str, words: str, repositor
 def test_as_many_files_as_may_be_are_listed(repository: Repository) -> None:
     blob = bytes.fromhex(write(repository.folder, "blob", b"x\n"))
     inner = write(repository.folder, "tree", b"".join(head + blob for head in many(MAX_FILES // 100)))
-    one = write(repository.folder, "tree", b"".join(head + bytes.fromhex(inner) for head in many(100, "40000")))
-    root = write(repository.folder, "tree", entry("40000", "platform", bytes.fromhex(one)))
+    subtree = write(repository.folder, "tree", b"".join(head + bytes.fromhex(inner) for head in many(100, "40000")))
+    root = write(repository.folder, "tree", entry("40000", "platform", bytes.fromhex(subtree)))
     source = TreeSource(repository, root)
     assert len(source.files(source.scopes()[0][0]).paths) == MAX_FILES
 

@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
 
 def state(root: Path) -> dict[str, bytes]:
     """Return what lies in the repository's own folder."""
-    return {str(one.relative_to(root)): one.read_bytes() for one in (root / ".git").rglob("*") if one.is_file()}
+    return {str(path.relative_to(root)): path.read_bytes() for path in (root / ".git").rglob("*") if path.is_file()}
 
 
 @contextmanager
@@ -58,9 +58,9 @@ def planned(root: Path, within: str = "", most: int = MOST) -> Iterator[tuple[Re
 def files(root: Path, within: str = "") -> dict[str, str]:
     """Return what the commit of a folder has."""
     with planned(root, within) as (repository, source):
-        found = {path: source.read(path).decode() for scope in source.scopes()[0] for path in source.files(scope).paths}
+        texts = {path: source.read(path).decode() for scope in source.scopes()[0] for path in source.files(scope).paths}
         beside = repository.read_at(source.commit, "README.md")
-        return found | ({"README.md": beside.decode()} if beside is not None else {})
+        return texts | ({"README.md": beside.decode()} if beside is not None else {})
 
 
 def program(root: Path, name: str) -> str:
@@ -123,7 +123,9 @@ def test_what_is_staged_stays_staged(root: Path) -> None:
 def test_a_link_is_a_link(root: Path) -> None:
     (root / "tenants/ada/members.yaml").symlink_to("tenant.yaml")
     with planned(root) as (_, source):
-        assert [one.message for one in source.scopes()[1]] == ["is a symbolic link: replace it by the file itself"]
+        assert [problem.message for problem in source.scopes()[1]] == [
+            "is a symbolic link: replace it by the file itself"
+        ]
 
 
 def test_no_hook_runs(root: Path) -> None:
@@ -170,7 +172,7 @@ def test_what_a_nested_repository_configures_never_runs(root: Path) -> None:
         (folder / "file.txt").write_text("two\n")
     git(root, "commit", "-q", "-m", "Nested")
     with planned(root) as (repository, source):
-        said = [(one.path, one.message) for one in source.scopes()[1]]
+        said = [(problem.path, problem.message) for problem in source.scopes()[1]]
         assert said == [("tenants/ada/inner", "is a submodule: replace it by the file itself")]
         entry = repository.trees.find(repository.trees.root(source.commit), "tenants/ada/inner")
         assert entry is not None
@@ -222,10 +224,10 @@ def test_ends_of_lines_are_those_that_git_would_commit(root: Path) -> None:
     (root / "tenants/ada/members.yaml").write_bytes(b"new\r\n")
     (root / "platform/.gitattributes").write_text("*.yaml text eol=crlf\n")
     (root / "platform/platform.yaml").write_bytes(b"platform/platform.yaml\r\n")
-    found = files(root)
-    assert found["tenants/ada/tenant.yaml"] == "tenants/ada/tenant.yaml\n"
-    assert found["tenants/ada/members.yaml"] == "new\n"
-    assert found["platform/platform.yaml"] == "platform/platform.yaml\n"
+    texts = files(root)
+    assert texts["tenants/ada/tenant.yaml"] == "tenants/ada/tenant.yaml\n"
+    assert texts["tenants/ada/members.yaml"] == "new\n"
+    assert texts["platform/platform.yaml"] == "platform/platform.yaml\n"
 
 
 def test_what_a_sparse_checkout_leaves_out_is_not_gone(root: Path) -> None:
@@ -248,8 +250,8 @@ def test_a_mode_that_the_file_system_does_not_keep_is_as_committed(root: Path) -
 def test_any_name_is_taken(root: Path, name: str) -> None:
     (root / "tenants/ada" / name).write_text("strange\n")
     with planned(root) as (repository, source):
-        there = {one.path for one in repository.trees.walk(repository.trees.root(source.commit), 100)}
-        assert f"tenants/ada/{name}" in there
+        paths = {file.path for file in repository.trees.walk(repository.trees.root(source.commit), 100)}
+        assert f"tenants/ada/{name}" in paths
 
 
 def test_a_repository_of_sha256_is_read_too(tmp_path: Path) -> None:

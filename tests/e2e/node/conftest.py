@@ -98,26 +98,26 @@ ANSWERS = (
 
 def app_images() -> dict[str, images.Image]:
     """Return for each version of each App of the sample an image under its declared name that answers on its first port."""
-    found = {}
+    images_by_name = {}
     for name, app in survey(FolderSource(PROJECT), datetime.date.today()).offers.platform.of(App).items():
         for version in app.model.spec.versions:
             container = version.container
             asked = container.probe.http_get.path if container.probe and container.probe.http_get else "/"
             port = container.ports[0].container_port
             said = ANSWERS.format(name=f"{name} {version.version}", port=port, probe=asked.lstrip("/"))
-            found[container.image] = images.busybox("/bin/sh", "-c", said, "app")
-    return found
+            images_by_name[container.image] = images.busybox("/bin/sh", "-c", said, "app")
+    return images_by_name
 
 
 @pytest.fixture(scope="package")
 def real_node() -> Iterator[Node]:
     """Return a cluster with a node that runs containers; it ends with the last of these tests, and leaves nothing behind."""
-    found, link, folder = None, "", node.folder(cluster_place("eu-1", real=True))
+    current_node, link, folder = None, "", node.folder(cluster_place("eu-1", real=True))
     before = None if node.why_not() or debian.missing() else traces(folder)
-    for found in a_real_node():
-        yield found
-        link = found.world.network.link
-    if found is not None and not processes.running(folder):
+    for current_node in a_real_node():
+        yield current_node
+        link = current_node.world.network.link
+    if current_node is not None and not processes.running(folder):
         assert traces(folder, link) == before
 
 
@@ -154,8 +154,8 @@ def declare_all(cloud: Cloud, declared: Mapping[str, str]) -> None:
 
 def only_pod(cloud: Cloud, name: str) -> Object:
     """Return the one pod that an instance has."""
-    (found,) = cloud.clusters["eu-1"].client.list("v1", "Pod", SPACE, f"{names.INSTANCE}={name}")
-    return found
+    (pod,) = cloud.clusters["eu-1"].client.list("v1", "Pod", SPACE, f"{names.INSTANCE}={name}")
+    return pod
 
 
 def in_pod(cloud: Cloud, pod: Object, *command: str) -> str:

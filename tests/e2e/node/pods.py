@@ -33,63 +33,65 @@ def pod(namespace: str, name: str, image: str, labels: Mapping[str, str] | None 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, **more}}
 
 
-def seen(real_node: Node, one: Pod) -> Pod:
+def seen(real_node: Node, pod: Pod) -> Pod:
     """Return a pod as the API server has it now."""
-    return real_node.cluster.client.get("v1", "Pod", one["metadata"]["name"], one["metadata"]["namespace"])
+    return real_node.cluster.client.get("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
 
 
 @contextmanager
 def running(real_node: Node, *wanted: Pod) -> Iterator[list[Pod]]:
     """Give pods as the API server has them once all are Ready, and delete them in the end."""
     client = real_node.cluster.client
-    for namespace in {one["metadata"]["namespace"] for one in wanted}:
+    for namespace in {pod["metadata"]["namespace"] for pod in wanted}:
         account = partial(client.get, "v1", "ServiceAccount", "default", namespace)
         processes.eventually(account, f"the service account of {namespace}")
     # A namespace's quota takes no pods before it was counted for the first time.
     processes.eventually(partial(client.apply, *wanted), "pods to be taken")
     try:
-        yield [processes.eventually(partial(_ready, real_node, one), "a pod to be Ready") for one in wanted]
+        yield [processes.eventually(partial(_ready, real_node, pod), "a pod to be Ready") for pod in wanted]
     finally:
-        for one in wanted:
-            client.delete("v1", "Pod", one["metadata"]["name"], one["metadata"]["namespace"])
+        for pod in wanted:
+            client.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
 
 
-def _ready(real_node: Node, one: Pod) -> Pod | None:
-    found = seen(real_node, one)
-    said = found["status"].get("conditions", ())
-    return found if any(one["type"] == "Ready" and one["status"] == "True" for one in said) else None
+def _ready(real_node: Node, pod: Pod) -> Pod | None:
+    live_pod = seen(real_node, pod)
+    said = live_pod["status"].get("conditions", ())
+    return (
+        live_pod if any(condition["type"] == "Ready" and condition["status"] == "True" for condition in said) else None
+    )
 
 
-def tried(real_node: Node, one: Pod, *command: str) -> subprocess.CompletedProcess[str]:
+def tried(real_node: Node, pod: Pod, *command: str) -> subprocess.CompletedProcess[str]:
     """Return how a command ended in a pod's container, and what it said."""
-    return _exec(real_node.cluster, one, command)
+    return _exec(real_node.cluster, pod, command)
 
 
-def _exec(cluster: Cluster, one: Pod, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    metadata = one["metadata"]
+def _exec(cluster: Cluster, pod: Pod, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    metadata = pod["metadata"]
     kubectl = [str(programs.program("kubectl")), f"--kubeconfig={cluster.kubeconfig}"]
     run = [*kubectl, "exec", f"--namespace={metadata['namespace']}", metadata["name"], "--", *command]
     return subprocess.run(run, capture_output=True, text=True, check=False)
 
 
-def said(cluster: Cluster, one: Pod, *command: str) -> str:
+def said(cluster: Cluster, pod: Pod, *command: str) -> str:
     """Return what a command says in a pod's container. Raises CalledProcessError where it fails."""
-    ended = _exec(cluster, one, command)
+    ended = _exec(cluster, pod, command)
     ended.check_returncode()
     return ended.stdout
 
 
-def processes_of(one: Pod) -> list[psutil.Process]:
+def processes_of(pod: Pod) -> list[psutil.Process]:
     """Return a pod's processes on this machine, which other pods, also of other checkouts, have processes of the same name on."""
-    found = []
+    pod_processes = []
     for process in psutil.process_iter():
         try:
             of = Path(f"/proc/{process.pid}/cgroup").read_text(encoding="ascii")
         except OSError:  # it has ended meanwhile
             continue
-        if f"pod{one['metadata']['uid']}" in of:
-            found.append(process)
-    return found
+        if f"pod{pod['metadata']['uid']}" in of:
+            pod_processes.append(process)
+    return pod_processes
 
 
 def uid_map(process: psutil.Process) -> tuple[int, int, int]:
@@ -98,7 +100,7 @@ def uid_map(process: psutil.Process) -> tuple[int, int, int]:
     return int(inside), int(outside), int(count)
 
 
-def fetch(real_node: Node, one: Pod, address: str) -> subprocess.CompletedProcess[str]:
+def fetch(real_node: Node, pod: Pod, address: str) -> subprocess.CompletedProcess[str]:
     """Return how it ended that a pod asked a web server, and what that answered."""
     # Not wget's own -T: Debian's static BusyBox crashes by it.
-    return tried(real_node, one, "busybox", "timeout", "5", "wget", "-q", "-O", "-", f"http://{address}/")
+    return tried(real_node, pod, "busybox", "timeout", "5", "wget", "-q", "-O", "-", f"http://{address}/")

@@ -81,20 +81,20 @@ def accessor(real_node: Node, sample_tree: Path) -> Iterator[Accessor]:
     shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
     space, storage = "control/namespaces/s/studio-kite.rendered.yaml", f"tenants/studio-kite/storage/{STORAGE}"
     objects = [*rendered.objects(sample_tree, *shared, space, f"{storage}.rendered.yaml")]
-    (server,) = [one for one in objects if one["kind"] == "Deployment"]
+    (server,) = [manifest for manifest in objects if manifest["kind"] == "Deployment"]
     (container,) = server["spec"]["template"]["spec"]["containers"]
     node.take_in(real_node.world, {container["image"]: images.linked(crates.program("dufs"))})
     client.apply(*objects)
     pod = processes.eventually(partial(_ready, client), "the accessor to be ready")
     claim = client.get("v1", "PersistentVolumeClaim", STORAGE, KITE)
-    (process,) = [one for one in pods.processes_of(pod) if one.name() == "dufs"]
+    (process,) = [candidate for candidate in pods.processes_of(pod) if candidate.name() == "dufs"]
     yield Accessor(client, pod, node.volumes(real_node.cluster) / claim["metadata"]["uid"], process)
     rendered.clear(client)
 
 
 def _ready(client: Client) -> dict[str, Any] | None:
     pods = client.list("v1", "Pod", KITE, f"{names.STORAGE}={STORAGE}")
-    ready = [one for one in pods if any(part.get("ready") for part in one["status"].get("containerStatuses", ()))]
+    ready = [pod for pod in pods if any(part.get("ready") for part in pod["status"].get("containerStatuses", ()))]
     return ready[0] if ready else None
 
 
@@ -102,7 +102,7 @@ def listed(accessor: Accessor, path: str) -> set[str]:
     """Return the names that a folder is shown with."""
     status, page = accessor.ask(f"{path}?json")
     assert status == 200
-    return {one["name"] for one in json.loads(page)["paths"]}
+    return {entry["name"] for entry in json.loads(page)["paths"]}
 
 
 def test_it_shows_files_of_the_volume_but_not_what_is_ours(accessor: Accessor) -> None:
@@ -206,7 +206,7 @@ def test_it_has_no_token_and_no_right_of_root(accessor: Accessor) -> None:
     assert not [place for place in places if "secrets" in place]
     assert not (inside / "root" / "var" / "run" / "secrets").exists()
     environment = (inside / "environ").read_bytes().split(b"\0")
-    assert not [one for one in environment if one.startswith(b"OUTPUTS_")]
+    assert not [variable for variable in environment if variable.startswith(b"OUTPUTS_")]
     status = dict(line.split(":\t", 1) for line in (inside / "status").read_text(encoding="ascii").splitlines())
     assert {status[name] for name in ("CapEff", "CapBnd", "CapPrm")} == {"0" * 16}
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")

@@ -34,9 +34,9 @@ def probe(real_node: Node) -> Iterator[Pod]:
     client.delete("v1", "Service", "web", "default")
 
 
-def fetched(real_node: Node, one: Pod, address: str) -> str:
+def fetched(real_node: Node, pod: Pod, address: str) -> str:
     """Return what a web server answers a pod."""
-    return pods.fetch(real_node, one, address).stdout
+    return pods.fetch(real_node, pod, address).stdout
 
 
 @pytest.mark.parametrize("name", ["web", "web.default", "web.default.svc", "web.default.svc.cluster.local"])

@@ -81,9 +81,9 @@ def applications(tree: Path, url: str) -> Iterator[Object]:
     """Yield each tenant's project and the Application of its instances, as they are rendered, but for the repository."""
     declared = "https://github.com/northlight-example/gpus"
     for tenant in (KITE, ADA):
-        for one in rendered.objects(tree, f"control/argo/s/{tenant}.rendered.yaml"):
-            if not one["metadata"]["name"].endswith("--storage"):
-                yield json.loads(json.dumps(one).replace(declared, url))
+        for manifest in rendered.objects(tree, f"control/argo/s/{tenant}.rendered.yaml"):
+            if not manifest["metadata"]["name"].endswith("--storage"):
+                yield json.loads(json.dumps(manifest).replace(declared, url))
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +93,16 @@ def synced(real_node: Node, sample_tree: Path, tmp_path_factory: pytest.TempPath
     argocd = bed.argocd_of(cluster)
     pools = simulated.declared(PROJECT, "eu-1").of(NodePool)
     bootstrap = yaml.safe_load_all((PROJECT / "argo" / "bootstrap.yaml").read_text(encoding="utf-8"))
-    settings = [one for one in bootstrap if one["kind"] == "ConfigMap"]
+    settings = [manifest for manifest in bootstrap if manifest["kind"] == "ConfigMap"]
     shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
     spaces = [f"control/namespaces/s/{tenant}.rendered.yaml" for tenant in (KITE, ADA)]
     stored = [*rendered.objects(sample_tree, f"tenants/{KITE}/storage", f"tenants/{ADA}/storage")]
-    claims = [one for one in stored if one["kind"] == "PersistentVolumeClaim"]
-    instances = [one for one in rendered.objects(sample_tree, *files()) if one["kind"] == "Deployment"]
-    containers = [one["spec"]["template"]["spec"]["containers"][0] for one in instances]
-    node.take_in(real_node.world, {one["image"]: images.busybox("/bin/sh", "-c", RUNS) for one in containers})
+    claims = [manifest for manifest in stored if manifest["kind"] == "PersistentVolumeClaim"]
+    instances = [manifest for manifest in rendered.objects(sample_tree, *files()) if manifest["kind"] == "Deployment"]
+    containers = [instance["spec"]["template"]["spec"]["containers"][0] for instance in instances]
+    node.take_in(
+        real_node.world, {container["image"]: images.busybox("/bin/sh", "-c", RUNS) for container in containers}
+    )
     client.apply(*settings, *rendered.objects(sample_tree, *shared, *spaces), *claims)
     client.apply(*applications(sample_tree, published(sample_tree, tmp_path_factory.mktemp("published"))))
     pods = {}
@@ -109,14 +111,14 @@ def synced(real_node: Node, sample_tree: Path, tmp_path_factory: pytest.TempPath
         pods[tenant] = eventually(partial(_ready, client, tenant), f"{tenant}'s instance to run")
     yield Bed(real_node, argocd, pods)
     rendered.clear(client)
-    for one in settings:
-        change = {"data": dict.fromkeys(one["data"])}
-        client.patch("v1", "ConfigMap", one["metadata"]["name"], change, NAMESPACE)
+    for config_map in settings:
+        change = {"data": dict.fromkeys(config_map["data"])}
+        client.patch("v1", "ConfigMap", config_map["metadata"]["name"], change, NAMESPACE)
 
 
 def _ready(client: Client, tenant: str) -> str | None:
     pods = client.list("v1", "Pod", f"t-{tenant}", f"{names.INSTANCE}={INSTANCES[tenant][0]}")
-    ready = [one for one in pods if any(part.get("ready") for part in one["status"].get("containerStatuses", ()))]
+    ready = [pod for pod in pods if any(part.get("ready") for part in pod["status"].get("containerStatuses", ()))]
     return str(ready[0]["metadata"]["name"]) if ready else None
 
 
@@ -154,9 +156,9 @@ def test_the_administrator_forwards_a_port_of_it(synced: Bed) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarding:
         try:
             assert forwarding.stdout is not None
-            found = _FORWARDING.match(forwarding.stdout.readline())
-            assert found is not None
-            with urllib.request.urlopen(f"http://127.0.0.1:{found[1]}", timeout=10) as answer:
+            match = _FORWARDING.match(forwarding.stdout.readline())
+            assert match is not None
+            with urllib.request.urlopen(f"http://127.0.0.1:{match[1]}", timeout=10) as answer:
                 assert answer.read() == b"made here\n"
         finally:
             forwarding.kill()
@@ -177,7 +179,7 @@ def test_the_administrator_forwards_a_port_of_it(synced: Bed) -> None:
 def test_a_service_account_of_the_tenant_may_nothing_of_it(synced: Bed, what: list[str], refused: str) -> None:
     account = synced.client.as_service_account("default", f"t-{KITE}")
     known = {"POD": synced.pods[KITE], "SPACE": f"t-{KITE}", "NODE": node.NAME, "NULL": "/dev/null"}
-    words = [re.sub("POD|SPACE|NODE|NULL", lambda found: known[found[0]], word) for word in what]
+    words = [re.sub("POD|SPACE|NODE|NULL", lambda match: known[match[0]], word) for word in what]
     status, out, error = said(kubectl(synced, *words, token=account.token))
     assert (status, out) == (1, "")
     assert "Forbidden" in error
@@ -187,8 +189,8 @@ def test_a_service_account_of_the_tenant_may_nothing_of_it(synced: Bed, what: li
 @pytest.fixture(scope="module")
 def people(synced: Bed) -> Iterator[dict[str, Person]]:
     """Return three of studio-kite's people, of each role one, and solo-ada's, logged in to Argo CD."""
-    with logged_in(synced.argocd, (ADMIN, MEMBER, VIEWER, NEIGHBOUR)) as found:
-        yield found
+    with logged_in(synced.argocd, (ADMIN, MEMBER, VIEWER, NEIGHBOUR)) as people_by_name:
+        yield people_by_name
 
 
 def log_of(synced: Bed, person: Person, tenant: str = KITE, of: str = KITE) -> Any:

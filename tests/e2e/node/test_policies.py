@@ -62,8 +62,8 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
     ]
     wanted += [pods.pod("edge", "gateway", IMAGE), pods.pod("default", "stranger", IMAGE)]
     with pods.running(real_node, *wanted) as running:
-        made = {one["metadata"]["name"]: one for one in running}
-        addresses = {name: one["status"]["podIP"] for name, one in made.items()}
+        made = {pod["metadata"]["name"]: pod for pod in running}
+        addresses = {name: pod["status"]["podIP"] for name, pod in made.items()}
         places = {
             "its own pod": Place(addresses["adas-other"], PORT),
             "DNS": Place(dns.ADDRESS, 53),
@@ -81,10 +81,10 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
     rendered.clear(client)
 
 
-def failure(real_node: Node, one: Pod, place: Place) -> str:
+def failure(real_node: Node, pod: Pod, place: Place) -> str:
     """Return why a pod can't connect to a place; nothing where it can."""
     connect = f"nc -w 3 {place.address} {place.port} < /dev/null"
-    ended = pods.tried(real_node, one, "sh", "-c", connect)
+    ended = pods.tried(real_node, pod, "sh", "-c", connect)
     return ended.stderr or f"ended with {ended.returncode}" if ended.returncode else ""
 
 
@@ -127,7 +127,7 @@ def test_a_tenant_resolves_names(real_node: Node, enforced: Neighbours) -> None:
 
 
 def test_the_gateway_reaches_a_tenant_and_a_stranger_does_not(real_node: Node, enforced: Neighbours) -> None:
-    there = Place(enforced.pods["ada"]["status"]["podIP"], PORT)
-    assert failure(real_node, enforced.pods["gateway"], there) == ""
+    tenant_place = Place(enforced.pods["ada"]["status"]["podIP"], PORT)
+    assert failure(real_node, enforced.pods["gateway"], tenant_place) == ""
     for name in ("stranger", "kite"):
-        assert REFUSED in failure(real_node, enforced.pods[name], there)
+        assert REFUSED in failure(real_node, enforced.pods[name], tenant_place)

@@ -23,27 +23,27 @@ def offered(real_node: Node, repository: str) -> str:
 
 def test_an_image_that_is_only_in_the_registry_is_pulled_by_its_digest(real_node: Node) -> None:
     image = offered(real_node, "team/pulled")
-    with pods.running(real_node, pods.pod("default", "pulled", image)) as (one,):
-        (status,) = one["status"]["containerStatuses"]
+    with pods.running(real_node, pods.pod("default", "pulled", image)) as (pod,):
+        (status,) = pod["status"]["containerStatuses"]
         assert status["imageID"] == image
 
 
-def reasons(real_node: Node, one: Pod) -> dict[str, str]:
+def reasons(real_node: Node, pod: Pod) -> dict[str, str]:
     """Return why a pod waits: each reason that is seen until it is backed off, with the message that it first had."""
     client, seen = real_node.cluster.client, dict[str, str]()
 
     def backed_off() -> bool:
-        (status,) = pods.seen(real_node, one)["status"]["containerStatuses"]
+        (status,) = pods.seen(real_node, pod)["status"]["containerStatuses"]
         waiting = status["state"]["waiting"]
         if "message" in waiting:
             seen.setdefault(waiting["reason"], waiting["message"])
         return "ImagePullBackOff" in seen
 
-    client.apply(one)
+    client.apply(pod)
     try:
         processes.eventually(backed_off, "the pod to be backed off", pause=0.02)
     finally:
-        client.delete("v1", "Pod", one["metadata"]["name"], one["metadata"]["namespace"])
+        client.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
     return seen
 
 

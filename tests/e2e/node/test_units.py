@@ -51,13 +51,13 @@ def pod(name: str, resource: str = GPU, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def client(real_node: Node) -> Iterator[Client]:
     """Return the cluster's client; the pods of a test end with it, and its units are well again."""
-    found = real_node.cluster.client
-    yield found
+    cluster_client = real_node.cluster.client
+    yield cluster_client
     (real_node.world.folder / "unwell").unlink(missing_ok=True)
-    for one in found.list("v1", "Pod", "default", "test=units"):
-        found.delete("v1", "Pod", one["metadata"]["name"], "default")
-    processes.eventually(lambda: not found.list("v1", "Pod", "default", "test=units"), "the pods to be gone")
-    processes.eventually(lambda: allocatable(found) == node.UNITS, "the node to have all its units")
+    for live_pod in cluster_client.list("v1", "Pod", "default", "test=units"):
+        cluster_client.delete("v1", "Pod", live_pod["metadata"]["name"], "default")
+    processes.eventually(lambda: not cluster_client.list("v1", "Pod", "default", "test=units"), "the pods to be gone")
+    processes.eventually(lambda: allocatable(cluster_client) == node.UNITS, "the node to have all its units")
 
 
 def allocatable(client: Client) -> dict[str, int]:
@@ -67,8 +67,8 @@ def allocatable(client: Client) -> dict[str, int]:
 
 
 def status_of(client: Client, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.get("v1", "Pod", name, "default")["status"]
-    return found
+    pod_status: dict[str, Any] = client.get("v1", "Pod", name, "default")["status"]
+    return pod_status
 
 
 def runs(client: Client, name: str) -> bool:
@@ -84,11 +84,11 @@ def device_of(real_node: Node, name: str, namespace: str = "default") -> str:
 @pytest.fixture
 def full(real_node: Node, client: Client) -> list[str]:
     """Return the names of four pods that run, one for each of the node's GPUs."""
-    found = [f"gpu-{number}" for number in range(4)]
-    client.apply(*map(pod, found))
-    for name in found:
+    pod_names = [f"gpu-{number}" for number in range(4)]
+    client.apply(*map(pod, pod_names))
+    for name in pod_names:
         processes.eventually(partial(runs, client, name), f"{name} to run")
-    return found
+    return pod_names
 
 
 def test_each_pod_gets_a_unit_of_its_own(real_node: Node, full: list[str]) -> None:
@@ -99,7 +99,11 @@ def test_one_too_many_waits_until_another_ends(real_node: Node, client: Client, 
     client.apply(pod("gpu-4"))
 
     def refused() -> str | None:
-        said = [one for one in status_of(client, "gpu-4").get("conditions", ()) if one["reason"] == "Unschedulable"]
+        said = [
+            condition
+            for condition in status_of(client, "gpu-4").get("conditions", ())
+            if condition["reason"] == "Unschedulable"
+        ]
         return str(said[0]["message"]) if said else None
 
     assert f"Insufficient {GPU}" in processes.eventually(refused, "the fifth pod to be refused")
@@ -140,14 +144,14 @@ def posing(real_node: Node, client: Client) -> Iterator[Node]:
 
 def apply(real_node: Node, tree: Path, pool: str, *parts: str) -> NodePool:
     """Let the node stand for one of a pool, apply parts of the sample with images that only sleep, and return the pool."""
-    found = simulated.declared(PROJECT, "eu-1").of(NodePool)[pool].model
-    node.pose(real_node.cluster, found)
+    node_pool = simulated.declared(PROJECT, "eu-1").of(NodePool)[pool].model
+    node.pose(real_node.cluster, node_pool)
     objects = [*rendered.objects(tree, *SHARED, *parts)]
-    pods = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
-    asked = {container["image"] for one in pods for container in one["containers"]}
+    pods = [manifest["spec"]["template"]["spec"] for manifest in objects if manifest["kind"] == "Deployment"]
+    asked = {container["image"] for pod_spec in pods for container in pod_spec["containers"]}
     node.take_in(real_node.world, dict.fromkeys(asked, images.busybox("/bin/sh", "-c", SLEEPS)))
     real_node.cluster.client.apply(*objects)
-    return found
+    return node_pool
 
 
 def test_the_copies_of_an_instance_get_a_slice_of_a_gpu_each(posing: Node, client: Client, sample_tree: Path) -> None:
@@ -160,7 +164,7 @@ def test_the_copies_of_an_instance_get_a_slice_of_a_gpu_each(posing: Node, clien
 
     def started() -> list[str]:
         pods = client.list("v1", "Pod", ORBIT, f"{names.INSTANCE}=embed")
-        return [one["metadata"]["name"] for one in pods if one["status"].get("phase") == "Running"]
+        return [live_pod["metadata"]["name"] for live_pod in pods if live_pod["status"].get("phase") == "Running"]
 
     processes.eventually(lambda: len(started()) == 2, "both copies to run")
     given = {int(device_of(posing, name, ORBIT)) for name in started()}
@@ -188,7 +192,11 @@ def test_a_unit_that_goes_bad_is_none_that_a_stock_has_ready(
     assert reported() == Stock("l4-whole", "l4-whole", 5, 0, 5, 4)
     (posing.world.folder / "unwell").write_text(f"{GPU}-1\n", encoding="ascii")
     processes.eventually(partial(is_ready, 3), "the status to have one less")
-    running = [one for one in client.list("v1", "Pod", names.STOCK_NAMESPACE) if one["status"]["phase"] == "Running"]
+    running = [
+        live_pod
+        for live_pod in client.list("v1", "Pod", names.STOCK_NAMESPACE)
+        if live_pod["status"]["phase"] == "Running"
+    ]
     assert len(running) == 4
     (posing.world.folder / "unwell").unlink()
     processes.eventually(partial(is_ready, 4), "the status to have it again")

@@ -47,9 +47,12 @@ def web(real_node: Node) -> Iterator[dict[str, Any]]:
     )
 
     def running() -> dict[str, Any] | None:
-        found = client.get("v1", "Pod", "web", "default")
-        ready = any(one["type"] == "Ready" and one["status"] == "True" for one in found["status"]["conditions"])
-        return found if ready else None
+        live_pod = client.get("v1", "Pod", "web", "default")
+        ready = any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in live_pod["status"]["conditions"]
+        )
+        return live_pod if ready else None
 
     yield processes.eventually(running, "the pod to be Ready")
     client.delete("v1", "Pod", "web", "default")
@@ -61,7 +64,7 @@ def test_a_pod_answers_from_an_address_of_its_own(web: dict[str, Any]) -> None:
 
 
 def test_the_pods_root_is_nobody_of_the_machine(web: dict[str, Any]) -> None:
-    (server,) = [one for one in pods.processes_of(web) if one.name() == "httpd"]
+    (server,) = [process for process in pods.processes_of(web) if process.name() == "httpd"]
     inside, outside, count = pods.uid_map(server)
     assert (inside, count) == (0, 65536)
     assert outside >= 65536
@@ -81,14 +84,16 @@ def webui(real_node: Node, sample_tree: Path) -> Iterator[dict[str, Any]]:
     shared = ("platform/cluster/namespaces.rendered.yaml", "platform/cluster/priority-classes.rendered.yaml")
     objects = [*rendered.objects(sample_tree, *shared)]
     objects += rendered.objects(sample_tree, "control/namespaces/s/solo-ada.rendered.yaml", "tenants/solo-ada")
-    (instance,) = [one for one in objects if (one["kind"], one["metadata"]["name"]) == ("Deployment", "webui")]
+    (instance,) = [
+        manifest for manifest in objects if (manifest["kind"], manifest["metadata"]["name"]) == ("Deployment", "webui")
+    ]
     (container,) = instance["spec"]["template"]["spec"]["containers"]
     node.take_in(real_node.world, {container["image"]: images.busybox("/bin/sh", "-c", SERVES.replace("8080", "7860"))})
     client.apply(*objects)
 
     def running() -> dict[str, Any] | None:
         pods = client.list("v1", "Pod", ADA, "allotment.dev/instance=webui")
-        ready = [one for one in pods if any(part.get("ready") for part in one["status"].get("containerStatuses", ()))]
+        ready = [pod for pod in pods if any(part.get("ready") for part in pod["status"].get("containerStatuses", ()))]
         return ready[0] if ready else None
 
     yield processes.eventually(running, "the instance's pod to be ready")
@@ -140,15 +145,15 @@ def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
         begun = world.begin(folder)
         internet.start(begun)
         noted = traces(folder, begun.network.link)
-        assert {what for what, found in noted.items() if found != before[what]} == {"link", "addr", "route", "groups"}
+        assert {what for what, trace in noted.items() if trace != before[what]} == {"link", "addr", "route", "groups"}
         assert begun.run(["cat", "/proc/1/comm"]) == "sleep\n"
-        networks = {os.readlink(f"/proc/{one.pid}/ns/net") for one in processes.running(folder)}
+        networks = {os.readlink(f"/proc/{process.pid}/ns/net") for process in processes.running(folder)}
         # Its own and the internet's: each ends with its last process, and its links with it.
         assert len(networks - {os.readlink("/proc/self/ns/net")}) == 2
         if killed:
-            for one in processes.running(folder):
+            for process in processes.running(folder):
                 with contextlib.suppress(ProcessLookupError):  # it ended with the first
-                    os.kill(one.pid, signal.SIGKILL)
+                    os.kill(process.pid, signal.SIGKILL)
             processes.eventually(lambda: not processes.running(folder), "its processes to end")
             assert world.found(folder) is None
     finally:

@@ -20,12 +20,17 @@ def traces(folder: Path, link: str = "") -> dict[str, object]:
         lines = subprocess.run(["ip", "-o", what], capture_output=True, text=True, check=True).stdout.splitlines()
         return [line for line in lines if {*LINK.findall(line)} <= {link}]
 
-    groups = sorted(str(one) for one in Path("/sys/fs/cgroup").glob(f"*/allotment{str(folder).replace('/', '-')}"))
+    groups = sorted(str(path) for path in Path("/sys/fs/cgroup").glob(f"*/allotment{str(folder).replace('/', '-')}"))
     settings = {
         name: Path("/proc/sys", name).read_text(encoding="ascii") for name in (*node.SETTINGS, "net/ipv4/ip_forward")
     }
     environment = {**os.environ, "LD_LIBRARY_PATH": str(debian.library_path("nft"))}
     nft = [str(debian.folder("nft") / "usr" / "sbin" / "nft"), "list", "tables"]
     settings["tables"] = subprocess.run(nft, capture_output=True, text=True, check=True, env=environment).stdout
-    found = {what: told(what) for what in ("link", "addr", "route")}
-    return {**found, "mounts": Path("/proc/self/mounts").read_text(encoding="utf-8"), "groups": groups, **settings}
+    network_state = {what: told(what) for what in ("link", "addr", "route")}
+    return {
+        **network_state,
+        "mounts": Path("/proc/self/mounts").read_text(encoding="utf-8"),
+        "groups": groups,
+        **settings,
+    }

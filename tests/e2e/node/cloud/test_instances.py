@@ -66,16 +66,21 @@ def test_an_app_answers_http_where_it_is_declared(app: str, pods: dict[str, Obje
 
 
 def test_it_gets_its_unit_and_the_environment_that_is_declared(real_cloud: Cloud, pods: dict[str, Object]) -> None:
-    found = {
+    environments = {
         app: dict(line.split("=", 1) for line in in_pod(real_cloud, pod, "env").splitlines())
         for app, pod in pods.items()
     }
-    units = [one["NVIDIA_VISIBLE_DEVICES"] for one in found.values()]
+    units = [environment["NVIDIA_VISIBLE_DEVICES"] for environment in environments.values()]
     assert len({*units}) == len(SHAPES)
     assert {*map(int, units)} <= {*range(node.UNITS["nvidia.com/gpu.shared"])}
-    assert found["stable-diffusion-webui"]["HF_HOME"] == "/scratch/hf"
-    assert found["lora-trainer"]["TENSORBOARD_PORT"] == "6006"
-    leaked = {key for one in found.values() for key in one if key.endswith(("_SERVICE_HOST", "_PORT_HTTP"))}
+    assert environments["stable-diffusion-webui"]["HF_HOME"] == "/scratch/hf"
+    assert environments["lora-trainer"]["TENSORBOARD_PORT"] == "6006"
+    leaked = {
+        key
+        for environment in environments.values()
+        for key in environment
+        if key.endswith(("_SERVICE_HOST", "_PORT_HTTP"))
+    }
     assert leaked == {"KUBERNETES_SERVICE_HOST"}, "no Service but the API server's is named to it"
 
 
@@ -89,7 +94,7 @@ def test_its_mounts_are_those_declared_and_what_is_read_only_stays_so(
         assert "Read-only file system" in refused
     claim = real_cloud.clusters["eu-1"].client.get("v1", "PersistentVolumeClaim", "shared", SPACE)
     written = node.volumes(real_node.cluster) / claim["metadata"]["uid"] / "of"
-    assert {one.name: (one / "who").read_text(encoding="ascii") for one in written.iterdir()} == {
+    assert {folder.name: (folder / "who").read_text(encoding="ascii") for folder in written.iterdir()} == {
         app: f"{app}\n" for app in SHAPES
     }
 
@@ -104,7 +109,7 @@ def test_it_has_its_shared_memory_and_disk_and_no_token(real_cloud: Cloud, pods:
 
 
 def test_its_root_is_nobody_of_the_machine(pods: dict[str, Object]) -> None:
-    maps = [uid_map(one) for pod in pods.values() for one in processes_of(pod) if one.name() == "httpd"]
+    maps = [uid_map(process) for pod in pods.values() for process in processes_of(pod) if process.name() == "httpd"]
     assert len(maps) == len(SHAPES)
     assert all(inside == 0 and outside >= 65536 and count == 65536 for inside, outside, count in maps)
     assert len({outside for _, outside, _ in maps}) == len(maps), "each pod has a range of its own"
@@ -116,7 +121,9 @@ def test_its_own_disk_is_erased_at_a_stop_and_its_storage_stays(
     cloud, path = real_cloud, f"tenants/{TENANT}/instances/comfyui.yaml"
     in_pod(cloud, pods["comfyui"], "sh", "-c", "echo mine > /scratch/x; echo kept > /workspace/own/x")
     claims = cloud.clusters["eu-1"].client.list("v1", "PersistentVolumeClaim", SPACE)
-    (scratch,) = [one for one in claims if one["metadata"]["name"].startswith(pods["comfyui"]["metadata"]["name"])]
+    (scratch,) = [
+        claim for claim in claims if claim["metadata"]["name"].startswith(pods["comfyui"]["metadata"]["name"])
+    ]
     disk = node.volumes(real_node.cluster) / scratch["metadata"]["uid"]
     assert (disk / "x").read_text(encoding="ascii") == "mine\n"
     cloud.edit(path, "  gpuSpec", "  state: Stopped\n  gpuSpec")

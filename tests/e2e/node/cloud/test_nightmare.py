@@ -65,8 +65,8 @@ class Tenant(NamedTuple):
     def pod(self) -> Object:
         """Return the instance's pod, the only one it has. What a node didn't take after it booted stays as an object."""
         pods = self.node.cluster.client.list("v1", "Pod", SPACE, f"{names.INSTANCE}=webui")
-        (found,) = [one for one in pods if one["status"].get("phase") != "Failed"]
-        return found
+        (live_pod,) = [pod for pod in pods if pod["status"].get("phase") != "Failed"]
+        return live_pod
 
     def served(self) -> str:
         """Return the hash of the model as the instance serves it."""
@@ -94,7 +94,7 @@ class Tenant(NamedTuple):
             (model.stat().st_ino, model.stat().st_mtime_ns, hashlib.sha256(model.read_bytes()).hexdigest()),
             (root / volume.OWN / "prepared").read_bytes(),
             job["metadata"]["uid"],
-            frozenset(one["metadata"]["uid"] for one in pods),
+            frozenset(pod["metadata"]["uid"] for pod in pods),
             len(asked),
         )
 
@@ -163,9 +163,9 @@ def test_the_node_boots_again_and_the_instance_is_back_with_its_model(tenant: Te
 
     def back() -> bool:
         """In the same pod, or in another where the kubelet was there before its device plugin and didn't take that one."""
-        found = tenant.pod()
-        again = found["metadata"]["uid"] != begun.pod or restarts(found) > restarts(before)
-        return again and bool(found["status"]["containerStatuses"][0]["ready"])
+        live_pod = tenant.pod()
+        again = live_pod["metadata"]["uid"] != begun.pod or restarts(live_pod) > restarts(before)
+        return again and bool(live_pod["status"]["containerStatuses"][0]["ready"])
 
     eventually(back, "its container to run again", 90)
     tenant.running()
@@ -177,8 +177,8 @@ def test_the_branch_is_wound_back_to_before_the_tenant_and_its_instance_runs_on(
     git(cloud.root, "fetch", "-q", cloud.url, "refs/heads/rendered/eu-1")
 
     def is_without() -> bool:
-        found = [cloud.argocd.application(f"{ADA}--eu-1--{part}") for part in ("compute", "storage")]
-        return all(one["status"]["sync"]["status"] == "Unknown" for one in found)
+        applications = [cloud.argocd.application(f"{ADA}--eu-1--{part}") for part in ("compute", "storage")]
+        return all(application["status"]["sync"]["status"] == "Unknown" for application in applications)
 
     with cloud.publisher_stopped():
         git(cloud.root, "push", "-q", "--force", cloud.url, f"{tenant.before}:refs/heads/rendered/eu-1")

@@ -70,16 +70,17 @@ class Bench:
 
     def job(self, name: str) -> Object:
         """Return a storage's Job."""
-        (found,) = self.client.list("batch/v1", "Job", SPACE, f"{names.STORAGE}={name}")
-        return found
+        (job,) = self.client.list("batch/v1", "Job", SPACE, f"{names.STORAGE}={name}")
+        return job
 
     def ready(self, *wanted: str, seconds: float = 120) -> None:
         """Wait until the status says that storages are ready."""
 
         def all_ready() -> bool:
-            found = [storage(self.cloud, name, TENANT) for name in wanted]
-            assert all(one.state == "Ready" for one in found), [
-                (one.name, one.state, one.reason, one.message) for one in found
+            storage_statuses = [storage(self.cloud, name, TENANT) for name in wanted]
+            assert all(storage_status.state == "Ready" for storage_status in storage_statuses), [
+                (storage_status.name, storage_status.state, storage_status.reason, storage_status.message)
+                for storage_status in storage_statuses
             ]
             return True
 
@@ -97,24 +98,24 @@ class Bench:
         running = [
             pod for name in KINDS for pod in self.pods(name) if pod["status"].get("phase") in ("Pending", "Running")
         ]
-        found = []
-        for one in (one for pod in running for one in processes_of(pod)):
+        workers = []
+        for process in (process for pod in running for process in processes_of(pod)):
             with suppress(psutil.NoSuchProcess):  # a probe's, or what a program started for a moment
-                found += [one] if wanted & {*one.cmdline()} else []
-        return found
+                workers += [process] if wanted & {*process.cmdline()} else []
+        return workers
 
     def has_begun(self, name: str) -> bool:
         """Return whether something of what is to come lies on a volume."""
         root = self.folder(name)
         of = {"of-image": "parts/*", "of-storage": "deep/*"}.get(name, f"{volume.OWN}/part-*")
-        return any(one.stat().st_size for one in root.glob(of))
+        return any(path.stat().st_size for path in root.glob(of))
 
 
 @pytest.fixture(scope="module")
 def bench(real_cloud: Cloud, real_node: Node) -> Iterator[Bench]:
     """Return the cloud with a storage `origin` full of files, and the internet with a model and a bucket."""
     node.take_in(real_node.world, {FETCHER: images.busybox("/bin/sh", "-c", FETCHES)})
-    found = Bench(real_cloud, real_node)
+    new_bench = Bench(real_cloud, real_node)
     declare_all(
         real_cloud,
         {
@@ -122,19 +123,19 @@ def bench(real_cloud: Cloud, real_node: Node) -> Iterator[Bench]:
             for name, of in (("origin", SHARED), ("block", EMPTY_STORAGE))
         },
     )
-    found.ready("origin", "block")
-    deep = found.folder("origin") / "deep"
+    new_bench.ready("origin", "block")
+    deep = new_bench.folder("origin") / "deep"
     deep.mkdir()
     for number in range(MANY):
         (deep / f"{number:06}.txt").write_bytes(b"%d" % number)
-    (found.folder("block") / "weights").write_bytes(os.urandom(MODEL))
+    (new_bench.folder("block") / "weights").write_bytes(os.urandom(MODEL))
     served = internet.files(real_node.world)
     (served / "model.bin").write_bytes(os.urandom(MODEL))
     objects = internet.buckets(real_node.world) / "data" / "sets"
     objects.mkdir(parents=True)
     for name in ("a.bin", "b.bin"):
         (objects / name).write_bytes(os.urandom(MODEL))
-    yield found
+    yield new_bench
 
 
 @pytest.fixture(scope="module")
@@ -160,17 +161,19 @@ def prepared(bench: Bench) -> Bench:
         },
     )
     with internet.held(world):
-        for one in in_the_middle(bench):
-            one.kill()
+        for process in in_the_middle(bench):
+            process.kill()
         eventually(lambda: {len(bench.pods(name)) for name in KINDS} == {2}, "the Jobs' next pods", 90)
         working = in_the_middle(bench)
         node.kill(bench.node.cluster, "kubelet")
         node.run(bench.node.cluster, world, "kubelet")
-        assert {one.pid for one in bench.working()} == {one.pid for one in working}, "they go on without it"
+        assert {process.pid for process in bench.working()} == {process.pid for process in working}, (
+            "they go on without it"
+        )
         node.stop(bench.node.cluster)
         node.boot(bench.node.cluster)
         eventually(lambda: {len(bench.pods(name)) for name in KINDS} == {3}, "the Jobs' last pods", 120)
-        (copying,) = [one for one in in_the_middle(bench) if COPY in one.cmdline()]
+        (copying,) = [process for process in in_the_middle(bench) if COPY in process.cmdline()]
     (bench.folder("of-image") / "go").touch()
     copying.send_signal(signal.SIGCONT)
     bench.ready(*KINDS, "of-clone", "of-snapshot", seconds=180)
@@ -181,18 +184,20 @@ def in_the_middle(bench: Bench) -> list[psutil.Process]:
     """Return the processes that fill the volumes, each of them on its way: what would soon be done is halted there."""
 
     def all_are() -> list[psutil.Process]:
-        found = bench.working()
-        for one in found:
-            if COPY in one.cmdline() and any((bench.folder("of-storage") / "deep").glob("*")):
-                one.send_signal(signal.SIGSTOP)
-        assert len(found) == len(KINDS), [one.cmdline() for one in found]
+        workers = bench.working()
+        for process in workers:
+            if COPY in process.cmdline() and any((bench.folder("of-storage") / "deep").glob("*")):
+                process.send_signal(signal.SIGSTOP)
+        assert len(workers) == len(KINDS), [process.cmdline() for process in workers]
         assert all(bench.has_begun(name) for name in KINDS)
-        assert [one for one in found if COPY in one.cmdline() and one.status() == psutil.STATUS_STOPPED]
-        return found
+        assert [
+            process for process in workers if COPY in process.cmdline() and process.status() == psutil.STATUS_STOPPED
+        ]
+        return workers
 
-    found = eventually(all_are, "all preparations to be on their way", 90, pause=0.02)
+    workers = eventually(all_are, "all preparations to be on their way", 90, pause=0.02)
     assert not any(volume.is_complete(str(bench.folder(name)), bench.job(name)["metadata"]["name"]) for name in KINDS)
-    return found
+    return workers
 
 
 def test_each_kind_of_source_fills_its_volume(prepared: Bench) -> None:
@@ -205,7 +210,7 @@ def test_each_kind_of_source_fills_its_volume(prepared: Bench) -> None:
         files(prepared.folder("of-clone")) == files(prepared.folder("of-snapshot")) == files(prepared.folder("block"))
     )
     parts = prepared.folder("of-image") / "parts"
-    assert {int(one.name): one.read_text(encoding="ascii") for one in parts.iterdir()} == {
+    assert {int(part.name): part.read_text(encoding="ascii") for part in parts.iterdir()} == {
         number: f"{number}\n" for number in range(PARTS)
     }
 
@@ -214,12 +219,16 @@ def test_who_was_killed_goes_on_from_what_is_there(prepared: Bench) -> None:
     """Each went three times: killed, the node gone, done. What had come by then isn't fetched again."""
     assert (prepared.folder("of-image") / "begun").read_text(encoding="ascii") == "began\n" * 3
     asked = [line.rpartition("bytes=")[2] for line in internet.asked_of_files(prepared.node.world) if "bytes=" in line]
-    begins = [int(one.partition("-")[0]) for one in asked if one[:1].isdigit()]
+    begins = [int(byte_range.partition("-")[0]) for byte_range in asked if byte_range[:1].isdigit()]
     assert len([at for at in begins if at > 0]) >= 2, internet.asked_of_files(prepared.node.world)
     for name in KINDS:
-        found = storage(prepared.cloud, name, TENANT)
-        assert found.prepare is not None
-        assert (found.prepare.state, found.prepare.attempt, found.prepare.exit_code) == ("Succeeded", 1, 0)
+        storage_status = storage(prepared.cloud, name, TENANT)
+        assert storage_status.prepare is not None
+        assert (storage_status.prepare.state, storage_status.prepare.attempt, storage_status.prepare.exit_code) == (
+            "Succeeded",
+            1,
+            0,
+        )
 
 
 def test_what_is_complete_is_never_prepared_again(prepared: Bench) -> None:
@@ -243,9 +252,11 @@ def test_what_is_complete_is_never_prepared_again(prepared: Bench) -> None:
 
     def ended() -> bool:
         states.update(storage(prepared.cloud, name, TENANT).state for name in KINDS)
-        found = [prepared.job(name) for name in KINDS]
-        assert not {one["metadata"]["uid"] for one in found} & {one["uid"] for one in jobs.values()}
-        return all(one["status"].get("succeeded") or one["status"].get("failed") for one in found)
+        live_jobs = [prepared.job(name) for name in KINDS]
+        assert not {live_job["metadata"]["uid"] for live_job in live_jobs} & {
+            metadata["uid"] for metadata in jobs.values()
+        }
+        return all(live_job["status"].get("succeeded") or live_job["status"].get("failed") for live_job in live_jobs)
 
     eventually(ended, "the Jobs to end once more", 120)
     assert marks() == before

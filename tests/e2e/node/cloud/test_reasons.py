@@ -109,9 +109,13 @@ def told(cloud: Cloud, name: str, *reasons: str, seconds: float = 90) -> Instanc
     """Return an instance's status once it has one of these reasons."""
 
     def found() -> Instance | None:
-        one = instance(cloud, name, TENANT)
-        assert one.reason in reasons, (one.state, one.reason, one.message)
-        return one
+        instance_status = instance(cloud, name, TENANT)
+        assert instance_status.reason in reasons, (
+            instance_status.state,
+            instance_status.reason,
+            instance_status.message,
+        )
+        return instance_status
 
     return processes.eventually(found, f"{name} to be {reasons}", seconds, pause=0.5)
 
@@ -120,20 +124,30 @@ def filled(cloud: Cloud, name: str, *words: str) -> Storage:
     """Return a storage's status once its state or reason is one of these."""
 
     def found() -> Storage | None:
-        one = storage(cloud, name, TENANT)
-        assert {one.state, one.reason} & {*words}, (one.state, one.reason, one.message)
-        return one
+        storage_status = storage(cloud, name, TENANT)
+        assert {storage_status.state, storage_status.reason} & {*words}, (
+            storage_status.state,
+            storage_status.reason,
+            storage_status.message,
+        )
+        return storage_status
 
     return processes.eventually(found, f"{name} to be {words}", 90, pause=0.5)
 
 
 def reasons(cloud: Cloud, name: str) -> list[tuple[str, str]]:
     """Return every state and reason that the branch ever told of an instance, the first first."""
-    found: list[tuple[str, str]] = []
+    state_reasons: list[tuple[str, str]] = []
     for commit in git(cloud.forge, "rev-list", "--reverse", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines():
         seen = read_tenant(file(cloud, f"tenants/{TENANT}.yaml", commit)).instances
-        found += [(one.state, one.reason) for one in seen if one.name == name]
-    return [one for number, one in enumerate(found) if found[number - 1 : number] != [one]]
+        state_reasons += [
+            (instance_status.state, instance_status.reason) for instance_status in seen if instance_status.name == name
+        ]
+    return [
+        state_reason
+        for number, state_reason in enumerate(state_reasons)
+        if state_reasons[number - 1 : number] != [state_reason]
+    ]
 
 
 def pods(real_node: Node, name: str) -> list[Object]:
@@ -141,8 +155,8 @@ def pods(real_node: Node, name: str) -> list[Object]:
 
 
 def one_that_runs(real_node: Node, name: str) -> Object:
-    (found,) = [one for one in pods(real_node, name) if one["status"]["phase"] == "Running"]
-    return found
+    (running_pod,) = [pod for pod in pods(real_node, name) if pod["status"]["phase"] == "Running"]
+    return running_pod
 
 
 @pytest.mark.parametrize(
@@ -155,8 +169,8 @@ def one_that_runs(real_node: Node, name: str) -> Object:
     ],
 )
 def test_what_never_starts_says_why_and_goes_on_saying_so(cloud: Cloud, name: str, reason: str, words: str) -> None:
-    found = told(cloud, name, reason)
-    assert (found.state, found.message, found.ready_replicas) == ("Failed", words, 0)
+    instance_status = told(cloud, name, reason)
+    assert (instance_status.state, instance_status.message, instance_status.ready_replicas) == ("Failed", words, 0)
     assert ("Failed", reason) == reasons(cloud, name)[-1]
     assert {state for state, _ in reasons(cloud, name)} == {"Init", "Failed"}
 
@@ -165,69 +179,86 @@ def restarted(cloud: Cloud, name: str, *reasons: str) -> Instance:
     """Return the status of what was restarted twice, and so waits for its next try."""
 
     def found() -> Instance | None:
-        one = told(cloud, name, *reasons)
-        return one if one.restarts >= 2 else None
+        instance_status = told(cloud, name, *reasons)
+        return instance_status if instance_status.restarts >= 2 else None
 
     return processes.eventually(found, f"{name} to be restarted", 60, pause=0.5)
 
 
 def test_what_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud) -> None:
-    found = restarted(cloud, "crashes", "CrashLoop")
-    assert (found.state, found.ready_replicas) == ("Failed", 0)
-    assert found.message == f"the container ended with exit code 4 ({found.restarts} restarts)"
+    instance_status = restarted(cloud, "crashes", "CrashLoop")
+    assert (instance_status.state, instance_status.ready_replicas) == ("Failed", 0)
+    assert instance_status.message == f"the container ended with exit code 4 ({instance_status.restarts} restarts)"
     seen = reasons(cloud, "crashes")
     failed = [number for number, (state, _) in enumerate(seen) if state == "Failed"]
     assert {reason for _, reason in seen[failed[0] :]} <= {"ContainerEnded", "CrashLoop"}
 
 
 def test_what_uses_up_its_memory_says_so(cloud: Cloud) -> None:
-    found = restarted(cloud, "greedy", "OutOfMemory")
-    assert found.state == "Failed"
-    assert found.message == f"the container used up its unit's memory and was ended ({found.restarts} restarts)"
+    instance_status = restarted(cloud, "greedy", "OutOfMemory")
+    assert instance_status.state == "Failed"
+    assert (
+        instance_status.message
+        == f"the container used up its unit's memory and was ended ({instance_status.restarts} restarts)"
+    )
     seen = reasons(cloud, "greedy")
     assert set(seen[seen.index(("Failed", "OutOfMemory")) :]) == {("Failed", "OutOfMemory")}
 
 
 def test_what_ran_for_a_while_and_ended_runs_again(cloud: Cloud) -> None:
-    found = told(cloud, "ends", "ContainerEnded", "CrashLoop")
-    restarts = f"{found.restarts} restart{'' if found.restarts == 1 else 's'}"
-    assert (found.state, found.message) == ("Failed", f"the container ended with exit code 3 ({restarts})")
+    instance_status = told(cloud, "ends", "ContainerEnded", "CrashLoop")
+    restarts = f"{instance_status.restarts} restart{'' if instance_status.restarts == 1 else 's'}"
+    assert (instance_status.state, instance_status.message) == (
+        "Failed",
+        f"the container ended with exit code 3 ({restarts})",
+    )
     assert told(cloud, "ends", "ProbesAnswered").state == "Running"
 
 
 def test_what_never_answers_is_pending_and_then_says_what_became_of_it(cloud: Cloud) -> None:
-    found = restarted(cloud, "silent", "ProbeFailed")
-    assert found.state == "Failed"
-    assert found.message == (
-        f"the container didn't answer its probe within startTimeout and was ended ({found.restarts} restarts)"
+    instance_status = restarted(cloud, "silent", "ProbeFailed")
+    assert instance_status.state == "Failed"
+    assert instance_status.message == (
+        f"the container didn't answer its probe within startTimeout and was ended ({instance_status.restarts} restarts)"
     )
     assert reasons(cloud, "silent")[-2:] == [("Ready", "ProbePending"), ("Failed", "ProbeFailed")]
 
 
 def test_what_answers_no_more_is_ready_and_says_so(cloud: Cloud) -> None:
-    found = told(cloud, "quiet", "ProbeFailed")
+    instance_status = told(cloud, "quiet", "ProbeFailed")
     words = "the container runs, but does not answer its probe now"
-    assert (found.state, found.message, found.restarts) == ("Ready", words, 0)
+    assert (instance_status.state, instance_status.message, instance_status.restarts) == ("Ready", words, 0)
     way = steps(cloud, "quiet", TENANT)
-    assert [one.target for one in way] == ["Init", "Ready", "Running", "Ready"]
-    assert [one.time for one in way] == sorted(one.time for one in way)
-    assert (way[1].time, way[3].time) == (found.start_time, found.since)
+    assert [transition.target for transition in way] == ["Init", "Ready", "Running", "Ready"]
+    assert [transition.time for transition in way] == sorted(transition.time for transition in way)
+    assert (way[1].time, way[3].time) == (instance_status.start_time, instance_status.since)
 
 
 def test_a_preparation_that_takes_too_long_or_cant_start(cloud: Cloud) -> None:
     late = filled(cloud, "late", "Failed")
     assert late.reason == "DeadlineExceeded"
     assert late.message == "preparation failed in attempt 1: it took too long; `allot recover` tries again"
-    unfilled = [one for one in storages_told(cloud, "unfilled") if one.reason == "ImagePullFailed"]
-    assert {one.message for one in unfilled} == {"preparation can't start, attempt 1: its image can't be pulled"}
+    unfilled = [
+        storage_status
+        for storage_status in storages_told(cloud, "unfilled")
+        if storage_status.reason == "ImagePullFailed"
+    ]
+    assert {storage_status.message for storage_status in unfilled} == {
+        "preparation can't start, attempt 1: its image can't be pulled"
+    }
     assert filled(cloud, "unfilled", "Failed").reason == "DeadlineExceeded"
 
 
 def storages_told(cloud: Cloud, name: str) -> list[Storage]:
     """Return every status that the branch ever told of a storage."""
     commits = git(cloud.forge, "rev-list", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines()
-    told = [read_tenant(file(cloud, f"tenants/{TENANT}.yaml", one)).storages for one in commits]
-    return [one for several in told for one in several if one.name == name]
+    told = [read_tenant(file(cloud, f"tenants/{TENANT}.yaml", commit)).storages for commit in commits]
+    return [
+        storage_status
+        for storage_statuses in told
+        for storage_status in storage_statuses
+        if storage_status.name == name
+    ]
 
 
 def test_a_gpu_that_goes_bad_is_told_while_the_instance_runs_on(cloud: Cloud, real_node: Node) -> None:
@@ -237,9 +268,13 @@ def test_a_gpu_that_goes_bad_is_told_while_the_instance_runs_on(cloud: Cloud, re
     unwell = real_node.world.folder / "unwell"
     unwell.write_text(f"{UNIT}-{unit}\n", encoding="ascii")
     try:
-        found = told(cloud, "well", "GPUUnhealthy")
+        instance_status = told(cloud, "well", "GPUUnhealthy")
         words = "its GPU went bad, and its program may fail: stop it, and start it again on another"
-        assert (found.state, found.message, found.since) == ("Running", words, before.since)
+        assert (instance_status.state, instance_status.message, instance_status.since) == (
+            "Running",
+            words,
+            before.since,
+        )
     finally:
         unwell.unlink()
     assert told(cloud, "well", "ProbesAnswered").message == ""
@@ -250,26 +285,35 @@ def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, r
     refused.write_text(f"{UNIT}\n", encoding="ascii")
     try:
         declare_all(cloud, {path("refused"): declared("refused")})
-        found = told(cloud, "refused", "AdmissionFailed")
+        instance_status = told(cloud, "refused", "AdmissionFailed")
         words = "its node didn't take it: UnexpectedAdmissionError; it is started anew"
-        assert (found.state, found.message) == ("Failed", words)
+        assert (instance_status.state, instance_status.message) == ("Failed", words)
     finally:
         refused.unlink()
     assert told(cloud, "refused", "ProbesAnswered").state == "Running"
-    assert {one["status"].get("reason") for one in pods(real_node, "refused")} == {None, "UnexpectedAdmissionError"}
+    assert {pod["status"].get("reason") for pod in pods(real_node, "refused")} == {None, "UnexpectedAdmissionError"}
 
 
 def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(cloud: Cloud, real_node: Node) -> None:
     stopped_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     node.stop(real_node.cluster)
     try:
-        found = told(cloud, "well", "NodeLost")
-        assert (found.state, found.ready_replicas, found.nodes) == ("Waiting", 0, (node.NAME,))
-        told_so = {one.type: (one.status, one.reason, one.last_transition_time) for one in found.conditions}
+        instance_status = told(cloud, "well", "NodeLost")
+        assert (instance_status.state, instance_status.ready_replicas, instance_status.nodes) == (
+            "Waiting",
+            0,
+            (node.NAME,),
+        )
+        told_so = {
+            condition.type: (condition.status, condition.reason, condition.last_transition_time)
+            for condition in instance_status.conditions
+        }
         assert told_so["Available"][:2] == ("False", "NodeLost")
         # The controllers of nodes and Deployments note the loss in either order.
-        assert stopped_at <= told_so["Available"][2] <= found.since
-        assert found.message.startswith(f"its node {node.NAME} doesn't answer, and nobody knows whether it runs there;")
+        assert stopped_at <= told_so["Available"][2] <= instance_status.since
+        assert instance_status.message.startswith(
+            f"its node {node.NAME} doesn't answer, and nobody knows whether it runs there;"
+        )
     finally:
         node.boot(real_node.cluster)
     assert told(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
@@ -296,15 +340,19 @@ def lacking_disk(real_node: Node) -> Iterator[None]:
 
 
 def thrown_out(cloud: Cloud, name: str) -> Instance | None:
-    found = instance(cloud, name, TENANT)
-    return found if "its node ran out of disk and ended it" in found.message else None
+    instance_status = instance(cloud, name, TENANT)
+    return instance_status if "its node ran out of disk and ended it" in instance_status.message else None
 
 
 def test_what_its_node_throws_out_says_why_and_comes_back(cloud: Cloud, real_node: Node) -> None:
     before = one_that_runs(real_node, "well")["metadata"]["uid"]
     with lacking_disk(real_node):
-        found = processes.eventually(lambda: thrown_out(cloud, "well"), "it to be thrown out", pause=0.5)
+        instance_status = processes.eventually(lambda: thrown_out(cloud, "well"), "it to be thrown out", pause=0.5)
     # Another pod has its place at once, and waits for a node.
-    assert (found.state, found.reason) in {("Failed", "Evicted"), ("Init", "Scheduling"), ("Waiting", "NoFreeUnit")}
+    assert (instance_status.state, instance_status.reason) in {
+        ("Failed", "Evicted"),
+        ("Init", "Scheduling"),
+        ("Waiting", "NoFreeUnit"),
+    }
     assert told(cloud, "well", "ProbesAnswered", seconds=180).state == "Running"
     assert one_that_runs(real_node, "well")["metadata"]["uid"] != before
