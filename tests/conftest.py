@@ -6,6 +6,7 @@ import datetime
 import io
 import json
 import os
+import re
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ SHARING = "tests/e2e/node/"  # below it each folder's modules share one
 PROJECT = Path(__file__).resolve().parent.parent
 ROOTS = ("platform", "clusters", "tenants")
 DAY = "2026-11-21"
+CHECKSUM = re.compile(r"merge (\S+) into spec\.brake")
 
 
 class Result(NamedTuple):
@@ -43,6 +45,13 @@ class Result(NamedTuple):
     def lines(self) -> list[str]:
         """What it said, without the closing line."""
         return self.out.splitlines()[:-1]
+
+    @property
+    def checksum(self) -> str:
+        """The checksum that approves the deletion which the brake stopped."""
+        match = CHECKSUM.search(self.err)
+        assert match, self.err
+        return match[1]
 
 
 # Git as tests want it, whatever the machine's is: no housekeeping after each commit, and no waiting for the disk.

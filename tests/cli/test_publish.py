@@ -1001,7 +1001,7 @@ def test_a_tenant_that_deletes_much_is_retained_until_exactly_that_is_approved(p
     changed = {path for path in before if before[path] != after.get(path)}
     assert "tenants/solo-ada/compute/webui.rendered.yaml" in changed, "all others are published"
     assert all(path.startswith("tenants/solo-ada/") for path in changed)
-    checksum = said.err.split("merge ")[1].split(" ")[0]
+    checksum = said.checksum
     brake(place, 20, 4, checksum)
     assert place.merged().code == 4
     assert place.publish().code == 4, "an approval that is merged while the deletion waits counts for nothing"
@@ -1026,7 +1026,7 @@ def test_an_approval_that_is_merged_with_its_deletion_counts_for_nothing(place: 
     git(place.root, "checkout", "-q", "-b", "feature")
     remove(place, GROUPS)
     commit(place, "Delete")
-    checksum = place.publish("--dry-run", "--commit", "HEAD").err.split("merge ")[1].split(" ")[0]
+    checksum = place.publish("--dry-run", "--commit", "HEAD").checksum
     brake(place, 20, 4, checksum)
     commit(place, "Approve")
     git(place.root, "checkout", "-q", "main")
@@ -1062,7 +1062,7 @@ def test_a_deletion_may_be_approved_before_it_is_merged(place: Place) -> None:
     assert "skipped: what else was deleted within 24 hours" in plan.out
     said = place.publish("--dry-run", "--commit", "HEAD")
     assert (said.code, place.refs()) == (4, before)
-    checksum = said.err.split("merge ")[1].split(" ")[0]
+    checksum = said.checksum
     git(place.root, "fetch", "-q", "origin")
     plan = planned()
     assert (plan.code, f"If the deletion is meant: merge {checksum} into spec.brake" in plan.out) == (1, True)
@@ -1133,7 +1133,7 @@ def test_deletions_across_tenants_stop_the_publish_until_they_are_approved(place
     said = place.merged()
     assert (said.code, said.out, place.refs()) == (1, "", before)
     assert "the brake stops this: 9 of 17 instances would be deleted within 24 hours, more than 30 %: " in said.err
-    checksum = said.err.split("merge ")[1].split(" ")[0]
+    checksum = said.checksum
     brake(place, 30, 10, checksum)
     assert place.merged().code == 1, "an approval that is merged with the deletion counts for nothing"
     put_back(files)

@@ -245,7 +245,7 @@ def test_who_moves_the_ref_of_approvals_lifts_no_brake(place: Place, key: Path, 
     said = place.merged("--signing-key", key)
     assert (said.code, "the brake stops this: 4 of 4 instances of tenant uni-lab" in said.err) == (4, True), said
     put_back(last)
-    brake(place, 60, 4, said.err.split("merge ")[1].split(" ")[0])
+    brake(place, 60, 4, said.checksum)
     place.merged("--signing-key", key)
     remove(place, GROUPS[2:])
     said = place.merged("--signing-key", key)
